@@ -1,0 +1,121 @@
+// The border to Python: typed contiguous arrays in, results written in place, no lock held while computing.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+
+#include <chrono>
+#include <tuple>
+
+#include "solver.hpp"
+#include "sweep.hpp"
+
+namespace nb = nanobind;
+
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Order = nb::ndarray<const std::size_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using OutMatrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using OutVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+namespace {
+
+void check_length(std::size_t length, std::size_t expected, const char* name) {
+  if (length != expected) throw nb::value_error((std::string(name) + " has the wrong length").c_str());
+}
+
+std::tuple<std::size_t, bool> solve(dconnet::Solver& solver, Vector linear, Vector slope, double curvature,
+                                            double gamma, double tolerance, std::size_t max_iterations, OutVector v,
+                                            OutVector multipliers) {
+  check_length(linear.size(), solver.design().columns(), "linear");
+  check_length(v.size(), solver.design().columns(), "v");
+  check_length(slope.size(), solver.design().rows(), "slope");
+  check_length(multipliers.size(), solver.design().rows(), "multipliers");
+  nb::gil_scoped_release unlocked;
+  const dconnet::Outcome outcome = solver.solve(linear.data(), slope.data(), curvature, gamma, tolerance,
+                                                max_iterations, v.data(), multipliers.data());
+  return {outcome.iterations, outcome.converged};
+}
+
+// Whether to go on: there is time left, and no signal such as Ctrl-C is waiting. Signals are looked at only now and
+// then, because that takes Python's lock.
+class Watch {
+ public:
+  explicit Watch(double seconds) : began_(Clock::now()), last_look_(began_), seconds_(seconds) {}
+
+  bool proceed() {
+    const Clock::time_point now = Clock::now();
+    if (now - last_look_ > std::chrono::milliseconds(50)) {
+      last_look_ = now;
+      nb::gil_scoped_acquire locked;
+      if (PyErr_CheckSignals() != 0) interrupted_ = true;
+    }
+    return !interrupted_ && std::chrono::duration<double>(now - began_).count() < seconds_;
+  }
+
+  bool interrupted() const { return interrupted_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point began_, last_look_;
+  double seconds_;
+  bool interrupted_ = false;
+};
+
+void check_shape(const OutMatrix& matrix, std::size_t rows, std::size_t columns, const char* name) {
+  check_length(matrix.shape(0), rows, name);
+  check_length(matrix.shape(1), columns, name);
+}
+
+std::tuple<std::size_t, std::size_t, std::size_t, std::size_t> sweep(
+    dconnet::Sweep& self, Vector y, Vector alpha, double gamma, Order order, bool net_split,
+    std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double seconds, OutMatrix V,
+    OutMatrix Z) {
+  const std::size_t n_hidden = self.n_hidden();
+  check_length(y.size(), self.design().rows(), "y");
+  check_length(alpha.size(), n_hidden, "alpha");
+  check_length(order.size(), n_hidden, "order");
+  check_shape(V, n_hidden, self.design().columns(), "V");
+  check_shape(Z, n_hidden, self.design().rows(), "Z");
+  for (std::size_t i = 0; i < n_hidden; ++i) {
+    if (order.data()[i] >= n_hidden) throw nb::value_error("order names a neuron that does not exist");
+  }
+  Watch watch(seconds);
+  dconnet::Tally tally;
+  std::size_t visited;
+  {
+    nb::gil_scoped_release unlocked;
+    visited = self.run(y.data(), alpha.data(), gamma, order.data(),
+                       net_split ? dconnet::Split::kNet : dconnet::Split::kPaper,
+                       {max_dca_iterations, max_solver_iterations, tolerance}, [&watch] { return watch.proceed(); },
+                       V.data(), Z.data(), tally);
+  }
+  if (watch.interrupted()) throw nb::python_error();
+  return {visited, tally.programmes, tally.refused, tally.unsolved};
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+  module.doc() = "The C++ kernel of dconnet.";
+  nb::class_<dconnet::Solver>(module, "Solver", "Solves convex programmes over one design.")
+      .def("__init__",
+           [](dconnet::Solver* self, Matrix design) {
+             new (self) dconnet::Solver(design.data(), design.shape(0), design.shape(1));
+           },
+           nb::arg("design"))
+      .def("solve", &solve, nb::arg("linear"), nb::arg("slope"), nb::arg("curvature"), nb::arg("gamma"),
+           nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("v"), nb::arg("multipliers"),
+           "Solve one programme from the start in v and multipliers, and write the answer there. Returns the "
+           "iterations, and whether the programme was solved to the tolerance.");
+  nb::class_<dconnet::Sweep>(module, "Sweep", "Sweeps over the neurons of a network, on one design.")
+      .def("__init__",
+           [](dconnet::Sweep* self, Matrix design, std::size_t n_hidden) {
+             new (self) dconnet::Sweep(design.data(), design.shape(0), design.shape(1), n_hidden);
+           },
+           nb::arg("design"), nb::arg("n_hidden"))
+      .def("run", &sweep, nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
+           nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
+           nb::arg("V"), nb::arg("Z"),
+           "Improve the neurons in the given order, V (n_hidden, rank) and Z (n_hidden, n_rows) in place. Returns the "
+           "neurons visited, the programmes solved, the steps refused and the programmes not solved to tolerance.");
+}

@@ -1,0 +1,169 @@
+#include "design.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "lanes.hpp"
+
+namespace dconnet {
+
+namespace {
+
+// Rows of Q that are worked on together: they stay in the cache while all tiles of the Gram matrix visit them.
+constexpr std::size_t kRowBlock = 128;
+constexpr std::size_t kTileRows = 4;
+constexpr std::size_t kTileColumns = 2 * kLanes;
+
+DCONNET_INLINE double sum_of(const Lanes& lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
+
+// Adds the rows' contribution to a tile of 4 x 8 entries of G, kept in registers meanwhile.
+DCONNET_INLINE void wide_tile(const double* Q, std::size_t stride, const double* w, const std::size_t* rows,
+                              std::size_t count, std::size_t k, std::size_t l, double* G) {
+  Lanes sum[kTileRows][2] = {};
+  for (std::size_t i = 0; i < count; ++i) {
+    const double* q = Q + rows[i] * stride;
+    const double weight = w[i];
+    Lanes left, right;
+    load(left, q + l);
+    load(right, q + l + kLanes);
+    for (std::size_t t = 0; t < kTileRows; ++t) {
+      const double scaled = weight * q[k + t];
+      sum[t][0] += scaled * left;
+      sum[t][1] += scaled * right;
+    }
+  }
+  for (std::size_t t = 0; t < kTileRows; ++t) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      double* to = G + (k + t) * stride + l + half * kLanes;
+      Lanes old;
+      load(old, to);
+      store(to, old + sum[t][half]);
+    }
+  }
+}
+
+// The same for a tile of 4 x 4 at the right border.
+DCONNET_INLINE void narrow_tile(const double* Q, std::size_t stride, const double* w, const std::size_t* rows,
+                                std::size_t count, std::size_t k, std::size_t l, double* G) {
+  Lanes sum[kTileRows] = {};
+  for (std::size_t i = 0; i < count; ++i) {
+    const double* q = Q + rows[i] * stride;
+    const double weight = w[i];
+    Lanes right;
+    load(right, q + l);
+    for (std::size_t t = 0; t < kTileRows; ++t) sum[t] += (weight * q[k + t]) * right;
+  }
+  for (std::size_t t = 0; t < kTileRows; ++t) {
+    double* to = G + (k + t) * stride + l;
+    Lanes old;
+    load(old, to);
+    store(to, old + sum[t]);
+  }
+}
+
+DCONNET_CLONES void gram_upper(const double* Q, std::size_t stride, const double* w, const std::size_t* rows,
+                               std::size_t count, double* G) {
+  for (std::size_t first = 0; first < count; first += kRowBlock) {
+    const std::size_t block = std::min(kRowBlock, count - first);
+    for (std::size_t k = 0; k < stride; k += kTileRows) {
+      std::size_t l = k;
+      for (; l + kTileColumns <= stride; l += kTileColumns) wide_tile(Q, stride, w + first, rows + first, block, k, l, G);
+      if (l < stride) narrow_tile(Q, stride, w + first, rows + first, block, k, l, G);
+    }
+  }
+}
+
+DCONNET_CLONES void multiply(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
+  for (std::size_t j = 0; j < rows; ++j) {
+    Lanes sum = {};
+    for (std::size_t k = 0; k < stride; k += kLanes) {
+      Lanes q, x;
+      load(q, Q + j * stride + k);
+      load(x, v + k);
+      sum += q * x;
+    }
+    z[j] = sum_of(sum);
+  }
+}
+
+DCONNET_CLONES void multiply_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w,
+                                        double* g) {
+  for (std::size_t j = 0; j < rows; ++j) {
+    if (w[j] == 0.0) continue;
+    for (std::size_t k = 0; k < stride; k += kLanes) {
+      Lanes q, sum;
+      load(q, Q + j * stride + k);
+      load(sum, g + k);
+      store(g + k, sum + w[j] * q);
+    }
+  }
+}
+
+DCONNET_CLONES double dot_lanes(const double* x, const double* y, std::size_t n) {
+  Lanes sum = {}, more = {};
+  std::size_t j = 0;
+  for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
+    Lanes a, b, c, d;
+    load(a, x + j);
+    load(b, y + j);
+    load(c, x + j + kLanes);
+    load(d, y + j + kLanes);
+    sum += a * b;
+    more += c * d;
+  }
+  double total = sum_of(sum + more);
+  for (; j < n; ++j) total += x[j] * y[j];
+  return total;
+}
+
+}  // namespace
+
+Design::Design(const double* values, std::size_t rows, std::size_t columns)
+    : rows_(rows), columns_(columns), stride_(round_up_to_lanes(columns)), values_(rows * stride_, 0.0) {
+  for (std::size_t j = 0; j < rows; ++j) {
+    std::memcpy(values_.data() + j * stride_, values + j * columns, columns * sizeof(double));
+  }
+}
+
+void Design::apply(const double* v, double* z) const { multiply(values_.data(), rows_, stride_, v, z); }
+
+void Design::apply_transposed(const double* w, double* g) const {
+  std::fill(g, g + stride_, 0.0);
+  multiply_transposed(values_.data(), rows_, stride_, w, g);
+}
+
+void Design::add_gram(const std::size_t* rows, const double* weights, std::size_t count, double* G) const {
+  gram_upper(values_.data(), stride_, weights, rows, count, G);
+}
+
+bool cholesky(double* G, std::size_t n, std::size_t stride) {
+  for (std::size_t k = 0; k < n; ++k) {
+    double* row = G + k * stride;
+    for (std::size_t l = 0; l < k; ++l) {
+      row[l] = (G[l * stride + k] - dot(row, G + l * stride, l)) / G[l * stride + l];
+    }
+    const double pivot = row[k] - dot(row, row, k);
+    if (!(pivot > 0.0)) return false;  // also refuses NaN
+    row[k] = std::sqrt(pivot);
+  }
+  return true;
+}
+
+void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
+  for (std::size_t k = 0; k < n; ++k) x[k] = (x[k] - dot(L + k * stride, x, k)) / L[k * stride + k];
+  for (std::size_t k = n; k-- > 0;) {
+    x[k] /= L[k * stride + k];
+    for (std::size_t l = 0; l < k; ++l) x[l] -= L[k * stride + l] * x[k];
+  }
+}
+
+double dot(const double* x, const double* y, std::size_t n) { return dot_lanes(x, y, n); }
+
+double max_abs(const double* x, std::size_t n) {
+  double largest = 0.0;
+  for (std::size_t j = 0; j < n; ++j) largest = std::max(largest, std::fabs(x[j]));
+  return largest;
+}
+
+}  // namespace dconnet

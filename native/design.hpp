@@ -1,0 +1,41 @@
+// The orthonormal design Q, and the passes over it that the solvers are made of.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace dconnet {
+
+class Design {
+ public:
+  // Copies the rows of a C-contiguous matrix, each padded with zeros to a whole number of lanes.
+  Design(const double* values, std::size_t rows, std::size_t columns);
+
+  std::size_t rows() const { return rows_; }
+  std::size_t columns() const { return columns_; }
+  // Length of a padded row; vectors of coefficients and gradients have this length, with zeros at the end.
+  std::size_t stride() const { return stride_; }
+
+  // z = Q v
+  void apply(const double* v, double* z) const;
+  // g = Qᵀ w
+  void apply_transposed(const double* w, double* g) const;
+  // Adds the sum of weights[i] q q^T over the listed rows q to the upper triangle of G, of shape (stride, stride).
+  void add_gram(const std::size_t* rows, const double* weights, std::size_t count, double* G) const;
+
+ private:
+  std::size_t rows_, columns_, stride_;
+  std::vector<double> values_;
+};
+
+// Factorises the symmetric matrix whose upper triangle is the leading n by n part of G; the factor goes into the lower
+// triangle. False if it is not positive definite.
+bool cholesky(double* G, std::size_t n, std::size_t stride);
+
+// Solves L Lᵀ x = b in place with the factor of `cholesky`.
+void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x);
+
+double dot(const double* x, const double* y, std::size_t n);
+double max_abs(const double* x, std::size_t n);
+
+}  // namespace dconnet

@@ -1,0 +1,118 @@
+#include "neuron.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dconnet {
+
+namespace {
+
+// The same figures as in dconnet/dc.py, which explains them.
+constexpr double kDcaTolerance = 1e-12;
+constexpr double kKinkTolerance = 1e-9;
+constexpr double kRounding = 1e-13;
+
+}  // namespace
+
+Neuron::Neuron(Solver& solver)
+    : solver_(solver),
+      design_(solver.design()),
+      candidate_v_(design_.stride()),
+      candidate_z_(design_.rows()),
+      multipliers_(design_.rows()),
+      pull_(design_.rows()),
+      linear_(design_.stride()),
+      active_(design_.rows()) {}
+
+void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double* v, double* z, ActiveGram& gram,
+                     Tally& tally) {
+  const std::size_t rows = design_.rows(), columns = design_.columns();
+  if (problem.curvature == 0.0) {  // only the penalty is left: its minimiser is zero
+    std::fill(v, v + columns, 0.0);
+    std::fill(z, z + rows, 0.0);
+    return;
+  }
+  double objective = value(problem, v, z);
+  guess_multipliers(problem, z);
+  std::copy(v, v + columns, candidate_v_.begin());
+  std::fill(active_.begin(), active_.end(), 2);  // no row has been looked at
+  for (std::size_t iteration = 0; iteration < limits.dca_iterations; ++iteration) {
+    if (!tangent_rows(z)) return;  // the next programme would be the last one again
+    tangent(problem);
+    const Outcome outcome =
+        solver_.solve(linear_.data(), problem.beta_g, problem.curvature, problem.gamma, limits.gap,
+                      limits.solver_iterations, candidate_v_.data(), multipliers_.data(), gram);
+    ++tally.programmes;
+    tally.unsolved += !outcome.converged;
+    design_.apply(candidate_v_.data(), candidate_z_.data());
+    remove_noise(problem);
+    const double next = value(problem, candidate_v_.data(), candidate_z_.data());
+    if (!(next <= objective)) {  // also refuses NaN
+      const double rounding = kRounding * (problem.size + std::fabs(objective));
+      tally.refused += !(next <= objective + lift(problem, z) + rounding);
+      return;
+    }
+    double moved = 0.0;
+    for (std::size_t k = 0; k < columns; ++k) moved += (candidate_v_[k] - v[k]) * (candidate_v_[k] - v[k]);
+    std::copy(candidate_v_.begin(), candidate_v_.begin() + static_cast<std::ptrdiff_t>(columns), v);
+    std::copy(candidate_z_.begin(), candidate_z_.end(), z);
+    objective = next;
+    if (std::sqrt(moved) < kDcaTolerance) return;
+  }
+}
+
+double Neuron::value(const NeuronProblem& problem, const double* v, const double* z) const {
+  double hinges = 0.0;
+  for (std::size_t j = 0; j < design_.rows(); ++j) {
+    const double active = z[j] > 0.0 ? z[j] : 0.0;
+    hinges += (problem.beta_g[j] - problem.beta_h[j] + problem.curvature * active) * active;
+  }
+  return hinges + problem.gamma * dot(v, v, design_.columns());
+}
+
+bool Neuron::tangent_rows(const double* z) {
+  const double noise = -kKinkTolerance * max_abs(z, design_.rows());
+  unsigned changed = 0;
+  for (std::size_t j = 0; j < design_.rows(); ++j) {
+    const unsigned char active = z[j] >= noise;
+    changed |= static_cast<unsigned>(active ^ active_[j]);
+    active_[j] = active;
+  }
+  return changed != 0;
+}
+
+void Neuron::tangent(const NeuronProblem& problem) {
+  for (std::size_t j = 0; j < design_.rows(); ++j) pull_[j] = active_[j] ? problem.beta_h[j] : 0.0;
+  design_.apply_transposed(pull_.data(), linear_.data());
+}
+
+// What z dictates for the multipliers, and the middle of their interval for the rows at the kink.
+void Neuron::guess_multipliers(const NeuronProblem& problem, const double* z) {
+  const double noise = kKinkTolerance * max_abs(z, design_.rows());
+  for (std::size_t j = 0; j < design_.rows(); ++j) {
+    const double beta = problem.beta_g[j];
+    multipliers_[j] = z[j] > noise ? beta + 2.0 * problem.curvature * z[j] : (z[j] >= -noise ? 0.5 * beta : 0.0);
+  }
+}
+
+// An answer whose preactivations are nothing next to what the slopes call for is zero.
+void Neuron::remove_noise(const NeuronProblem& problem) {
+  const double steepest =
+      std::max(max_abs(problem.beta_g, design_.rows()), max_abs(problem.beta_h, design_.rows()));
+  const double called_for = steepest / (2.0 * (problem.gamma + problem.curvature));
+  if (max_abs(candidate_z_.data(), design_.rows()) <= kKinkTolerance * called_for) {
+    std::fill(candidate_v_.begin(), candidate_v_.end(), 0.0);
+    std::fill(candidate_z_.begin(), candidate_z_.end(), 0.0);
+  }
+}
+
+// Rows that are negative by noise but count as active lift the majoriser off O by this much.
+double Neuron::lift(const NeuronProblem& problem, const double* z) const {
+  double sum = 0.0;
+  for (std::size_t j = 0; j < design_.rows(); ++j) {
+    if (active_[j] && z[j] < 0.0) sum -= problem.beta_h[j] * z[j];
+  }
+  return sum;
+}
+
+}  // namespace dconnet

@@ -1,0 +1,44 @@
+// The convex programme of one DCA step,
+//
+//   min_v  P(v) = gamma |v|² - <t, v> + sum_j phi_j(z_j),   phi_j(z) = beta_j max(z, 0) + a max(z, 0)²,   z = Q v,
+//
+// and the duality gap that certifies an answer.
+#pragma once
+
+#include <vector>
+
+#include "design.hpp"
+
+namespace dconnet {
+
+struct Programme {
+  const Design& design;
+  const double* linear;  // t, of length design.stride()
+  const double* slope;   // beta, of length design.rows()
+  double curvature;      // a
+  double gamma;
+};
+
+// How good an answer is. Both numbers are relative and zero at a solution.
+struct Certificate {
+  double gap;  // (P(v) - dual bound) / (|P(v)| + (|t|² + max beta²) / (4 (gamma + a)))
+  double kkt;  // largest violation of the optimality conditions / largest gradient
+
+  bool meets(double gap_tolerance, double kkt_tolerance) const { return gap <= gap_tolerance && kkt <= kkt_tolerance; }
+};
+
+// Room for checking answers.
+class Certifier {
+ public:
+  explicit Certifier(const Design& design) : z_(design.rows()), trimmed_(design.rows()), defect_(design.stride()) {}
+
+  Certificate certify(const Programme& programme, const double* v, const double* multipliers);
+
+ private:
+  double relative_gap(const Programme& programme, const double* v, const double* multipliers);
+  double kkt_residual(const Programme& programme, const double* v, const double* multipliers);
+
+  std::vector<double> z_, trimmed_, defect_;
+};
+
+}  // namespace dconnet

@@ -1,0 +1,35 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from dconnet._arrays import FloatArray
+
+class Solver:
+    def __init__(self, design: FloatArray) -> None: ...
+    def solve(
+        self,
+        linear: FloatArray,
+        slope: FloatArray,
+        curvature: float,
+        gamma: float,
+        tolerance: float,
+        max_iterations: int,
+        v: FloatArray,
+        multipliers: FloatArray,
+    ) -> tuple[int, bool]: ...
+
+class Sweep:
+    def __init__(self, design: FloatArray, n_hidden: int) -> None: ...
+    def run(
+        self,
+        y: FloatArray,
+        alpha: FloatArray,
+        gamma: float,
+        order: NDArray[np.uintp],
+        net_split: bool,
+        max_dca_iterations: int,
+        max_solver_iterations: int,
+        tolerance: float,
+        seconds: float,
+        V: FloatArray,
+        Z: FloatArray,
+    ) -> tuple[int, int, int, int]: ...
