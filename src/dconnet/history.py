@@ -1,0 +1,110 @@
+"""The record of a fit: one entry an epoch, the start included."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dconnet._arrays import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What was reached after one epoch. Epoch 0 is the start.
+
+    Attributes
+    ----------
+    objective : float
+        RegLoss.
+    mse : float
+        Mean squared error on the training data.
+    step_norm : float
+        Distance of the weights ``(alpha, W, b)`` from those one epoch before.
+    seconds : float
+        Wall time since the start of the fit.
+    programmes : int
+        Convex programmes solved in this epoch.
+    refused : int
+        Steps of this epoch that would have raised RegLoss by more than rounding, and were not taken.
+    unsolved : int
+        Programmes of this epoch that the backend gave up at its iteration limit.
+    validation_mse : float
+        Mean squared error on the validation data; NaN without any.
+    """
+
+    objective: float
+    mse: float
+    step_norm: float = float("nan")
+    seconds: float = 0.0
+    programmes: int = 0
+    refused: int = 0
+    unsolved: int = 0
+    validation_mse: float = float("nan")
+
+
+@dataclass(slots=True)
+class History:
+    """All epochs of a fit; each field of `Epoch` can be read as an array.
+
+    Examples
+    --------
+    >>> from dconnet.history import Epoch, History
+    >>> history = History([Epoch(objective=2.0, mse=1.0), Epoch(objective=1.0, mse=0.5)])
+    >>> history.objective
+    array([2., 1.])
+    """
+
+    epochs: list[Epoch] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def column(self, name: str) -> FloatArray:
+        """One field of every epoch, as an array."""
+        return np.array([getattr(epoch, name) for epoch in self.epochs], dtype=np.float64)
+
+    @property
+    def objective(self) -> FloatArray:
+        """RegLoss after each epoch."""
+        return self.column("objective")
+
+    @property
+    def mse(self) -> FloatArray:
+        """Training mean squared error after each epoch."""
+        return self.column("mse")
+
+    @property
+    def step_norm(self) -> FloatArray:
+        """Distance from the weights one epoch before."""
+        return self.column("step_norm")
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Wall time since the start."""
+        return self.column("seconds")
+
+    @property
+    def validation_mse(self) -> FloatArray:
+        """Validation mean squared error after each epoch."""
+        return self.column("validation_mse")
+
+    def total(self, name: str) -> int:
+        """Sum of a counting field, such as ``refused``, over all epochs."""
+        return int(self.column(name).sum())
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Plain lists, one a field."""
+        return {f.name: [asdict(epoch)[f.name] for epoch in self.epochs] for f in fields(Epoch)}
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas DataFrame with one row an epoch."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'dconnet[pandas]'") from error
+        return pd.DataFrame(self.to_dict()).rename_axis("epoch")

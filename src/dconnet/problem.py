@@ -1,0 +1,177 @@
+"""The training problem: data, weights and the one definition of the objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dconnet._arrays import FloatArray, frozen_copy
+from dconnet.network import Network
+from dconnet.whitening import Whitening
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Data, sample weights and regularisation of one training problem.
+
+    The objective is the regularised loss of the paper,
+
+        RegLoss = (1/m) [ Σ_j s_j (y_j - f(x_j))² + gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + |alpha|² ) ],
+
+    with sample weights s_j (one by default) and m = Σ_j s_j, so that a row of
+    weight two counts like the same row twice.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Inputs, finite.
+    y : array-like of shape (n_samples,)
+        Targets, finite.
+    gamma : float
+        Strength of the regularisation, positive.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights, not all zero.
+
+    Examples
+    --------
+    >>> from dconnet import Network, Problem
+    >>> problem = Problem(X=[[1.0], [2.0]], y=[1.0, 2.0], gamma=0.1)
+    >>> problem.objective(Network(W=[[1.0]], b=[0.0], alpha=[1.0]))  # 0.1 (1 + 4 + 1) / 2
+    0.3
+    """
+
+    X: FloatArray
+    y: FloatArray
+    gamma: float
+    sample_weight: FloatArray
+
+    def __init__(self, X: ArrayLike, y: ArrayLike, gamma: float, sample_weight: ArrayLike | None = None) -> None:
+        X = frozen_copy(X, name="X", ndim=2)
+        weight = np.ones(len(X)) if sample_weight is None else sample_weight
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", frozen_copy(y, name="y", ndim=1))
+        object.__setattr__(self, "gamma", float(gamma))
+        object.__setattr__(self, "sample_weight", frozen_copy(weight, name="sample_weight", ndim=1))
+        self._check()
+
+    def _check(self) -> None:
+        if self.X.shape[0] == 0 or self.X.shape[1] == 0:
+            raise ValueError(f"X must have at least one row and one column, got shape {self.X.shape}.")
+        for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
+            if len(values) != len(self.X):
+                raise ValueError(f"{name} has {len(values)} entries, but X has {len(self.X)} rows.")
+        if not (np.isfinite(self.gamma) and self.gamma > 0.0):
+            raise ValueError(f"gamma must be a positive finite number, got {self.gamma}.")
+        if np.any(self.sample_weight < 0.0):
+            raise ValueError("sample_weight must not be negative.")
+        if not np.any(self.sample_weight > 0.0):
+            raise ValueError("sample_weight is zero everywhere: no row is left to train on.")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(self.zero_objective):
+                raise ValueError(
+                    "The squares of y overflow. Scale y down, for example with sklearn.preprocessing.StandardScaler."
+                )
+
+    @property
+    def total_weight(self) -> float:
+        """M of the formulas: the sum of the sample weights."""
+        return float(self.sample_weight.sum())
+
+    @property
+    def zero_objective(self) -> float:
+        """RegLoss of the network whose weights are all zero: the mean square of y."""
+        return float(self.sample_weight @ self.y**2) / self.total_weight
+
+    def residual(self, network: Network) -> FloatArray:
+        """``y - f(x)`` for every row, of shape (n_samples,)."""
+        return self.y - network.predict(self.X)
+
+    def mse(self, network: Network) -> float:
+        """Weighted mean squared error of the network."""
+        return float(self.sample_weight @ self.residual(network) ** 2) / self.total_weight
+
+    def objective(self, network: Network) -> float:
+        """RegLoss of the network."""
+        preactivations = network.preactivations(self.X)
+        residual = self.y - np.maximum(preactivations, 0.0) @ network.alpha
+        squares = self.sample_weight @ residual**2
+        penalty = self.sample_weight @ np.sum(preactivations**2, axis=1) + network.alpha @ network.alpha
+        return float(squares + self.gamma * penalty) / self.total_weight
+
+    def with_targets(self, y: ArrayLike) -> Problem:
+        """The same problem with other targets; inputs and their factorisation are shared, not copied."""
+        other = object.__new__(Problem)
+        vars(other).update(vars(self), y=frozen_copy(y, name="y", ndim=1), whitening=self.whitening)
+        vars(other).pop("whitened", None)
+        other._check()
+        return other
+
+    @cached_property
+    def whitening(self) -> Whitening:
+        """Factorisation of the weighted design M = [X 1]; rows of weight zero are left out."""
+        kept = self.sample_weight > 0.0
+        M = np.column_stack([self.X[kept], np.ones(np.count_nonzero(kept))])
+        # ReLU is positively homogeneous: scaling row j of M and y_j by √s_j weighs the row by s_j.
+        M *= np.sqrt(self.sample_weight[kept])[:, None]
+        return Whitening.of(M)
+
+    @cached_property
+    def whitened(self) -> WhitenedProblem:
+        """The same problem in whitened coordinates, factorised once."""
+        kept = self.sample_weight > 0.0
+        y = np.sqrt(self.sample_weight[kept]) * self.y[kept]
+        return WhitenedProblem(self.whitening, y, self.gamma, self.total_weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhitenedProblem:
+    """``F(V, alpha) = |y - Σ_l alpha_l σ(Q v_l)|² + gamma (|V|² + |alpha|²)``, which is m · RegLoss.
+
+    Attributes
+    ----------
+    whitening : Whitening
+        The factorised design.
+    y : array of shape (n_rows,)
+        Targets, each scaled by the root of its sample weight; rows of weight zero are gone.
+    gamma : float
+        Strength of the regularisation.
+    total_weight : float
+        m of the formulas.
+    """
+
+    whitening: Whitening
+    y: FloatArray
+    gamma: float
+    total_weight: float
+
+    @property
+    def Q(self) -> FloatArray:  # noqa: N802
+        """Orthonormal design, of shape (n_rows, rank)."""
+        return self.whitening.Q
+
+    def regloss(self, V: FloatArray, Z: FloatArray, alpha: FloatArray) -> float:
+        """RegLoss at hidden weights ``V`` (n_hidden, rank) with preactivations ``Z`` (n_rows, n_hidden)."""
+        penalty = float(np.sum(V * V)) + float(alpha @ alpha)
+        return self.mse(Z, alpha) + self.gamma * penalty / self.total_weight
+
+    def mse(self, Z: FloatArray, alpha: FloatArray) -> float:
+        """Mean squared error at preactivations ``Z``."""
+        residual = self.y - np.maximum(Z, 0.0) @ alpha
+        return float(residual @ residual) / self.total_weight
+
+    def preactivations(self, V: FloatArray) -> FloatArray:
+        """``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order."""
+        return (V @ self.Q.T).T
+
+    def whiten(self, network: Network) -> FloatArray:
+        """Hidden weights of ``network`` in whitened coordinates, of shape (n_hidden, rank)."""
+        U = np.column_stack([network.W, network.b])  # (n_hidden, n_features + 1)
+        return U @ self.whitening.to_white.T
+
+    def network(self, V: FloatArray, alpha: FloatArray) -> Network:
+        """The network in the coordinates of the data, with the minimum-norm hidden weights."""
+        U = V @ self.whitening.from_white.T
+        return Network(W=U[:, :-1], b=U[:, -1], alpha=alpha)

@@ -1,0 +1,78 @@
+"""Whitening: every design becomes orthonormal, well scaled and of full rank.
+
+With M = [X 1] = Q R and v_l = R u_l, the preactivations of neuron l are
+z_l = M u_l = Q v_l and the data-weighted penalty ``|M u_l|²`` is just ``|v_l|²``.
+All the programmes of the algorithm live in these coordinates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from dconnet._arrays import FloatArray
+
+# Directions of M (columns scaled to one) whose singular value is below this fraction of the largest are
+# taken as dependent. Weights along them could not be mapped back to u with more than five digits.
+RANK_TOLERANCE = 1e-11
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whitening:
+    """A rank-revealing factorisation of the design, ``M = Q to_white``.
+
+    Attributes
+    ----------
+    Q : array of shape (n_samples, rank)
+        Orthonormal basis of the column space of M.
+    to_white : array of shape (rank, n_columns)
+        R of the text: ``v = to_white @ u``.
+    from_white : array of shape (n_columns, rank)
+        The pseudo-inverse of R: ``u = from_white @ v`` has the least norm of all u with ``M u = Q v``.
+    """
+
+    Q: FloatArray
+    to_white: FloatArray
+    from_white: FloatArray
+
+    @property
+    def rank(self) -> int:
+        """Number of independent directions of M."""
+        return int(self.Q.shape[1])
+
+    @classmethod
+    def of(cls, M: FloatArray) -> Whitening:
+        """Factorise the design ``M``, of shape (n_samples, n_columns)."""
+        scale = _column_scale(M)
+        orthonormal, triangle = linalg.qr(M / scale, mode="economic", overwrite_a=True, check_finite=False)
+        left, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
+        rank = int(np.count_nonzero(singular > RANK_TOLERANCE * singular[0]))
+        to_white = singular[:rank, None] * right[:rank] * scale
+        from_white = (right[:rank].T / singular[:rank]) / scale[:, None]
+        return cls(
+            Q=np.ascontiguousarray(orthonormal @ left[:, :rank]),
+            to_white=to_white,
+            from_white=from_white if rank == M.shape[1] else _minimum_norm_inverse(to_white, from_white),
+        )
+
+
+def _column_scale(M: FloatArray) -> FloatArray:
+    """Powers of two close to the largest entry of each column: dividing by them rounds nothing."""
+    _, exponent = np.frexp(np.max(np.abs(M), axis=0))
+    scale: FloatArray = np.ldexp(1.0, exponent)
+    return scale
+
+
+def _minimum_norm_inverse(to_white: FloatArray, right_inverse: FloatArray) -> FloatArray:
+    """The pseudo-inverse of ``to_white``: of all its right inverses the one with the shortest columns.
+
+    Where columns of M differ in scale by more than double precision resolves, shortest has no meaning that can be
+    computed, and the given right inverse stands.
+    """
+    row_space, triangle = linalg.qr(to_white.T, mode="economic", check_finite=False)
+    with np.errstate(all="ignore"):
+        pseudo_inverse: FloatArray = row_space @ linalg.pinv(triangle.T, check_finite=False)
+        error = np.max(np.abs(to_white @ pseudo_inverse - np.eye(len(to_white))))
+    return pseudo_inverse if error < 1e-6 else right_inverse
