@@ -1,0 +1,107 @@
+"""Who solves the convex programmes: the protocol of a backend, and a lazy registry of them by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from dconnet._arrays import FloatArray
+from dconnet.convex.programme import Programme
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConvexSolution:
+    """Answer of a backend, which can check itself against its programme.
+
+    Attributes
+    ----------
+    v : array of shape (rank,)
+        The minimiser.
+    multipliers : array of shape (n_rows,)
+        λ, an element of the subdifferential of each hinge at the solution.
+    iterations : int
+        Iterations of the backend's own method.
+    converged : bool
+        False if the backend stopped at its iteration limit.
+    """
+
+    v: FloatArray
+    multipliers: FloatArray
+    iterations: int
+    converged: bool
+
+    def relative_gap(self, programme: Programme) -> float:
+        """Duality gap, relative to the size of the programme."""
+        return programme.relative_gap(self.v, self.multipliers)
+
+    def kkt_residual(self, programme: Programme) -> float:
+        """Violation of the optimality conditions, relative."""
+        return programme.kkt_residual(self.v, self.multipliers)
+
+
+class Solver(Protocol):
+    """A backend that has been prepared for one design."""
+
+    def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
+        """Solve one programme over the prepared design, from the answer to a similar one if there is any."""
+        ...
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """A method for the convex programme: prepared once for a design, it then solves often."""
+
+    def prepare(self, design: FloatArray) -> Solver:
+        """Do the work that depends on the design alone."""
+        ...
+
+
+class _Entry(NamedTuple):
+    module: str
+    class_name: str
+    package: str | None  # what has to be installed besides dconnet itself
+
+
+_REGISTRY = {
+    "native": _Entry("dconnet.convex.native", "Native", None),
+    "reference": _Entry("dconnet.convex.reference", "Reference", None),
+    "osqp": _Entry("dconnet.convex.osqp", "OSQP", "osqp"),
+    "clarabel": _Entry("dconnet.convex.clarabel", "Clarabel", "clarabel"),
+    "piqp": _Entry("dconnet.convex.piqp", "PIQP", "piqp"),
+    "gurobi": _Entry("dconnet.convex.gurobi", "Gurobi", "gurobipy"),
+}
+
+
+def backend_names() -> list[str]:
+    """Names of all known backends, installed or not."""
+    return list(_REGISTRY)
+
+
+def get_backend(backend: str | Backend) -> Backend:
+    """The backend of that name, or the configured backend itself.
+
+    Raises
+    ------
+    ValueError
+        If there is no backend of that name.
+    ImportError
+        If the package that it needs is not installed; the message names the pip command.
+    """
+    if not isinstance(backend, str):
+        if isinstance(backend, Backend):
+            return backend
+        raise ValueError(f"solver must be one of {backend_names()} or a backend object, got {backend!r}.")
+    if backend not in _REGISTRY:
+        raise ValueError(f"Unknown solver {backend!r}: choose one of {backend_names()}.")
+    entry = _REGISTRY[backend]
+    try:
+        module = import_module(entry.module)
+    except ModuleNotFoundError as error:
+        if entry.package is None or error.name != entry.package:
+            raise
+        raise ImportError(
+            f"Solver {backend!r} needs the package {entry.package}: pip install 'dconnet[{backend}]'"
+        ) from error
+    made: Backend = getattr(module, entry.class_name)()
+    return made

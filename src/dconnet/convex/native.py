@@ -1,0 +1,66 @@
+"""The compiled backend: an augmented Lagrangian method with semismooth Newton steps, in C++.
+
+Degenerate programmes that it does not solve in a few steps go to an interior-point method, also in C++.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dconnet import _native
+from dconnet._arrays import FloatArray
+from dconnet.convex.backend import ConvexSolution
+from dconnet.convex.programme import Programme
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """The compiled backend.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap that counts as solved; the answers are usually exact to rounding.
+    max_iter : int
+        Limit on Newton steps and interior-point iterations together.
+    """
+
+    tol: float = 1e-10
+    max_iter: int = 300
+
+    def prepare(self, design: FloatArray) -> NativeSolver:
+        """Lay the design out for the kernel, and make its room for work."""
+        return NativeSolver(_native.Solver(np.ascontiguousarray(design)), self.tol, self.max_iter)
+
+    def prepare_sweep(self, design: FloatArray, n_hidden: int) -> _native.Sweep:
+        """The kernel that sweeps over all neurons of a network without a call back into Python."""
+        return _native.Sweep(np.ascontiguousarray(design), n_hidden)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSolver:
+    """The prepared backend. It holds its room for work: use one in each thread."""
+
+    kernel: _native.Solver
+    tol: float
+    max_iter: int
+
+    def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
+        """Solve one programme, from the answer to a similar one if there is any."""
+        if start is None:
+            v, multipliers = np.zeros(programme.design.shape[1]), np.zeros(len(programme.slope))
+        else:
+            v, multipliers = start.v.copy(), start.multipliers.copy()
+        iterations, converged = self.kernel.solve(
+            programme.linear,
+            programme.slope,
+            programme.curvature,
+            programme.gamma,
+            self.tol,
+            self.max_iter,
+            v,
+            multipliers,
+        )
+        return ConvexSolution(v, multipliers, iterations, converged)

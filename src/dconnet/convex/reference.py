@@ -1,0 +1,172 @@
+"""The readable specification: a primal-dual interior-point method in NumPy.
+
+With s_j standing for max(z_j, 0), the programme is
+
+    min  gamma |v|² - <t, v> + <beta, s> + a |s|²    subject to    s - Qv ≥ 0,  s ≥ 0 (multipliers λ and μ).
+
+Its Newton systems reduce to the n + 1 unknowns of v. It is the oracle of the tests, never a silent fallback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from dconnet._arrays import FloatArray
+from dconnet.convex.backend import ConvexSolution
+from dconnet.convex.polish import EXACT, polish
+from dconnet.convex.programme import Programme
+from dconnet.convex.scaling import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Interior-point backend in NumPy.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap that counts as solved, and from which on every interior point is polished.
+    max_iter : int
+        Limit on interior-point iterations.
+    """
+
+    tol: float = 1e-10
+    max_iter: int = 100
+
+    def prepare(self, design: FloatArray) -> ReferenceSolver:
+        """Nothing depends on the design alone."""
+        return ReferenceSolver(self.tol, self.max_iter)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSolver:
+    """The prepared backend."""
+
+    tol: float
+    max_iter: int
+
+    def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
+        """Solve one programme; interior points make no use of a start."""
+        unit = Unit.of(programme)
+        if unit.length == 0.0:
+            return ConvexSolution(np.zeros(programme.design.shape[1]), np.zeros(len(programme.slope)), 0, True)
+        v, multipliers, iterations = self._iterate(unit.scaled(programme))
+        v, multipliers = unit.length * v, unit.gradient * multipliers
+        # Where the slopes dwarf the linear term, the gap alone would call answers solved that are far from optimal.
+        optimal = programme.kkt_residual(v, multipliers) <= np.sqrt(self.tol)
+        converged = bool(optimal and programme.relative_gap(v, multipliers) <= self.tol)
+        return ConvexSolution(v, multipliers, iterations, converged)
+
+    def _iterate(self, programme: Programme) -> tuple[FloatArray, FloatArray, int]:
+        """Interior points until the polish of one of them is exact, or no digit is left to gain."""
+        point = _Point.start(programme)
+        best: tuple[FloatArray, FloatArray] = (point.v, point.lam)
+        best_residual = float("inf")
+        for iteration in range(self.max_iter):
+            if programme.relative_gap(point.v, point.lam) <= self.tol:
+                answer = polish(programme, point.v, point.lam)
+                residual = programme.kkt_residual(*answer)
+                if residual < best_residual:
+                    best, best_residual = answer, residual
+                if residual <= EXACT:
+                    return *best, iteration
+            try:
+                point = point.advance(programme)
+            except linalg.LinAlgError:  # all digits of the Newton system are used up
+                return *best, iteration
+        return *best, self.max_iter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Point:
+    """A point strictly inside all constraints: v, s, the slack w = s - Qv, and the multipliers λ, μ."""
+
+    v: FloatArray
+    s: FloatArray
+    w: FloatArray
+    lam: FloatArray
+    mu: FloatArray
+
+    @classmethod
+    def start(cls, programme: Programme) -> _Point:
+        ones = np.ones(len(programme.slope))
+        # λ + μ = beta + 2 a s at a solution; half each is far from both borders.
+        multiplier = 0.5 * (programme.slope + 2.0 * programme.curvature) + 1e-2
+        return cls(np.zeros(programme.design.shape[1]), ones, ones, multiplier, multiplier)
+
+    def advance(self, programme: Programme) -> _Point:
+        """One predictor-corrector step (Mehrotra)."""
+        newton = _Newton(programme, self)
+        complementarity = self.complementarity()
+        predictor = newton.direction(-self.lam * self.w, -self.mu * self.s)
+        after = self.moved(predictor, *self.longest_steps(predictor))
+        centring = (after.complementarity() / complementarity) ** 3
+        target = min(centring, 1.0) * complementarity
+        corrector = newton.direction(
+            target - self.lam * self.w - predictor.lam * predictor.w,
+            target - self.mu * self.s - predictor.mu * predictor.s,
+        )
+        primal, dual = self.longest_steps(corrector)
+        return self.moved(corrector, min(1.0, 0.995 * primal), min(1.0, 0.995 * dual))
+
+    def complementarity(self) -> float:
+        """Mean of all products λw and μs, which vanish at a solution."""
+        return float(self.lam @ self.w + self.mu @ self.s) / (2 * len(self.s))
+
+    def longest_steps(self, step: _Point) -> tuple[float, float]:
+        """How far the primal and the dual variables can go before one of them reaches its border."""
+        # A quadratic objective couples both: one common length keeps the residuals shrinking together.
+        length = min(
+            _longest(self.s, step.s),
+            _longest(self.w, step.w),
+            _longest(self.lam, step.lam),
+            _longest(self.mu, step.mu),
+        )
+        return length, length
+
+    def moved(self, step: _Point, primal: float, dual: float) -> _Point:
+        """The point after a step of these lengths."""
+        return _Point(
+            self.v + primal * step.v,
+            self.s + primal * step.s,
+            self.w + primal * step.w,
+            self.lam + dual * step.lam,
+            self.mu + dual * step.mu,
+        )
+
+
+def _longest(values: FloatArray, change: FloatArray) -> float:
+    shrinking = change < 0.0
+    return float(min(1.0, np.min(-values[shrinking] / change[shrinking], initial=1.0)))
+
+
+class _Newton:
+    """The Newton system at one point, factorised once for predictor and corrector."""
+
+    def __init__(self, programme: Programme, point: _Point) -> None:
+        self.programme, self.point = programme, point
+        a, Q = programme.curvature, programme.design
+        self.lam_over_w = point.lam / point.w
+        self.mu_over_s = point.mu / point.s
+        self.diagonal = 2.0 * a + self.lam_over_w + self.mu_over_s
+        weight = self.lam_over_w * (2.0 * a + self.mu_over_s) / self.diagonal
+        schur = 2.0 * programme.gamma * np.eye(Q.shape[1]) + Q.T @ (weight[:, None] * Q)
+        self.factor = linalg.cho_factor(schur, check_finite=False)
+        self.weight = weight
+        self.residual_v = 2.0 * programme.gamma * point.v - programme.linear + Q.T @ point.lam
+        self.residual_s = programme.slope + 2.0 * a * point.s - point.lam - point.mu
+
+    def direction(self, lam_w: FloatArray, mu_s: FloatArray) -> _Point:
+        """Direction in which λw and μs change by these amounts, to first order, and the residuals vanish."""
+        Q, point = self.programme.design, self.point
+        # s - Qv - w is zero at the start and stays so: all steps are linear.
+        change_s = -self.residual_s + lam_w / point.w + mu_s / point.s
+        pull = lam_w / point.w - self.lam_over_w * change_s / self.diagonal
+        dv = linalg.cho_solve(self.factor, -self.residual_v - Q.T @ pull)
+        Qdv = Q @ dv
+        ds = (change_s + self.lam_over_w * Qdv) / self.diagonal
+        dw = ds - Qdv
+        return _Point(dv, ds, dw, lam_w / point.w - self.lam_over_w * dw, mu_s / point.s - self.mu_over_s * ds)

@@ -1,0 +1,136 @@
+"""The programme itself: value, proximal map, dual bound and optimality conditions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from dconnet.convex.programme import Programme
+from dconnet.whitening import Whitening
+from problems import catalogue, dca_programme, inputs, programme_around
+from tolerances import KKT, ROUNDING
+
+KNOWN = {name: case for name, case in catalogue().items() if case.solution is not None}
+WITH_MULTIPLIERS = [name for name, case in KNOWN.items() if case.multipliers is not None]
+PROGRAMME = catalogue()["typical 40x4 gamma=0.1 alpha=1"].programme
+reproducible = settings(derandomize=True, deadline=None)
+seeds = st.integers(min_value=0, max_value=2**32 - 1)
+
+
+def known_pair(seed: int = 0) -> tuple[Programme, np.ndarray, np.ndarray]:
+    """A programme with its solution and multipliers, without rows at their kink."""
+    rng = np.random.default_rng(seed)
+    design = Whitening.of(inputs(rng, 30, 4)).Q
+    v = rng.standard_normal(design.shape[1])
+    programme, multipliers = programme_around(design, v, np.zeros(30), rng, gamma=0.2, alpha=0.7)
+    return programme, v, multipliers
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_value_is_the_sum_of_its_terms(seed: int) -> None:
+    v = np.random.default_rng(seed).standard_normal(PROGRAMME.design.shape[1])
+    expected = PROGRAMME.gamma * sum(v**2) - sum(PROGRAMME.linear * v)
+    for q, beta in zip(PROGRAMME.design, PROGRAMME.slope, strict=True):
+        hinge = max(float(sum(q * v)), 0.0)
+        expected += beta * hinge + PROGRAMME.curvature * hinge**2
+    assert PROGRAMME.value(v) == pytest.approx(expected, rel=ROUNDING)
+
+
+@reproducible
+@given(
+    point=st.floats(-10.0, 10.0),
+    slope=st.floats(0.0, 5.0),
+    curvature=st.floats(1e-3, 10.0),
+    step=st.floats(1e-2, 10.0),
+)
+def test_prox_minimises_its_definition(point: float, slope: float, curvature: float, step: float) -> None:
+    programme = Programme(np.ones((1, 1)), np.zeros(1), np.array([slope]), curvature, gamma=1.0)
+
+    def moreau(z: float) -> float:
+        hinge = max(z, 0.0)
+        return step * (slope * hinge + curvature * hinge**2) + 0.5 * (z - point) ** 2
+
+    brute_force = minimize_scalar(moreau, bounds=(-11.0, 11.0), method="bounded", options={"xatol": 1e-10})
+    prox = float(programme.prox(np.array([point]), step)[0])
+    assert moreau(prox) <= brute_force.fun + 1e-12
+
+
+@reproducible
+@given(seeds)
+def test_any_multipliers_bound_the_value_from_below(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    v = rng.standard_normal(PROGRAMME.design.shape[1]) * 10.0 ** rng.uniform(-3.0, 1.0)
+    multipliers = rng.standard_normal(len(PROGRAMME.slope)) * 10.0 ** rng.uniform(-3.0, 1.0)
+    assert PROGRAMME.dual_value(multipliers) <= PROGRAMME.value(v)
+
+
+def test_dual_bound_is_tight_at_the_solution() -> None:
+    programme, v, multipliers = known_pair()
+    assert abs(programme.relative_gap(v, multipliers)) <= ROUNDING
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gap_bounds_the_error_of_the_value(seed: int) -> None:
+    programme, v, multipliers = known_pair(seed)
+    off = v + 0.1 * np.random.default_rng(seed).standard_normal(len(v))
+    error = (programme.value(off) - programme.value(v)) / (abs(programme.value(off)) + programme.magnitude)
+    assert 0.0 < error <= programme.relative_gap(off, multipliers) + ROUNDING
+
+
+@pytest.mark.parametrize("case", WITH_MULTIPLIERS)
+def test_kkt_residual_vanishes_at_known_solutions(case: str) -> None:
+    known = KNOWN[case]
+    assert known.programme.kkt_residual(known.solution, known.multipliers) <= KKT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_kkt_residual_sees_a_wrong_solution(seed: int) -> None:
+    programme, v, multipliers = known_pair(seed)
+    off = v + 1e-3 * np.random.default_rng(seed).standard_normal(len(v))
+    assert programme.kkt_residual(off, multipliers) > 1e-5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_kkt_residual_sees_wrong_multipliers(seed: int) -> None:
+    programme, v, multipliers = known_pair(seed)
+    off = multipliers + 1e-3 * np.random.default_rng(seed).standard_normal(len(multipliers))
+    assert programme.kkt_residual(v, off) > 1e-5
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_known_solutions_are_minima(case: str) -> None:
+    programme, solution = KNOWN[case].programme, KNOWN[case].solution
+    rng = np.random.default_rng(0)
+    length = max(1e-3, float(np.linalg.norm(solution)))
+    neighbours = [solution + length * rng.standard_normal(len(solution)) / 100.0 for _ in range(20)]
+    assert programme.value(solution) <= min(programme.value(v) for v in neighbours)
+
+
+def test_residual_and_gap_do_not_depend_on_the_unit_of_the_target() -> None:
+    programme, v, multipliers = known_pair()
+    off = v + 0.01
+    scaled = replace(programme, linear=1e6 * programme.linear, slope=1e6 * programme.slope)
+    expected = (programme.kkt_residual(off, multipliers), programme.relative_gap(off, multipliers))
+    actual = (scaled.kkt_residual(1e6 * off, 1e6 * multipliers), scaled.relative_gap(1e6 * off, 1e6 * multipliers))
+    assert actual == pytest.approx(expected, rel=1e-9)
+
+
+def test_programme_of_zeros_is_solved_by_zero() -> None:
+    programme = Programme(np.ones((1, 1)), np.zeros(1), np.zeros(1), curvature=1.0, gamma=1.0)
+    zero = np.zeros(1)
+    assert (programme.relative_gap(zero, zero), programme.kkt_residual(zero, zero)) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_multipliers_of_v_are_subgradients_off_the_kink(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    programme = dca_programme(Whitening.of(inputs(rng, 30, 4)).Q, rng)
+    v = rng.standard_normal(5)
+    gradient = 2.0 * programme.gamma * v - programme.linear + programme.design.T @ programme.multipliers(v)
+    numeric = [(programme.value(v + 1e-6 * e) - programme.value(v - 1e-6 * e)) / 2e-6 for e in np.eye(5)]
+    np.testing.assert_allclose(gradient, numeric, rtol=0.0, atol=1e-7)

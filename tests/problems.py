@@ -1,0 +1,183 @@
+"""One catalogue of convex programmes, seeded and small, for all tests that need some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.random import Generator, default_rng
+
+from dconnet._arrays import FloatArray
+from dconnet.convex.programme import Programme
+from dconnet.whitening import Whitening
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A programme, and what is known about it.
+
+    Attributes
+    ----------
+    solution : array of shape (rank,) or None
+        The minimiser, if the programme was built around it.
+    multipliers : array of shape (n_rows,) or None
+        Multipliers that belong to it, likewise; there may be others.
+    extreme : bool
+        Whether gamma and the curvature differ by many orders of magnitude.
+    """
+
+    name: str
+    programme: Programme
+    solution: FloatArray | None = None
+    multipliers: FloatArray | None = None
+    extreme: bool = False
+
+
+def inputs(rng: Generator, n_rows: int, n_features: int) -> FloatArray:
+    """Random M = [X 1]."""
+    return np.column_stack([rng.standard_normal((n_rows, n_features)), np.ones(n_rows)])
+
+
+def dca_programme(design: FloatArray, rng: Generator, *, gamma: float = 0.1, alpha: float = 1.0) -> Programme:
+    """A programme as the DCA meets it (net split), for a random residual and a random current neuron."""
+    residual = rng.standard_normal(len(design))
+    z = design @ rng.standard_normal(design.shape[1])
+    slope = -2.0 * alpha * residual
+    beta_h = np.maximum(-slope, 0.0)
+    return Programme(design, design.T @ (beta_h * (z >= 0.0)), np.maximum(slope, 0.0), alpha**2, gamma)
+
+
+def programme_around(
+    design: FloatArray, v: FloatArray, kink_multipliers: FloatArray, rng: Generator, *, gamma: float, alpha: float
+) -> tuple[Programme, FloatArray]:
+    """A programme with the minimiser v, and its multipliers.
+
+    Rows with ``|z_j|`` at rounding level are at their kink, where λ_j is the given fraction of beta_j; all other
+    multipliers follow from v, and t from the stationarity condition.
+    """
+    slope = rng.uniform(0.5, 2.0, size=len(design))
+    z = design @ v
+    kinked = np.abs(z) <= 1e-12 * np.max(np.abs(z), initial=0.0)
+    off_kink = np.where(z > 0.0, slope + 2.0 * alpha**2 * z, 0.0)
+    multipliers = np.where(kinked, kink_multipliers * slope, off_kink)
+    linear = 2.0 * gamma * v + design.T @ multipliers
+    return Programme(design, linear, slope, alpha**2, gamma), multipliers
+
+
+def _typical(seed: int, n_rows: int, n_features: int, gamma: float, alpha: float) -> Case:
+    rng = default_rng(seed)
+    design = Whitening.of(inputs(rng, n_rows, n_features)).Q
+    name = f"{n_rows}x{n_features} gamma={gamma:g} alpha={alpha:g}"
+    return Case(f"typical {name}", dca_programme(design, rng, gamma=gamma, alpha=alpha))
+
+
+def _generic_linear_term() -> Case:
+    """A linear term that no DCA step would produce: v may go where no row is active."""
+    case = _typical(10, 60, 5, 0.01, 0.5)
+    linear = default_rng(11).standard_normal(len(case.programme.linear))
+    return Case("generic linear term", replace(case.programme, linear=linear))
+
+
+def _kinked(seed: int, n_kinked: int, n_features: int = 6) -> Case:
+    """A solution at which some rows are strictly at their kink."""
+    rng = default_rng(seed)
+    M = inputs(rng, 50, n_features)
+    u = rng.standard_normal(n_features + 1)
+    M[:n_kinked] -= np.outer(M[:n_kinked] @ u, u) / (u @ u)
+    white = Whitening.of(M)
+    fractions = rng.uniform(0.2, 0.8, size=50)
+    v = white.to_white @ u
+    programme, multipliers = programme_around(white.Q, v, fractions, rng, gamma=0.05, alpha=0.8)
+    return Case(f"known solution, {n_kinked} kinked rows", programme, v, multipliers)
+
+
+def _zero(name: str, fraction: Callable[[Generator], FloatArray]) -> Case:
+    """The neuron dies: all rows are at their kink at once."""
+    rng = default_rng(30)
+    design = Whitening.of(inputs(rng, 40, 4)).Q
+    v = np.zeros(design.shape[1])
+    programme, multipliers = programme_around(design, v, fraction(rng), rng, gamma=0.01, alpha=1.0)
+    return Case(name, programme, v, multipliers)
+
+
+def _no_linear_term() -> Case:
+    case = _typical(40, 40, 4, 0.1, 1.0)
+    zero = np.zeros_like(case.programme.linear)
+    return Case("zero: no linear term", replace(case.programme, linear=zero), zero)
+
+
+def _repeated_rows() -> Case:
+    rng = default_rng(50)
+    M = np.repeat(inputs(rng, 12, 3), 4, axis=0)
+    return Case("repeated rows", dca_programme(Whitening.of(M).Q, rng, gamma=0.02))
+
+
+def _opposite_rows() -> Case:
+    """Every row comes with its negative, so that one of both is always active."""
+    rng = default_rng(51)
+    rows = rng.standard_normal((20, 4))
+    return Case("opposite rows", dca_programme(Whitening.of(np.vstack([rows, -rows])).Q, rng, gamma=0.02))
+
+
+def _rank_deficient() -> Case:
+    rng = default_rng(60)
+    M = inputs(rng, 40, 4)
+    M = np.column_stack([M, M[:, 0] + M[:, 1], np.full(40, 3.0), np.zeros(40)])
+    return Case("rank-deficient inputs", dca_programme(Whitening.of(M).Q, rng))
+
+
+def _no_slopes() -> Case:
+    """Without slopes there are no kinks, only jumps of the curvature."""
+    programme = _typical(70, 40, 4, 0.1, 1.0).programme
+    return Case("no slopes", replace(programme, slope=np.zeros_like(programme.slope)))
+
+
+def _scaled(factor: float) -> Case:
+    """The same data measured in other units of the target."""
+    case = _typical(80, 40, 4, 0.1, 1.0).programme
+    return Case(
+        f"linear terms of size {factor:g}", replace(case, linear=factor * case.linear, slope=factor * case.slope)
+    )
+
+
+def _extreme(gamma: float, alpha: float) -> Case:
+    return replace(_typical(90, 40, 3, gamma, alpha), extreme=True, name=f"extreme gamma={gamma:g} alpha={alpha:g}")
+
+
+@cache
+def catalogue() -> dict[str, Case]:
+    """All programmes by name."""
+    cases = [
+        _typical(1, 40, 4, 0.1, 1.0),
+        _typical(2, 90, 6, 0.01, 0.3),
+        _typical(3, 80, 15, 1e-3, 2.0),
+        _typical(4, 60, 5, 10.0, 0.1),
+        _typical(5, 30, 27, 0.1, 1.0),  # as many columns as rows, nearly
+        _typical(6, 20, 19, 0.01, 1.0),  # and exactly
+        _typical(7, 300, 8, 0.01, 1.0),
+        _typical(8, 200, 60, 0.01, 0.5),
+        _generic_linear_term(),
+        *(_kinked(20 + n, n) for n in (0, 3, 6)),
+        _kinked(25, 20),  # more kinked rows than unknowns
+        _zero("zero: multipliers well inside", lambda rng: rng.uniform(0.2, 0.8, size=40)),
+        _zero("zero: multipliers at their bounds", lambda rng: rng.integers(0, 2, size=40).astype(float)),
+        _zero("zero: slopes much larger than the linear term", lambda rng: np.full(40, 1e-4)),
+        _no_linear_term(),
+        _repeated_rows(),
+        _opposite_rows(),
+        _rank_deficient(),
+        _no_slopes(),
+        _scaled(1e-6),
+        _scaled(1e6),
+        Case("one row, active", _one_row(3.0), np.array([(3.0 - 1.0) / (2.0 * (0.5 + 0.25))])),
+        Case("one row, at its kink", _one_row(0.5), np.array([0.0])),
+        Case("one row, inactive", _one_row(-2.0), np.array([-2.0 / (2.0 * 0.5)])),
+        *(_extreme(gamma, alpha) for gamma in (1e-8, 1e-3, 1e4) for alpha in (1e-8, 1e-2, 1e4)),
+    ]
+    return {case.name: case for case in cases}
+
+
+def _one_row(linear: float) -> Programme:
+    return Programme(np.ones((1, 1)), np.array([linear]), np.array([1.0]), curvature=0.25, gamma=0.5)
