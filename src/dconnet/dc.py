@@ -1,0 +1,163 @@
+"""The DC subproblem of one neuron: its splits into g - h, and the DCA iteration.
+
+With all else fixed, F as a function of the weights v of neuron l is, up to a constant,
+
+    O(v) = Σ_j c_j σ(z_j) + a Σ_j σ(z_j)² + gamma |v|²,    z = Q v,    c_j = -2 alpha_l r_j,    a = alpha_l²,
+
+where r is the residual of the network without neuron l. It is a difference of convex functions O = g - h with
+
+    g(v) = Σ_j beta^g_j σ(z_j) + a Σ_j σ(z_j)² + gamma |v|²,    h(v) = Σ_j beta^h_j σ(z_j),
+
+for any non-negative beta^g, beta^h whose difference is c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dconnet._arrays import BoolArray, FloatArray
+from dconnet.convex.backend import ConvexSolution, Solver
+from dconnet.convex.programme import Programme
+
+# Norm of the difference of two iterates at which the paper ends the DCA.
+DCA_TOLERANCE = 1e-12
+
+# Rows that sit at their kink come back from a solver as tiny numbers of either sign. They count as zero, where the
+# Heaviside function of the paper is one; otherwise the DCA would flip subgradients for ever at a converged point.
+KINK_TOLERANCE = 1e-9
+
+# A rise of the objective by less than this fraction of it is rounding.
+ROUNDING = 1e-13
+
+Split = Callable[[FloatArray, FloatArray, FloatArray, int], tuple[FloatArray, FloatArray]]
+
+
+def paper_split(y: FloatArray, hidden: FloatArray, alpha: FloatArray, unit: int) -> tuple[FloatArray, FloatArray]:
+    """The paper's (beta^g, beta^h): the target and every other neuron are split by sign on their own.
+
+    Parameters
+    ----------
+    y : array of shape (n_rows,)
+    hidden : array of shape (n_rows, n_hidden)
+    alpha : array of shape (n_hidden,)
+    unit : int
+        l, the neuron of the subproblem.
+    """
+    target = 2.0 * alpha[unit] * y
+    products = 2.0 * alpha[unit] * alpha  # (n_hidden,)
+    products[unit] = 0.0
+    beta_g = np.maximum(-target, 0.0) + hidden @ np.maximum(products, 0.0)
+    beta_h = np.maximum(target, 0.0) + hidden @ np.maximum(-products, 0.0)
+    return beta_g, beta_h
+
+
+def net_split(y: FloatArray, hidden: FloatArray, alpha: FloatArray, unit: int) -> tuple[FloatArray, FloatArray]:
+    """The smallest (beta^g, beta^h): the positive and the negative part of the slope c itself.
+
+    Its convex majoriser lies below that of every other split, so a DCA step promises at least the same decrease.
+    """
+    others = alpha.copy()
+    others[unit] = 0.0
+    slope = -2.0 * alpha[unit] * (y - hidden @ others)
+    return np.maximum(slope, 0.0), np.maximum(-slope, 0.0)
+
+
+SPLITS: dict[str, Split] = {"paper": paper_split, "net": net_split}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NeuronProblem:
+    """The DC subproblem of one neuron, ``O = g - h`` over v of shape (rank,)."""
+
+    design: FloatArray  # (n_rows, rank)
+    beta_g: FloatArray  # (n_rows,)
+    beta_h: FloatArray  # (n_rows,)
+    curvature: float
+    gamma: float
+    size: float = 0.0  # F without this neuron: what O is added to, and rounded with
+
+    def value(self, v: FloatArray, z: FloatArray) -> float:
+        """O(v), with ``z = design @ v`` at hand."""
+        active = np.maximum(z, 0.0)
+        hinges = float((self.beta_g - self.beta_h) @ active) + self.curvature * float(active @ active)
+        return hinges + self.gamma * float(v @ v)
+
+    def without_noise(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A solver's answer and its preactivations; both exactly zero if they are nothing but noise about zero."""
+        z = self.design @ v
+        called_for = max(np.max(self.beta_g), np.max(self.beta_h)) / (2.0 * (self.gamma + self.curvature))
+        if np.max(np.abs(z)) <= KINK_TOLERANCE * called_for:
+            return np.zeros_like(v), np.zeros_like(z)
+        return v, z
+
+    def not_negative(self, z: FloatArray) -> BoolArray:
+        """Where the Heaviside function is one: z_j ≥ 0, up to the noise of a solver."""
+        return z >= -KINK_TOLERANCE * float(np.max(np.abs(z)))
+
+    def majoriser(self, active: BoolArray) -> Programme:
+        """The convex programme that replaces h by its tangent at a point with these active rows."""
+        tangent = self.design.T @ np.where(active, self.beta_h, 0.0)
+        return Programme(self.design, tangent, self.beta_g, self.curvature, self.gamma)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DCAOutcome:
+    """Where the DCA of one neuron ended.
+
+    Attributes
+    ----------
+    v : array of shape (rank,)
+        The new weights; the old ones if nothing better was found.
+    programmes : int
+        Convex programmes solved.
+    refused : int
+        One if the last step would have raised the objective by more than rounding, else zero.
+    unsolved : int
+        Programmes that the backend gave up at its iteration limit.
+    converged : bool
+        Whether the iteration came to a fixed point within its limit.
+    """
+
+    v: FloatArray
+    programmes: int
+    refused: int
+    unsolved: int
+    converged: bool
+
+
+def dca(neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int) -> DCAOutcome:
+    """Run the DCA from ``v`` until it stands still: linearise h, minimise the majoriser, repeat.
+
+    It stands still when two iterates differ by less than 1e-12, or, which is the same in exact arithmetic, when the
+    tangent of h is that of the step before, since the next programme would be the last one again.
+    """
+    if neuron.curvature == 0.0:
+        # alpha_l = 0 leaves only the penalty: its minimiser is zero.
+        return DCAOutcome(np.zeros_like(v), programmes=0, refused=0, unsolved=0, converged=True)
+    z = neuron.design @ v
+    value = neuron.value(v, z)
+    tangent_rows: BoolArray | None = None
+    answer: ConvexSolution | None = None
+    unsolved = 0
+    for programmes in range(max_iter):
+        active = neuron.not_negative(z)
+        if tangent_rows is not None and np.array_equal(active, tangent_rows):
+            return DCAOutcome(v, programmes, 0, unsolved, converged=True)
+        tangent_rows = active
+        answer = solver.solve(neuron.majoriser(active), answer)
+        unsolved += not answer.converged
+        new_v, new_z = neuron.without_noise(answer.v)
+        new_value = neuron.value(new_v, new_z)
+        if not new_value <= value:  # also refuses NaN
+            # A row that is negative by noise but counts as active lifts the tangent's majoriser off O by this much.
+            lift = float(neuron.beta_h @ np.where(active, np.maximum(-z, 0.0), 0.0))
+            refused = not new_value <= value + lift + ROUNDING * (neuron.size + abs(value))
+            return DCAOutcome(v, programmes + 1, int(refused), unsolved, converged=not refused)
+        step = float(np.linalg.norm(new_v - v))
+        v, z, value = new_v, new_z, new_value
+        if step < DCA_TOLERANCE:
+            return DCAOutcome(v, programmes + 1, 0, unsolved, converged=True)
+    return DCAOutcome(v, max_iter, 0, unsolved, converged=False)

@@ -1,0 +1,117 @@
+"""One sweep over the neurons: the DC subproblem of each, in a given order.
+
+The compiled backend brings a compiled sweep; every other backend is called from the sweep in Python, which is the
+readable specification of the compiled one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dconnet._arrays import FloatArray
+from dconnet.convex.backend import Backend, Solver
+from dconnet.convex.native import Native
+from dconnet.dc import SPLITS, NeuronProblem, dca
+from dconnet.problem import WhitenedProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a sweep did: neurons visited, programmes solved, steps refused, and programmes not solved to tolerance."""
+
+    visited: int = 0
+    programmes: int = 0
+    refused: int = 0
+    unsolved: int = 0
+
+
+class Sweep(Protocol):
+    """A sweep over the neurons of one problem."""
+
+    def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+        """Improve the neurons in place, in this order, until the time is over.
+
+        Parameters
+        ----------
+        V : array of shape (n_hidden, rank)
+            Hidden weights in whitened coordinates; each neuron changes in one assignment.
+        Z : array of shape (n_rows, n_hidden), in Fortran order
+            Their preactivations.
+        alpha : array of shape (n_hidden,)
+            Output weights.
+        order : array of shape (n_hidden,)
+            The neurons in the order of their visits.
+        seconds : float
+            No neuron is begun after this time.
+        """
+        ...
+
+
+def make_sweep(problem: WhitenedProblem, backend: Backend, n_hidden: int, split: str, max_dca_iter: int) -> Sweep:
+    """The sweep that suits the backend."""
+    if isinstance(backend, Native):
+        return NativeSweep(problem, backend, n_hidden, split, max_dca_iter)
+    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSweep:
+    """The sweep in Python, with any backend."""
+
+    problem: WhitenedProblem
+    solver: Solver
+    split: str
+    max_dca_iter: int
+
+    def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+        """See `Sweep.run`."""
+        deadline = time.perf_counter() + seconds
+        size = self.problem.total_weight * self.problem.regloss(V, Z, alpha)
+        programmes = refused = unsolved = 0
+        for visited, unit in enumerate(order):
+            if time.perf_counter() >= deadline:
+                return Tally(visited, programmes, refused, unsolved)
+            outcome = dca(self.neuron(Z, alpha, int(unit), size), V[unit], self.solver, self.max_dca_iter)
+            V[unit] = outcome.v
+            Z[:, unit] = self.problem.Q @ outcome.v
+            programmes += outcome.programmes
+            refused += outcome.refused
+            unsolved += outcome.unsolved
+        return Tally(len(order), programmes, refused, unsolved)
+
+    def neuron(self, Z: FloatArray, alpha: FloatArray, unit: int, size: float) -> NeuronProblem:
+        """The DC subproblem of one neuron."""
+        beta_g, beta_h = SPLITS[self.split](self.problem.y, np.maximum(Z, 0.0), alpha, unit)
+        return NeuronProblem(self.problem.Q, beta_g, beta_h, float(alpha[unit]) ** 2, self.problem.gamma, size)
+
+
+class NativeSweep:
+    """The sweep in C++. It holds its room for work: use one in each thread."""
+
+    def __init__(self, problem: WhitenedProblem, backend: Native, n_hidden: int, split: str, max_dca_iter: int) -> None:
+        self.problem, self.backend = problem, backend
+        self.net_split = split == "net"
+        self.max_dca_iter = max_dca_iter
+        self.kernel = backend.prepare_sweep(problem.Q, n_hidden)
+
+    def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+        """See `Sweep.run`."""
+        counts = self.kernel.run(
+            y=self.problem.y,
+            alpha=alpha,
+            gamma=self.problem.gamma,
+            order=order.astype(np.uintp),
+            net_split=self.net_split,
+            max_dca_iterations=self.max_dca_iter,
+            max_solver_iterations=self.backend.max_iter,
+            tolerance=self.backend.tol,
+            seconds=seconds,
+            V=V,
+            Z=Z.T,
+        )
+        return Tally(*counts)
