@@ -4,7 +4,7 @@
 
 namespace dconnet {
 
-void ActiveGram::match(const Design& design, const unsigned char* wanted, Room& room) {
+std::size_t ActiveGram::match(const Design& design, const unsigned char* wanted, Room& room) {
   std::size_t count = 0, active = 0;
   for (std::size_t j = 0; j < design.rows(); ++j) {
     const bool is = wanted[j] != 0, was = member_[j] != 0;
@@ -16,11 +16,12 @@ void ActiveGram::match(const Design& design, const unsigned char* wanted, Room& 
   }
   changes_ += count;
   // A full product also sweeps out the rounding of many changes.
-  if (count >= active || changes_ > 4 * design.rows()) {
+  if (2 * count >= active || changes_ > 4 * design.rows()) {
     recompute(design, room);
-  } else {
-    design.add_gram(room.rows.data(), room.weights.data(), count, values_.data());
+    return kRecomputed;
   }
+  design.add_gram(room.rows.data(), room.weights.data(), count, values_.data());
+  return count;
 }
 
 void ActiveGram::recompute(const Design& design, Room& room) {

@@ -23,8 +23,11 @@ class ActiveGram {
     std::vector<double> weights;
   };
 
-  // Brings the matrix to the rows j with wanted[j] != 0.
-  void match(const Design& design, const unsigned char* wanted, Room& room);
+  static constexpr std::size_t kRecomputed = static_cast<std::size_t>(-1);
+
+  // Brings the matrix to the rows j with wanted[j] != 0. Returns how many rows changed, which are then listed in
+  // `room` with weight one if they came and minus one if they went, or kRecomputed.
+  std::size_t match(const Design& design, const unsigned char* wanted, Room& room);
 
   // Upper triangle of shape (stride, stride).
   const double* values() const { return values_.data(); }

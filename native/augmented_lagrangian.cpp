@@ -14,6 +14,9 @@ namespace {
 constexpr double kPenaltyGrowth = 5.0;
 constexpr double kGoodReduction = 0.2;
 constexpr double kLargestPenalty = 1e6;
+// Gradient of a minimiser in units of order one. Newton's method is exact once the pattern is right, so that nothing
+// would be saved by asking for less.
+constexpr double kExact = 1e-13;
 // Rounding of the gradient for each unit of penalty.
 constexpr double kRounding = 1e-15;
 
@@ -81,7 +84,7 @@ std::size_t AugmentedLagrangian::solve(const Programme& programme, double tolera
   design_.apply(v, z_.data());
   while (true) {
     evaluate(programme, v, multipliers);
-    const double reachable = std::max(tolerance, kRounding * penalty_ * max_abs(z_.data(), rows));
+    const double reachable = std::max(kExact, kRounding * penalty_ * max_abs(z_.data(), rows));
     while (max_abs(gradient_.data(), columns) > reachable) {
       if (steps == max_steps || !newton_direction(programme, gram)) return steps;
       ++steps;

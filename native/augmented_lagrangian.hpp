@@ -17,9 +17,8 @@ class AugmentedLagrangian {
  public:
   explicit AugmentedLagrangian(const Design& design);
 
-  // Improves (v, multipliers) in place until the optimality conditions hold to `tolerance` (absolute: the programme
-  // is expected in units in which its gradients are of order one). Returns the number of Newton steps; at most
-  // `max_steps` are made. `penalty` is the first penalty; `gram` may hold any set of rows of the design.
+  // Improves (v, multipliers) in place until z = Q v holds to `tolerance` (absolute: the programme is expected in
+  // units in which its numbers are of order one). Returns the number of Newton steps; at most `max_steps` are made. `penalty` is the first penalty; `gram` may hold any set of rows of the design.
   std::size_t solve(const Programme& programme, double tolerance, std::size_t max_steps, double penalty, double* v,
                     double* multipliers, ActiveGram& gram);
 

@@ -23,16 +23,37 @@ void check_length(std::size_t length, std::size_t expected, const char* name) {
   if (length != expected) throw nb::value_error((std::string(name) + " has the wrong length").c_str());
 }
 
-std::tuple<std::size_t, bool> solve(dconnet::Solver& solver, Vector linear, Vector slope, double curvature,
-                                            double gamma, double tolerance, std::size_t max_iterations, OutVector v,
-                                            OutVector multipliers) {
+// A solver of single programmes with the memory of its last one.
+struct ProgrammeSolver {
+  ProgrammeSolver(const double* design, std::size_t rows, std::size_t columns)
+      : solver(design, rows, columns),
+        gram(solver.design()),
+        linear(solver.design().stride()),
+        v(solver.design().stride()),
+        z(rows) {}
+
+  dconnet::Solver solver;
+  dconnet::ActiveGram gram;
+  std::vector<double> linear, v, z;
+};
+
+std::tuple<std::size_t, bool> solve(ProgrammeSolver& self, Vector linear, Vector slope, double curvature,
+                                    double gamma, double tolerance, std::size_t max_iterations, OutVector v,
+                                    OutVector multipliers) {
+  dconnet::Solver& solver = self.solver;
   check_length(linear.size(), solver.design().columns(), "linear");
   check_length(v.size(), solver.design().columns(), "v");
   check_length(slope.size(), solver.design().rows(), "slope");
   check_length(multipliers.size(), solver.design().rows(), "multipliers");
   nb::gil_scoped_release unlocked;
-  const dconnet::Outcome outcome = solver.solve(linear.data(), slope.data(), curvature, gamma, tolerance,
-                                                max_iterations, v.data(), multipliers.data());
+  const std::size_t columns = solver.design().columns();
+  std::copy(linear.data(), linear.data() + columns, self.linear.begin());
+  std::copy(v.data(), v.data() + columns, self.v.begin());
+  solver.design().apply(self.v.data(), self.z.data());
+  const dconnet::Programme programme{solver.design(), self.linear.data(), slope.data(), curvature, gamma};
+  const dconnet::Outcome outcome = solver.solve(programme, tolerance, max_iterations, self.v.data(), self.z.data(),
+                                                multipliers.data(), self.gram);
+  std::copy(self.v.begin(), self.v.begin() + static_cast<std::ptrdiff_t>(columns), v.data());
   return {outcome.iterations, outcome.converged};
 }
 
@@ -66,7 +87,7 @@ void check_shape(const OutMatrix& matrix, std::size_t rows, std::size_t columns,
   check_length(matrix.shape(1), columns, name);
 }
 
-std::tuple<std::size_t, std::size_t, std::size_t, std::size_t> sweep(
+std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> sweep(
     dconnet::Sweep& self, Vector y, Vector alpha, double gamma, Order order, bool net_split,
     std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double seconds, OutMatrix V,
     OutMatrix Z) {
@@ -90,17 +111,17 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t> sweep(
                        V.data(), Z.data(), tally);
   }
   if (watch.interrupted()) throw nb::python_error();
-  return {visited, tally.programmes, tally.refused, tally.unsolved};
+  return {visited, tally.programmes, tally.iterations, tally.refused, tally.unsolved};
 }
 
 }  // namespace
 
 NB_MODULE(_native, module) {
   module.doc() = "The C++ kernel of dconnet.";
-  nb::class_<dconnet::Solver>(module, "Solver", "Solves convex programmes over one design.")
+  nb::class_<ProgrammeSolver>(module, "Solver", "Solves convex programmes over one design.")
       .def("__init__",
-           [](dconnet::Solver* self, Matrix design) {
-             new (self) dconnet::Solver(design.data(), design.shape(0), design.shape(1));
+           [](ProgrammeSolver* self, Matrix design) {
+             new (self) ProgrammeSolver(design.data(), design.shape(0), design.shape(1));
            },
            nb::arg("design"))
       .def("solve", &solve, nb::arg("linear"), nb::arg("slope"), nb::arg("curvature"), nb::arg("gamma"),
@@ -117,5 +138,6 @@ NB_MODULE(_native, module) {
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
            nb::arg("V"), nb::arg("Z"),
            "Improve the neurons in the given order, V (n_hidden, rank) and Z (n_hidden, n_rows) in place. Returns the "
-           "neurons visited, the programmes solved, the steps refused and the programmes not solved to tolerance.");
+           "neurons visited, the programmes solved, the iterations for them, the steps refused and the programmes not "
+           "solved to tolerance.");
 }

@@ -133,6 +133,13 @@ void Design::apply_transposed(const double* w, double* g) const {
   multiply_transposed(values_.data(), rows_, stride_, w, g);
 }
 
+void Design::add_rows(const std::size_t* rows, const double* weights, std::size_t count, double* g) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    const double* q = row(rows[i]);
+    for (std::size_t k = 0; k < columns_; ++k) g[k] += weights[i] * q[k];
+  }
+}
+
 void Design::add_gram(const std::size_t* rows, const double* weights, std::size_t count, double* G) const {
   gram_upper(values_.data(), stride_, weights, rows, count, G);
 }
@@ -150,8 +157,12 @@ bool cholesky(double* G, std::size_t n, std::size_t stride) {
   return true;
 }
 
-void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
+void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
   for (std::size_t k = 0; k < n; ++k) x[k] = (x[k] - dot(L + k * stride, x, k)) / L[k * stride + k];
+}
+
+void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
+  cholesky_half_solve(L, n, stride, x);
   for (std::size_t k = n; k-- > 0;) {
     x[k] /= L[k * stride + k];
     for (std::size_t l = 0; l < k; ++l) x[l] -= L[k * stride + l] * x[k];

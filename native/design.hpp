@@ -16,10 +16,14 @@ class Design {
   // Length of a padded row; vectors of coefficients and gradients have this length, with zeros at the end.
   std::size_t stride() const { return stride_; }
 
+  const double* row(std::size_t j) const { return values_.data() + j * stride_; }
+
   // z = Q v
   void apply(const double* v, double* z) const;
   // g = Qᵀ w
   void apply_transposed(const double* w, double* g) const;
+  // Adds the sum of weights[i] q over the listed rows q to g.
+  void add_rows(const std::size_t* rows, const double* weights, std::size_t count, double* g) const;
   // Adds the sum of weights[i] q q^T over the listed rows q to the upper triangle of G, of shape (stride, stride).
   void add_gram(const std::size_t* rows, const double* weights, std::size_t count, double* G) const;
 
@@ -32,7 +36,10 @@ class Design {
 // triangle. False if it is not positive definite.
 bool cholesky(double* G, std::size_t n, std::size_t stride);
 
-// Solves L Lᵀ x = b in place with the factor of `cholesky`.
+// Solves L x = b in place with the factor of `cholesky`.
+void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, double* x);
+
+// Solves L Lᵀ x = b in place.
 void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x);
 
 double dot(const double* x, const double* y, std::size_t n);

@@ -44,7 +44,10 @@ std::size_t InteriorPoint::solve(const Programme& programme, double tolerance, s
   start(programme);
   std::size_t iteration = 0;
   for (; iteration < max_iterations; ++iteration) {
-    if (certifier.certify(programme, point_.v.data(), point_.lambda.data()).gap <= tolerance) break;
+    design_.apply(point_.v.data(), pull_.data());
+    const Certificate certificate =
+        certifier.certify(programme, point_.v.data(), pull_.data(), point_.lambda.data(), tolerance);
+    if (certificate.gap <= tolerance) break;
     if (!factorise(programme)) break;  // all digits are used up: this is as close as it gets
     predict(programme);
     const double now = complementarity(0.0);

@@ -35,16 +35,17 @@ void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double*
   double objective = value(problem, v, z);
   guess_multipliers(problem, z);
   std::copy(v, v + columns, candidate_v_.begin());
+  std::copy(z, z + rows, candidate_z_.begin());
   std::fill(active_.begin(), active_.end(), 2);  // no row has been looked at
   for (std::size_t iteration = 0; iteration < limits.dca_iterations; ++iteration) {
     if (!tangent_rows(z)) return;  // the next programme would be the last one again
     tangent(problem);
-    const Outcome outcome =
-        solver_.solve(linear_.data(), problem.beta_g, problem.curvature, problem.gamma, limits.gap,
-                      limits.solver_iterations, candidate_v_.data(), multipliers_.data(), gram);
+    const Programme programme{design_, linear_.data(), problem.beta_g, problem.curvature, problem.gamma};
+    const Outcome outcome = solver_.solve(programme, limits.gap, limits.solver_iterations, candidate_v_.data(),
+                                          candidate_z_.data(), multipliers_.data(), gram);
     ++tally.programmes;
+    tally.iterations += outcome.iterations;
     tally.unsolved += !outcome.converged;
-    design_.apply(candidate_v_.data(), candidate_z_.data());
     remove_noise(problem);
     const double next = value(problem, candidate_v_.data(), candidate_z_.data());
     if (!(next <= objective)) {  // also refuses NaN

@@ -28,6 +28,7 @@ struct Limits {
 
 struct Tally {
   std::size_t programmes = 0;
+  std::size_t iterations = 0;  // of the solver: Newton steps, nearly always
   std::size_t refused = 0;   // steps that would have raised the objective by more than rounding
   std::size_t unsolved = 0;  // programmes that reached the iteration limit
 };

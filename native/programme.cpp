@@ -5,52 +5,63 @@
 
 namespace dconnet {
 
-Certificate Certifier::certify(const Programme& programme, const double* v, const double* multipliers) {
-  programme.design.apply(v, z_.data());
-  const double gap = relative_gap(programme, v, multipliers);
-  return {gap, kkt_residual(programme, v, multipliers)};
+Certificate Certifier::certify(const Programme& programme, const double* v, const double* z, const double* multipliers,
+                               double gap_tolerance) {
+  programme.design.apply_transposed(multipliers, pull_.data());
+  Certificate certificate{relative_gap(programme, v, z, multipliers), kkt_residual(programme, v, z, multipliers)};
+  if (!(certificate.gap <= gap_tolerance)) {
+    // Any multipliers not below zero bound P; those that v allows avoid the rounding of lambda - beta.
+    for (std::size_t j = 0; j < programme.design.rows(); ++j) {
+      const double allowed = programme.slope[j] + 2.0 * programme.curvature * std::max(z[j], 0.0);
+      trimmed_[j] = std::min(std::max(multipliers[j], 0.0), allowed);
+    }
+    programme.design.apply_transposed(trimmed_.data(), pull_.data());
+    certificate.gap = std::min(certificate.gap, relative_gap(programme, v, z, trimmed_.data()));
+  }
+  return certificate;
 }
 
-double Certifier::relative_gap(const Programme& programme, const double* v, const double* multipliers) {
+double Certifier::relative_gap(const Programme& programme, const double* v, const double* z,
+                               const double* multipliers) const {
   const Design& design = programme.design;
   const std::size_t columns = design.columns();
   double value = programme.gamma * dot(v, v, columns) - dot(programme.linear, v, columns);
-  double excess = 0.0, steepest = 0.0;
+  double excess = 0.0, steepest = 0.0, below = 0.0;
   for (std::size_t j = 0; j < design.rows(); ++j) {
-    const double active = std::max(z_[j], 0.0), beta = programme.slope[j];
+    const double active = std::max(z[j], 0.0), beta = programme.slope[j];
     value += (beta + programme.curvature * active) * active;
-    // Any multipliers not below zero bound P; those that v allows avoid the rounding of lambda - beta.
-    const double allowed = beta + 2.0 * programme.curvature * active;
-    trimmed_[j] = std::min(std::max(multipliers[j], 0.0), allowed);
-    const double over = std::max(trimmed_[j] - beta, 0.0);
+    const double over = std::max(multipliers[j] - beta, 0.0);
     excess += over * over;
     steepest = std::max(steepest, beta);
+    below = std::min(below, multipliers[j]);
   }
-  design.apply_transposed(trimmed_.data(), defect_.data());
-  for (std::size_t k = 0; k < columns; ++k) defect_[k] = programme.linear[k] - defect_[k];
-  const double bound = -dot(defect_.data(), defect_.data(), columns) / (4.0 * programme.gamma) -
-                       excess / (4.0 * programme.curvature);
-  const double pull = dot(programme.linear, programme.linear, columns) + steepest * steepest;
-  const double unit = std::fabs(value) + pull / (4.0 * (programme.gamma + programme.curvature));
+  if (below < 0.0) return INFINITY;  // no bound
+  double defect = 0.0;
+  for (std::size_t k = 0; k < columns; ++k) {
+    const double difference = programme.linear[k] - pull_[k];
+    defect += difference * difference;
+  }
+  const double bound = -defect / (4.0 * programme.gamma) - excess / (4.0 * programme.curvature);
+  const double size = dot(programme.linear, programme.linear, columns) + steepest * steepest;
+  const double unit = std::fabs(value) + size / (4.0 * (programme.gamma + programme.curvature));
   return unit == 0.0 ? 0.0 : (value - bound) / unit;
 }
 
 // lambda_j is a slope of phi_j at z_j exactly if z_j is a fixed point of the proximal map at z_j + lambda_j / hessian.
-double Certifier::kkt_residual(const Programme& programme, const double* v, const double* multipliers) {
+double Certifier::kkt_residual(const Programme& programme, const double* v, const double* z,
+                               const double* multipliers) const {
   const Design& design = programme.design;
   const double hessian = 2.0 * (programme.gamma + programme.curvature);
+  const double softened = hessian / (hessian + 2.0 * programme.curvature);
   double violation = 0.0, largest = max_abs(programme.linear, design.columns());
   for (std::size_t j = 0; j < design.rows(); ++j) {
-    const double pull = hessian * z_[j] + multipliers[j], beta = programme.slope[j];
-    const double fixed = pull <= 0.0   ? pull
-                         : pull > beta ? hessian * (pull - beta) / (hessian + 2.0 * programme.curvature)
-                                       : 0.0;
-    violation = std::max(violation, std::fabs(hessian * z_[j] - fixed));
+    const double pull = hessian * z[j] + multipliers[j], beta = programme.slope[j];
+    const double fixed = pull <= 0.0 ? pull : (pull > beta ? softened * (pull - beta) : 0.0);
+    violation = std::max(violation, std::fabs(hessian * z[j] - fixed));
     largest = std::max(largest, std::fabs(multipliers[j]));
   }
-  design.apply_transposed(multipliers, defect_.data());
   for (std::size_t k = 0; k < design.columns(); ++k) {
-    const double gradient = 2.0 * programme.gamma * v[k] - programme.linear[k] + defect_[k];
+    const double gradient = 2.0 * programme.gamma * v[k] - programme.linear[k] + pull_[k];
     violation = std::max(violation, std::fabs(gradient));
   }
   if (!std::isfinite(violation)) return INFINITY;

@@ -30,15 +30,18 @@ struct Certificate {
 // Room for checking answers.
 class Certifier {
  public:
-  explicit Certifier(const Design& design) : z_(design.rows()), trimmed_(design.rows()), defect_(design.stride()) {}
+  explicit Certifier(const Design& design) : trimmed_(design.rows()), pull_(design.stride()) {}
 
-  Certificate certify(const Programme& programme, const double* v, const double* multipliers);
+  // Judges (v, multipliers) with z = Q v at hand. A second, better bound is tried only if the first is not within the
+  // tolerance.
+  Certificate certify(const Programme& programme, const double* v, const double* z, const double* multipliers,
+                      double gap_tolerance);
 
  private:
-  double relative_gap(const Programme& programme, const double* v, const double* multipliers);
-  double kkt_residual(const Programme& programme, const double* v, const double* multipliers);
+  double relative_gap(const Programme& programme, const double* v, const double* z, const double* multipliers) const;
+  double kkt_residual(const Programme& programme, const double* v, const double* z, const double* multipliers) const;
 
-  std::vector<double> z_, trimmed_, defect_;
+  std::vector<double> trimmed_, pull_;  // pull_ is Qᵀ multipliers
 };
 
 }  // namespace dconnet

@@ -7,23 +7,26 @@ namespace dconnet {
 
 namespace {
 
-// Newton steps that the augmented Lagrangian may take before the interior point takes over.
+// Limits for each method: what has not come to an end by then will not.
+constexpr std::size_t kRounds = 12;
 constexpr std::size_t kNewtonSteps = 60;
-// How closely the augmented Lagrangian fulfils the optimality conditions, in units of order one.
-constexpr double kOptimality = 1e-13;
-constexpr double kFirstPenalty = 100.0;
+constexpr std::size_t kInteriorIterations = 100;
+// Violation of z = Q v, in units of order one, from which the active set can take over, and at which all is done.
+constexpr double kNearly = 1e-5;
+constexpr double kFully = 1e-13;
+constexpr double kFirstPenalty = 1000.0;
+// From an answer of the interior point, the multipliers are nearly right and a stiff penalty does no harm.
+constexpr double kPolishPenalty = 1e4;
 // Violation of the optimality conditions with which an answer still counts as solved.
 constexpr double kAcceptedKkt = 1e-9;
 // Where the interior point hands over to the augmented Lagrangian for the last digits.
 constexpr double kInteriorGap = 1e-12;
-// From an answer of the interior point, the multipliers are nearly right and a stiff penalty does no harm.
-constexpr double kPolishPenalty = 1e4;
 
 }  // namespace
 
 Solver::Solver(const double* design, std::size_t rows, std::size_t columns)
     : design_(design, rows, columns),
-      gram_(design_),
+      active_set_(design_),
       augmented_lagrangian_(design_),
       interior_point_(design_),
       certifier_(design_),
@@ -32,44 +35,78 @@ Solver::Solver(const double* design, std::size_t rows, std::size_t columns)
       v_(design_.stride()),
       multipliers_(rows) {}
 
-Outcome Solver::solve(const double* linear, const double* slope, double curvature, double gamma, double tolerance,
-                      std::size_t max_iterations, double* v, double* multipliers, ActiveGram& gram) {
+bool Solver::is_solved(const Programme& programme, double tolerance, const double* v, const double* z,
+                       const double* multipliers) {
+  return certifier_.certify(programme, v, z, multipliers, tolerance).meets(tolerance, kAcceptedKkt);
+}
+
+Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t max_iterations, double* v, double* z,
+                      double* multipliers, ActiveGram& gram) {
   const std::size_t rows = design_.rows(), columns = design_.columns();
-  const double gradient_unit = max_abs(linear, columns);
-  if (gradient_unit == 0.0) {  // nothing pulls away from zero
+  if (max_abs(programme.linear, columns) == 0.0) {  // nothing pulls away from zero
     std::fill(v, v + columns, 0.0);
+    std::fill(z, z + rows, 0.0);
     std::fill(multipliers, multipliers + rows, 0.0);
     return {0, true};
   }
-  // Units in which the largest entry of t and the largest possible curvature are one.
-  const double hessian = gamma + curvature;
+  std::size_t rounds = 0;
+  if (active_set_.solve(programme, std::min(kRounds, max_iterations), v, z, multipliers, gram, rounds) &&
+      is_solved(programme, tolerance, v, z, multipliers)) {
+    return {rounds, true};
+  }
+  Outcome outcome = solve_in_units(programme, tolerance, max_iterations - rounds, v, z, multipliers, gram);
+  outcome.iterations += rounds;
+  return outcome;
+}
+
+// Solves the programme in units in which the largest entry of t and the largest possible curvature are one.
+Outcome Solver::solve_in_units(const Programme& programme, double tolerance, std::size_t max_iterations, double* v,
+                               double* z, double* multipliers, ActiveGram& gram) {
+  const std::size_t rows = design_.rows(), columns = design_.columns();
+  const double gradient_unit = max_abs(programme.linear, columns);
+  const double hessian = programme.gamma + programme.curvature;
   const double length_unit = gradient_unit / hessian;
   for (std::size_t k = 0; k < columns; ++k) {
-    linear_[k] = linear[k] / gradient_unit;
+    linear_[k] = programme.linear[k] / gradient_unit;
     v_[k] = v[k] / length_unit;
   }
   for (std::size_t j = 0; j < rows; ++j) {
-    slope_[j] = slope[j] / gradient_unit;
+    slope_[j] = programme.slope[j] / gradient_unit;
     multipliers_[j] = std::max(multipliers[j] / gradient_unit, 0.0);
   }
-  const Programme programme{design_, linear_.data(), slope_.data(), curvature / hessian, gamma / hessian};
-
-  std::size_t iterations =
-      augmented_lagrangian_.solve(programme, kOptimality, std::min(kNewtonSteps, max_iterations), kFirstPenalty,
-                                  v_.data(), multipliers_.data(), gram);
-  Certificate certificate = certifier_.certify(programme, v_.data(), multipliers_.data());
-  if (!certificate.meets(tolerance, kAcceptedKkt) && iterations < max_iterations) {
-    iterations += interior_point_.solve(programme, kInteriorGap, max_iterations - iterations, v_.data(),
-                                        multipliers_.data(), certifier_);
-    if (iterations < max_iterations) {
-      iterations += augmented_lagrangian_.solve(programme, kOptimality, max_iterations - iterations, kPolishPenalty,
-                                                v_.data(), multipliers_.data(), gram);
-    }
-    certificate = certifier_.certify(programme, v_.data(), multipliers_.data());
-  }
+  const Programme scaled{design_, linear_.data(), slope_.data(), programme.curvature / hessian,
+                         programme.gamma / hessian};
+  const Outcome outcome = escalate(scaled, tolerance, max_iterations, z, gram);
   for (std::size_t k = 0; k < columns; ++k) v[k] = v_[k] * length_unit;
-  for (std::size_t j = 0; j < rows; ++j) multipliers[j] = multipliers_[j] * gradient_unit;
-  return {iterations, certificate.meets(tolerance, kAcceptedKkt)};
+  for (std::size_t j = 0; j < rows; ++j) {
+    z[j] *= length_unit;
+    multipliers[j] = multipliers_[j] * gradient_unit;
+  }
+  return outcome;
+}
+
+// One method after the other, each from where the last one ended, until the answer in v_ and multipliers_ is certified.
+Outcome Solver::escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* z,
+                         ActiveGram& gram) {
+  std::size_t used = 0;
+  const auto left = [&](std::size_t limit) { return std::min(limit, max_iterations - used); };
+  const auto solved = [&] { return is_solved(programme, tolerance, v_.data(), z, multipliers_.data()); };
+  const auto smooth = [&](double violation, double penalty) {
+    used += augmented_lagrangian_.solve(programme, violation, left(kNewtonSteps), penalty, v_.data(),
+                                        multipliers_.data(), gram);
+    design_.apply(v_.data(), z);
+  };
+  const auto settle = [&] {
+    return active_set_.solve(programme, left(kRounds), v_.data(), z, multipliers_.data(), gram, used) && solved();
+  };
+  smooth(kNearly, kFirstPenalty);
+  if (settle()) return {used, true};
+  smooth(kFully, kFirstPenalty);
+  if (solved()) return {used, true};
+  used += interior_point_.solve(programme, kInteriorGap, left(kInteriorIterations), v_.data(), multipliers_.data(),
+                                certifier_);
+  smooth(kFully, kPolishPenalty);
+  return {used, solved()};
 }
 
 }  // namespace dconnet

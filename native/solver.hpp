@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "active_set.hpp"
 #include "augmented_lagrangian.hpp"
 #include "interior_point.hpp"
 #include "programme.hpp"
@@ -23,19 +24,21 @@ class Solver {
 
   const Design& design() const { return design_; }
 
-  // `v` and `multipliers` hold a start on entry and the answer on return; v has design().columns() entries.
-  Outcome solve(const double* linear, const double* slope, double curvature, double gamma, double tolerance,
-                std::size_t max_iterations, double* v, double* multipliers) {
-    return solve(linear, slope, curvature, gamma, tolerance, max_iterations, v, multipliers, gram_);
-  }
-
-  // The same, with the Gram matrix of an earlier solution that is like this one.
-  Outcome solve(const double* linear, const double* slope, double curvature, double gamma, double tolerance,
-                std::size_t max_iterations, double* v, double* multipliers, ActiveGram& gram);
+  // Solves one programme. On entry `v`, `z` = Q v and `multipliers` hold a start, on return the answer; v has
+  // design().stride() entries. `gram` may hold any set of rows: best those of a solution that is like this one.
+  Outcome solve(const Programme& programme, double tolerance, std::size_t max_iterations, double* v, double* z,
+                double* multipliers, ActiveGram& gram);
 
  private:
+  bool is_solved(const Programme& programme, double tolerance, const double* v, const double* z,
+                 const double* multipliers);
+  Outcome solve_in_units(const Programme& programme, double tolerance, std::size_t max_iterations, double* v,
+                         double* z, double* multipliers, ActiveGram& gram);
+  Outcome escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* z,
+                   ActiveGram& gram);
+
   Design design_;
-  ActiveGram gram_;
+  ActiveSet active_set_;
   AugmentedLagrangian augmented_lagrangian_;
   InteriorPoint interior_point_;
   Certifier certifier_;

@@ -113,6 +113,8 @@ class DCAOutcome:
         The new weights; the old ones if nothing better was found.
     programmes : int
         Convex programmes solved.
+    iterations : int
+        Iterations that the backend took for them.
     refused : int
         One if the last step would have raised the objective by more than rounding, else zero.
     unsolved : int
@@ -123,6 +125,7 @@ class DCAOutcome:
 
     v: FloatArray
     programmes: int
+    iterations: int
     refused: int
     unsolved: int
     converged: bool
@@ -136,18 +139,19 @@ def dca(neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int) -> 
     """
     if neuron.curvature == 0.0:
         # alpha_l = 0 leaves only the penalty: its minimiser is zero.
-        return DCAOutcome(np.zeros_like(v), programmes=0, refused=0, unsolved=0, converged=True)
+        return DCAOutcome(np.zeros_like(v), programmes=0, iterations=0, refused=0, unsolved=0, converged=True)
     z = neuron.design @ v
     value = neuron.value(v, z)
     tangent_rows: BoolArray | None = None
     answer: ConvexSolution | None = None
-    unsolved = 0
+    iterations = unsolved = 0
     for programmes in range(max_iter):
         active = neuron.not_negative(z)
         if tangent_rows is not None and np.array_equal(active, tangent_rows):
-            return DCAOutcome(v, programmes, 0, unsolved, converged=True)
+            return DCAOutcome(v, programmes, iterations, 0, unsolved, converged=True)
         tangent_rows = active
         answer = solver.solve(neuron.majoriser(active), answer)
+        iterations += answer.iterations
         unsolved += not answer.converged
         new_v, new_z = neuron.without_noise(answer.v)
         new_value = neuron.value(new_v, new_z)
@@ -155,9 +159,9 @@ def dca(neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int) -> 
             # A row that is negative by noise but counts as active lifts the tangent's majoriser off O by this much.
             lift = float(neuron.beta_h @ np.where(active, np.maximum(-z, 0.0), 0.0))
             refused = not new_value <= value + lift + ROUNDING * (neuron.size + abs(value))
-            return DCAOutcome(v, programmes + 1, int(refused), unsolved, converged=not refused)
+            return DCAOutcome(v, programmes + 1, iterations, int(refused), unsolved, converged=not refused)
         step = float(np.linalg.norm(new_v - v))
         v, z, value = new_v, new_z, new_value
         if step < DCA_TOLERANCE:
-            return DCAOutcome(v, programmes + 1, 0, unsolved, converged=True)
-    return DCAOutcome(v, max_iter, 0, unsolved, converged=False)
+            return DCAOutcome(v, programmes + 1, iterations, 0, unsolved, converged=True)
+    return DCAOutcome(v, max_iter, iterations, 0, unsolved, converged=False)

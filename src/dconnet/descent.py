@@ -179,6 +179,7 @@ class Descent:
                 step_norm=step_norm,
                 seconds=time.perf_counter() - self.began,
                 programmes=state.tally.programmes,
+                iterations=state.tally.iterations,
                 refused=state.tally.refused,
                 unsolved=state.tally.unsolved,
                 validation_mse=float("nan") if validation is None else validation.observe(network),

@@ -29,6 +29,8 @@ class Epoch:
         Wall time since the start of the fit.
     programmes : int
         Convex programmes solved in this epoch.
+    iterations : int
+        Iterations that the backend took for them.
     refused : int
         Steps of this epoch that would have raised RegLoss by more than rounding, and were not taken.
     unsolved : int
@@ -42,6 +44,7 @@ class Epoch:
     step_norm: float = float("nan")
     seconds: float = 0.0
     programmes: int = 0
+    iterations: int = 0
     refused: int = 0
     unsolved: int = 0
     validation_mse: float = float("nan")

@@ -16,18 +16,29 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend, Solver
 from dconnet.convex.native import Native
-from dconnet.dc import SPLITS, NeuronProblem, dca
+from dconnet.dc import SPLITS, DCAOutcome, NeuronProblem, dca
 from dconnet.problem import WhitenedProblem
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a sweep did: neurons visited, programmes solved, steps refused, and programmes not solved to tolerance."""
+    """What a sweep did; the counts are those of `Epoch`."""
 
     visited: int = 0
     programmes: int = 0
+    iterations: int = 0
     refused: int = 0
     unsolved: int = 0
+
+    def plus(self, outcome: DCAOutcome) -> Tally:
+        """The counts after one more neuron."""
+        return Tally(
+            self.visited + 1,
+            self.programmes + outcome.programmes,
+            self.iterations + outcome.iterations,
+            self.refused + outcome.refused,
+            self.unsolved + outcome.unsolved,
+        )
 
 
 class Sweep(Protocol):
@@ -72,17 +83,15 @@ class PythonSweep:
         """See `Sweep.run`."""
         deadline = time.perf_counter() + seconds
         size = self.problem.total_weight * self.problem.regloss(V, Z, alpha)
-        programmes = refused = unsolved = 0
-        for visited, unit in enumerate(order):
+        tally = Tally()
+        for unit in order:
             if time.perf_counter() >= deadline:
-                return Tally(visited, programmes, refused, unsolved)
+                break
             outcome = dca(self.neuron(Z, alpha, int(unit), size), V[unit], self.solver, self.max_dca_iter)
             V[unit] = outcome.v
             Z[:, unit] = self.problem.Q @ outcome.v
-            programmes += outcome.programmes
-            refused += outcome.refused
-            unsolved += outcome.unsolved
-        return Tally(len(order), programmes, refused, unsolved)
+            tally = tally.plus(outcome)
+        return tally
 
     def neuron(self, Z: FloatArray, alpha: FloatArray, unit: int, size: float) -> NeuronProblem:
         """The DC subproblem of one neuron."""
