@@ -1,0 +1,97 @@
+"""Configuration of the documentation. Everything is local: building and reading it need no network."""
+
+from __future__ import annotations
+
+from enum import Enum
+from importlib.util import find_spec
+
+from docutils import nodes
+from docutils.utils.math import latex2mathml
+from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
+
+import dconnet
+
+project = "dconnet"
+author = "The dconnet developers"
+project_copyright = "2026, the dconnet developers"
+version = release = dconnet.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+
+myst_enable_extensions = ["deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"  # the docstrings give types and shapes
+autodoc_member_order = "bysource"
+# The backends can be described without the solvers that they call.
+autodoc_mock_imports = [name for name in ("osqp", "clarabel", "piqp", "gurobipy") if find_spec(name) is None]
+autosummary_generate = True
+default_role = "py:obj"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"dconnet {release}"
+html_static_path = ["_static"]
+html_css_files = ["dconnet.css"]
+html_show_sourcelink = False
+html_copy_source = False
+# The bar at the top leads to every page; only the reference has pages below it.
+html_sidebars = {
+    page: [] for page in ("index", "getting-started", "algorithm", "solvers", "model-file", "architecture", "search")
+}
+html_math_renderer = "mathml"
+html_theme_options = {
+    "navigation_with_keys": False,
+    "navbar_align": "left",
+    "header_links_before_dropdown": 8,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+
+def _as_written(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Keep reStructuredText from reading markup into formulas, which docstrings indent, and into shapes."""
+    lines[:] = [line.replace("_,)", r"\_,)") for line in lines]
+    for i in range(len(lines) - 2, 0, -1):
+        text, gap, formula = lines[i - 1 : i + 2]
+        if text and not text.startswith(" ") and not gap and formula.startswith("    "):
+            lines[i + 1 : i + 1] = ["::", ""]
+
+
+def _plain_name(app: Sphinx, what: str, name: str, obj: object, *_: object) -> tuple[str, None] | None:
+    """Enumerations and protocols are not called: leave out what they would be called with."""
+    is_called = what != "class" or not (issubclass(obj, Enum) or getattr(obj, "_is_protocol", False))
+    return None if is_called else ("", None)
+
+
+def _mathml(self: HTML5Translator, node: nodes.Element, *, block: bool) -> None:
+    """Write a formula as MathML, which browsers draw themselves, without a script from elsewhere."""
+    formula = latex2mathml.tex2mathml(node.astext(), as_block=block)
+    self.body.append(f'<div class="math">{formula}</div>\n' if block else formula)
+    raise nodes.SkipNode
+
+
+def _inline(self: HTML5Translator, node: nodes.Element) -> None:
+    _mathml(self, node, block=False)
+
+
+def _display(self: HTML5Translator, node: nodes.Element) -> None:
+    _mathml(self, node, block=True)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-docstring", _as_written, priority=100)  # before numpydoc
+    app.connect("autodoc-process-signature", _plain_name)
+    app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
