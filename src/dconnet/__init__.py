@@ -1,4 +1,4 @@
-"""One-hidden-layer ReLU networks trained to a certified stationary point.
+"""One-hidden-layer ReLU networks trained until they stand still, with a certificate of what was reached.
 
 The public names are loaded when they are first used, so that importing the
 package costs nothing by itself.

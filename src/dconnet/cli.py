@@ -32,7 +32,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="One-hidden-layer ReLU networks, trained to a certified stationary point without a learning rate.",
+    help="One-hidden-layer ReLU networks, trained to the end without a learning rate.",
 )
 
 

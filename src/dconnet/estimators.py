@@ -23,7 +23,7 @@ from dconnet.descent import Descent, Options
 from dconnet.early_stopping import Validation
 from dconnet.history import History
 from dconnet.initialization import check_start, xavier
-from dconnet.network import Network
+from dconnet.network import Network, winning_classes
 from dconnet.problem import Problem
 from dconnet.progress import progress_monitor
 from dconnet.solution import Solution
@@ -199,7 +199,7 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
         Norm of a subgradient at the network, relative to the size of the targets; zero at a stationary point.
     n_features_in_ : int
         Number of inputs.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the inputs, if X had any.
 
     References
@@ -212,7 +212,7 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
     >>> import numpy as np
     >>> from dconnet import DCONRegressor
     >>> X = np.linspace(-1, 1, 50).reshape(-1, 1)
-    >>> model = DCONRegressor(n_hidden=5, gamma=1e-4, random_state=0).fit(X, np.abs(X[:, 0]))
+    >>> model = DCONRegressor(n_hidden=3, gamma=0.01, random_state=0).fit(X, np.abs(X[:, 0]))
     >>> model.status_.name
     'CONVERGED'
     >>> bool(model.score(X, np.abs(X[:, 0])) > 0.99)
@@ -328,7 +328,7 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
         Distance of each network from a stationary point, see `DCONRegressor`.
     n_features_in_ : int
         Number of inputs.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the inputs, if X had any.
 
     Examples
@@ -436,9 +436,8 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of every row of ``X``, of shape (n_samples,)."""
-        scores = self.decision_function(X)
-        winners = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        predicted: NDArray[Any] = self.classes_[winners]
+        check_is_fitted(self)
+        predicted: NDArray[Any] = self.classes_[winning_classes(self._outputs(X, self.networks_))]
         return predicted
 
 

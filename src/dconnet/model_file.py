@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dconnet._arrays import FloatArray, frozen_copy
 from dconnet._files import written_whole
 from dconnet._json import Entry, Scalar, check, shown
-from dconnet.network import Network
+from dconnet.network import Network, winning_classes
 from dconnet.status import Status
 
 FORMAT = "dconnet-model"
@@ -239,7 +239,7 @@ class SavedModel:
         outputs = self.outputs(X)
         if self.classes is None:
             return self.target_scaling.undo(outputs[:, 0])
-        predicted: NDArray[Any] = np.array(self.classes)[_winners(outputs)]
+        predicted: NDArray[Any] = np.array(self.classes)[winning_classes(outputs)]
         return predicted
 
     def _checked(self, X: ArrayLike) -> FloatArray:
@@ -346,14 +346,6 @@ def save_model(
 def load_model(path: str | os.PathLike[str]) -> SavedModel:
     """Read a model file; see `SavedModel.load`."""
     return SavedModel.load(path)
-
-
-def _winners(outputs: FloatArray) -> NDArray[np.intp]:
-    """Index of the winning class of every row, from outputs of shape (n_samples, n_networks)."""
-    if outputs.shape[1] == 1:  # two classes share a network, which says plus one for the second
-        return (outputs[:, 0] > 0.0).astype(np.intp)
-    closest: NDArray[np.intp] = np.abs(outputs - 1.0).argmin(axis=1)
-    return closest
 
 
 def _check_classes(classes: tuple[Scalar, ...]) -> None:

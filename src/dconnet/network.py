@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import FloatArray, frozen_copy
 
@@ -74,3 +74,14 @@ class Network:
     def predict(self, X: ArrayLike) -> FloatArray:
         """Output of the network for every row of ``X``, of shape (n_samples,)."""
         return self.hidden(X) @ self.alpha
+
+
+def winning_classes(outputs: FloatArray) -> NDArray[np.intp]:
+    """Index of the class whose output is closest to one, for each row of ``outputs`` (n_samples, n_networks).
+
+    A single network speaks for the second of two classes, and is closer to one than to minus one if it is positive.
+    """
+    if outputs.shape[1] == 1:
+        return (outputs[:, 0] > 0.0).astype(np.intp)
+    closest: NDArray[np.intp] = np.abs(outputs - 1.0).argmin(axis=1)
+    return closest

@@ -17,9 +17,9 @@ from dconnet.whitening import Whitening
 class Problem:
     """Data, sample weights and regularisation of one training problem.
 
-    The objective is the regularised loss of the paper,
+    The objective is the regularised loss of the paper::
 
-        RegLoss = (1/m) [ Σ_j s_j (y_j - f(x_j))² + gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + |alpha|² ) ],
+        RegLoss = (1/m) [ Σ_j s_j (y_j - f(x_j))² + gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + |alpha|² ) ]
 
     with sample weights s_j (one by default) and m = Σ_j s_j, so that a row of
     weight two counts like the same row twice.
@@ -38,9 +38,9 @@ class Problem:
     Examples
     --------
     >>> from dconnet import Network, Problem
-    >>> problem = Problem(X=[[1.0], [2.0]], y=[1.0, 2.0], gamma=0.1)
-    >>> problem.objective(Network(W=[[1.0]], b=[0.0], alpha=[1.0]))  # 0.1 (1 + 4 + 1) / 2
-    0.3
+    >>> problem = Problem(X=[[1.0], [2.0]], y=[1.0, 2.0], gamma=0.5)
+    >>> problem.objective(Network(W=[[1.0]], b=[0.0], alpha=[1.0]))  # 0.5 (1 + 4 + 1) / 2
+    1.5
     """
 
     X: FloatArray
@@ -77,7 +77,7 @@ class Problem:
 
     @property
     def total_weight(self) -> float:
-        """M of the formulas: the sum of the sample weights."""
+        """The sum of the sample weights, m of the formulas."""
         return float(self.sample_weight.sum())
 
     @property

@@ -1,6 +1,8 @@
-"""The compiled backend: an augmented Lagrangian method with semismooth Newton steps, in C++.
+"""The compiled backend, in C++.
 
-Degenerate programmes that it does not solve in a few steps go to an interior-point method, also in C++.
+An active-set method settles most programmes in a few rounds. Those that it does not settle go to an augmented
+Lagrangian method with semismooth Newton steps, and the last few to an interior-point method. Every answer is checked
+by its duality gap and its optimality conditions.
 """
 
 from __future__ import annotations
