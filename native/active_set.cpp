@@ -15,20 +15,20 @@ constexpr double kKinkScale = 10.0;
 
 }  // namespace
 
-ActiveSet::ActiveSet(const Design& design)
+ActiveSet::ActiveSet(const Design& design, ActiveGram::Room& room)
     : design_(design),
       side_(design.rows()),
       active_(design.rows()),
       z_(design.rows()),
-      kink_multiplier_(design.rows()),
+      kink_multipliers_(design.stride()),
+      forces_(design.stride()),
       v_(design.stride()),
       right_side_(design.stride()),
       active_slopes_(design.stride()),
       factor_(design.stride() * design.stride()),
       kink_rows_(design.stride() * design.stride()),
       schur_(design.stride() * design.stride()),
-      forces_(design.stride()),
-      room_(design.rows()) {
+      room_(room) {
   kinks_.reserve(design.columns() + 1);
 }
 
@@ -47,8 +47,8 @@ bool ActiveSet::solve(const Programme& programme, std::size_t max_rounds, double
       const double slope = programme.slope[j] + 2.0 * programme.curvature * std::max(z_[j], 0.0);
       multipliers[j] = side_[j] == kActive ? slope : 0.0;
     }
-    for (std::size_t i : kinks_) {
-      multipliers[i] = std::min(std::max(kink_multiplier_[i], 0.0), programme.slope[i]);
+    for (std::size_t i = 0; i < kinks_.size(); ++i) {
+      multipliers[kinks_[i]] = std::min(std::max(kink_multipliers_[i], 0.0), programme.slope[kinks_[i]]);
     }
     return true;
   }
@@ -104,7 +104,7 @@ bool ActiveSet::hold_kinks() {
     double* row = kink_rows_.data() + i * stride;
     std::copy(design_.row(kinks_[i]), design_.row(kinks_[i]) + stride, row);
     cholesky_half_solve(factor_.data(), columns, stride, row);
-    kink_multiplier_[kinks_[i]] = 0.0;
+    kink_multipliers_[i] = 0.0;
   }
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t l = i; l < count; ++l) {
@@ -117,7 +117,7 @@ bool ActiveSet::hold_kinks() {
     cholesky_solve(schur_.data(), count, stride, forces_.data());
     std::fill(right_side_.begin(), right_side_.end(), 0.0);
     for (std::size_t i = 0; i < count; ++i) {
-      kink_multiplier_[kinks_[i]] += forces_[i];
+      kink_multipliers_[i] += forces_[i];
       for (std::size_t k = 0; k < columns; ++k) right_side_[k] += forces_[i] * design_.row(kinks_[i])[k];
     }
     cholesky_solve(factor_.data(), columns, stride, right_side_.data());
@@ -133,6 +133,7 @@ bool ActiveSet::correct_sides(const Programme& programme) {
   const double noise = kTolerance * max_abs(z_.data(), design_.rows());
   const double force_noise = hessian * noise + kTolerance * max_abs(programme.linear, design_.columns());
   bool changed = false;
+  std::size_t kink = 0;  // the rows at their kink are listed in order
   for (std::size_t j = 0; j < design_.rows(); ++j) {
     const double z = z_[j], beta = programme.slope[j];
     Side side = side_[j];
@@ -141,7 +142,7 @@ bool ActiveSet::correct_sides(const Programme& programme) {
     } else if (side == kActive) {
       if (z < -noise) side = beta + scale * z > 0.0 ? kKink : kInactive;
     } else {
-      const double force = kink_multiplier_[j];
+      const double force = kink_multipliers_[kink++];
       if (force < -force_noise) side = kInactive;
       if (force > beta + force_noise) side = kActive;
     }

@@ -16,7 +16,7 @@ namespace dconnet {
 
 class ActiveSet {
  public:
-  explicit ActiveSet(const Design& design);
+  ActiveSet(const Design& design, ActiveGram::Room& room);
 
   // Tries to solve from (v, multipliers) with z = Q v; all three are replaced by the answer if the pattern settles
   // within `max_rounds`, and left alone otherwise. Adds the rounds made to `rounds`.
@@ -34,12 +34,13 @@ class ActiveSet {
   const Design& design_;
   std::vector<Side> side_;
   std::vector<unsigned char> active_;
-  std::vector<double> z_, kink_multiplier_;                  // rows
-  std::vector<std::size_t> kinks_;                           // rows at their kink, at most as many as columns
-  std::vector<double> v_, right_side_, active_slopes_;       // columns
-  std::vector<double> factor_, kink_rows_, schur_, forces_;  // columns by columns
+  std::vector<double> z_;                                        // rows
+  std::vector<std::size_t> kinks_;                               // rows at their kink, at most as many as columns
+  std::vector<double> kink_multipliers_, forces_;                // one for each of them
+  std::vector<double> v_, right_side_, active_slopes_;           // columns
+  std::vector<double> factor_, kink_rows_, schur_;               // columns by columns
   bool slopes_known_ = false;
-  ActiveGram::Room room_;
+  ActiveGram::Room& room_;
 };
 
 }  // namespace dconnet

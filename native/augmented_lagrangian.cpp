@@ -14,6 +14,9 @@ namespace {
 constexpr double kPenaltyGrowth = 5.0;
 constexpr double kGoodReduction = 0.2;
 constexpr double kLargestPenalty = 1e6;
+constexpr double kLargestPenaltyAtZero = 1e10;
+// At the largest penalty, slow progress is still progress: degenerate programmes make no other.
+constexpr double kStandstill = 0.95;
 // Gradient of a minimiser in units of order one. Newton's method is exact once the pattern is right, so that nothing
 // would be saved by asking for less.
 constexpr double kExact = 1e-13;
@@ -62,18 +65,16 @@ double active_share(const Programme& programme, double penalty) {
 
 }  // namespace
 
-AugmentedLagrangian::AugmentedLagrangian(const Design& design)
+AugmentedLagrangian::AugmentedLagrangian(const Design& design, ActiveGram::Room& room)
     : design_(design),
       z_(design.rows()),
       derivative_(design.rows()),
       along_(design.rows()),
       active_(design.rows()),
-      kinked_(design.rows() + 1),
       gradient_(design.stride()),
       direction_(design.stride()),
       hessian_(design.stride() * design.stride()),
-      penalties_(design.rows() + 1),
-      room_(design.rows()) {}
+      room_(room) {}
 
 std::size_t AugmentedLagrangian::solve(const Programme& programme, double tolerance, std::size_t max_steps,
                                        double penalty, double* v, double* multipliers, ActiveGram& gram) {
@@ -97,8 +98,11 @@ std::size_t AugmentedLagrangian::solve(const Programme& programme, double tolera
     const double violation = update_multipliers(multipliers);
     if (violation <= tolerance) return steps;
     if (violation > kGoodReduction * last_violation) {
-      if (penalty_ == kLargestPenalty) return steps;
-      penalty_ = std::min(penalty_ * kPenaltyGrowth, kLargestPenalty);
+      // What a penalty costs in rounding is in proportion to z: at a solution near zero it may be far stiffer.
+      const double largest =
+          std::max(penalty_, std::min(kLargestPenalty / max_abs(z_.data(), rows), kLargestPenaltyAtZero));
+      if (penalty_ == largest && violation > kStandstill * last_violation) return steps;
+      penalty_ = std::min(penalty_ * kPenaltyGrowth, largest);
     }
     last_violation = violation;
     design_.apply(v, z_.data());  // sweeps out the rounding of the steps
@@ -127,16 +131,16 @@ void AugmentedLagrangian::evaluate(const Programme& programme, const double* v, 
 // Hessian: 2 gamma I, the penalty on the kinked rows, and the softened curvature on the active ones.
 bool AugmentedLagrangian::newton_direction(const Programme& programme, ActiveGram& gram) {
   const std::size_t rows = design_.rows(), columns = design_.columns(), stride = design_.stride();
-  kinked_count_ = 0;
-  for (std::size_t j = 0; j < rows; ++j) {
-    kinked_[kinked_count_] = j;
-    kinked_count_ += derivative_[j] > 0.0 && !active_[j];
-  }
-  std::fill(penalties_.begin(), penalties_.begin() + static_cast<std::ptrdiff_t>(kinked_count_), penalty_);
   gram.match(design_, active_.data(), room_);
   const double weight = penalty_ * active_share(programme, penalty_);
   for (std::size_t i = 0; i < hessian_.size(); ++i) hessian_[i] = weight * gram.values()[i];
-  design_.add_gram(kinked_.data(), penalties_.data(), kinked_count_, hessian_.data());
+  std::size_t kinked = 0;
+  for (std::size_t j = 0; j < rows; ++j) {
+    room_.rows[kinked] = j;
+    room_.weights[kinked] = penalty_;
+    kinked += derivative_[j] > 0.0 && !active_[j];
+  }
+  design_.add_gram(room_.rows.data(), room_.weights.data(), kinked, hessian_.data());
   for (std::size_t k = 0; k < columns; ++k) hessian_[k * stride + k] += 2.0 * programme.gamma;
   if (!cholesky(hessian_.data(), columns, stride)) return false;
   for (std::size_t k = 0; k < columns; ++k) direction_[k] = -gradient_[k];

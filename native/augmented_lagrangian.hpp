@@ -15,7 +15,7 @@ namespace dconnet {
 
 class AugmentedLagrangian {
  public:
-  explicit AugmentedLagrangian(const Design& design);
+  AugmentedLagrangian(const Design& design, ActiveGram::Room& room);
 
   // Improves (v, multipliers) in place until z = Q v holds to `tolerance` (absolute: the programme is expected in
   // units in which its numbers are of order one). Returns the number of Newton steps; at most `max_steps` are made. `penalty` is the first penalty; `gram` may hold any set of rows of the design.
@@ -32,13 +32,10 @@ class AugmentedLagrangian {
 
   const Design& design_;
   double penalty_ = 1.0;
-  std::vector<double> z_, derivative_, along_;           // rows
-  std::vector<unsigned char> active_;                    // rows beyond their kink
-  std::vector<std::size_t> kinked_;                      // rows that the penalty holds at their kink
-  std::size_t kinked_count_ = 0;
-  std::vector<double> gradient_, direction_, hessian_;   // columns
-  std::vector<double> penalties_;                        // the penalty once for each kinked row
-  ActiveGram::Room room_;
+  std::vector<double> z_, derivative_, along_;          // rows
+  std::vector<unsigned char> active_;                   // rows beyond their kink
+  std::vector<double> gradient_, direction_, hessian_;  // columns
+  ActiveGram::Room& room_;
 };
 
 }  // namespace dconnet

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <tuple>
+#include <utility>
 
 #include "solver.hpp"
 #include "sweep.hpp"
@@ -23,14 +24,20 @@ void check_length(std::size_t length, std::size_t expected, const char* name) {
   if (length != expected) throw nb::value_error((std::string(name) + " has the wrong length").c_str());
 }
 
+// The rows of the design, which Python has padded with zeros and keeps alive.
+dconnet::Design view_of(const Matrix& padded, std::size_t columns) {
+  check_length(padded.shape(1), dconnet::round_up_to_lanes(columns), "a row of the design");
+  return dconnet::Design::view(padded.data(), padded.shape(0), columns);
+}
+
 // A solver of single programmes with the memory of its last one.
 struct ProgrammeSolver {
-  ProgrammeSolver(const double* design, std::size_t rows, std::size_t columns)
-      : solver(design, rows, columns),
+  explicit ProgrammeSolver(dconnet::Design design)
+      : solver(std::move(design)),
         gram(solver.design()),
         linear(solver.design().stride()),
         v(solver.design().stride()),
-        z(rows) {}
+        z(solver.design().rows()) {}
 
   dconnet::Solver solver;
   dconnet::ActiveGram gram;
@@ -120,20 +127,20 @@ NB_MODULE(_native, module) {
   module.doc() = "The C++ kernel of dconnet.";
   nb::class_<ProgrammeSolver>(module, "Solver", "Solves convex programmes over one design.")
       .def("__init__",
-           [](ProgrammeSolver* self, Matrix design) {
-             new (self) ProgrammeSolver(design.data(), design.shape(0), design.shape(1));
+           [](ProgrammeSolver* self, Matrix design, std::size_t columns) {
+             new (self) ProgrammeSolver(view_of(design, columns));
            },
-           nb::arg("design"))
+           nb::keep_alive<1, 2>(), nb::arg("design"), nb::arg("columns"))
       .def("solve", &solve, nb::arg("linear"), nb::arg("slope"), nb::arg("curvature"), nb::arg("gamma"),
            nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("v"), nb::arg("multipliers"),
            "Solve one programme from the start in v and multipliers, and write the answer there. Returns the "
            "iterations, and whether the programme was solved to the tolerance.");
   nb::class_<dconnet::Sweep>(module, "Sweep", "Sweeps over the neurons of a network, on one design.")
       .def("__init__",
-           [](dconnet::Sweep* self, Matrix design, std::size_t n_hidden) {
-             new (self) dconnet::Sweep(design.data(), design.shape(0), design.shape(1), n_hidden);
+           [](dconnet::Sweep* self, Matrix design, std::size_t columns, std::size_t n_hidden) {
+             new (self) dconnet::Sweep(view_of(design, columns), n_hidden);
            },
-           nb::arg("design"), nb::arg("n_hidden"))
+           nb::keep_alive<1, 2>(), nb::arg("design"), nb::arg("columns"), nb::arg("n_hidden"))
       .def("run", &sweep, nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
            nb::arg("V"), nb::arg("Z"),

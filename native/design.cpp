@@ -74,8 +74,52 @@ DCONNET_CLONES void gram_upper(const double* Q, std::size_t stride, const double
   }
 }
 
-DCONNET_CLONES void multiply(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
+// The passes over Q for rows of a known number of lane groups: v or g then stay in registers.
+template <std::size_t Groups>
+DCONNET_INLINE void multiply_narrow(const double* Q, std::size_t rows, const double* v, double* z) {
+  Lanes x[Groups];
+  for (std::size_t k = 0; k < Groups; ++k) load(x[k], v + k * kLanes);
   for (std::size_t j = 0; j < rows; ++j) {
+    Lanes sum = {};
+    for (std::size_t k = 0; k < Groups; ++k) {
+      Lanes q;
+      load(q, Q + (j * Groups + k) * kLanes);
+      sum += q * x[k];
+    }
+    z[j] = sum_of(sum);
+  }
+}
+
+template <std::size_t Groups>
+DCONNET_INLINE void multiply_transposed_narrow(const double* Q, std::size_t rows, const double* w, double* g) {
+  Lanes sum[Groups] = {};
+  for (std::size_t j = 0; j < rows; ++j) {
+    for (std::size_t k = 0; k < Groups; ++k) {
+      Lanes q;
+      load(q, Q + (j * Groups + k) * kLanes);
+      sum[k] += w[j] * q;
+    }
+  }
+  for (std::size_t k = 0; k < Groups; ++k) store(g + k * kLanes, sum[k]);
+}
+
+// Wider rows: four at a time share the loads of v, or the loads and stores of g.
+DCONNET_INLINE void multiply_wide(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
+  std::size_t j = 0;
+  for (; j + 4 <= rows; j += 4) {
+    Lanes sum[4] = {};
+    for (std::size_t k = 0; k < stride; k += kLanes) {
+      Lanes x;
+      load(x, v + k);
+      for (std::size_t i = 0; i < 4; ++i) {
+        Lanes q;
+        load(q, Q + (j + i) * stride + k);
+        sum[i] += q * x;
+      }
+    }
+    for (std::size_t i = 0; i < 4; ++i) z[j + i] = sum_of(sum[i]);
+  }
+  for (; j < rows; ++j) {
     Lanes sum = {};
     for (std::size_t k = 0; k < stride; k += kLanes) {
       Lanes q, x;
@@ -87,20 +131,57 @@ DCONNET_CLONES void multiply(const double* Q, std::size_t rows, std::size_t stri
   }
 }
 
-DCONNET_CLONES void multiply_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w,
-                                        double* g) {
-  for (std::size_t j = 0; j < rows; ++j) {
-    if (w[j] == 0.0) continue;
-    for (std::size_t k = 0; k < stride; k += kLanes) {
-      Lanes q, sum;
-      load(q, Q + j * stride + k);
-      load(sum, g + k);
-      store(g + k, sum + w[j] * q);
-    }
+DCONNET_INLINE void add_four_rows(const double* const* q, const double* w, std::size_t stride, double* g) {
+  for (std::size_t k = 0; k < stride; k += kLanes) {
+    Lanes sum, a, b, c, d;
+    load(sum, g + k);
+    load(a, q[0] + k);
+    load(b, q[1] + k);
+    load(c, q[2] + k);
+    load(d, q[3] + k);
+    store(g + k, sum + ((w[0] * a + w[1] * b) + (w[2] * c + w[3] * d)));
   }
 }
 
-DCONNET_CLONES double dot_lanes(const double* x, const double* y, std::size_t n) {
+// Rows of weight zero, of which there are many, are left out.
+DCONNET_INLINE void multiply_transposed_wide(const double* Q, std::size_t rows, std::size_t stride, const double* w,
+                                             double* g) {
+  const double* waiting[4] = {Q, Q, Q, Q};
+  double weight[4] = {};
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < stride; ++k) g[k] = 0.0;
+  for (std::size_t j = 0; j < rows; ++j) {
+    if (w[j] == 0.0) continue;
+    waiting[count] = Q + j * stride;
+    weight[count] = w[j];
+    if (++count == 4) add_four_rows(waiting, weight, stride, g), count = 0;
+  }
+  for (std::size_t i = count; i < 4; ++i) weight[i] = 0.0;
+  if (count > 0) add_four_rows(waiting, weight, stride, g);
+}
+
+DCONNET_CLONES void multiply(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
+  switch (stride / kLanes) {
+    case 1: return multiply_narrow<1>(Q, rows, v, z);
+    case 2: return multiply_narrow<2>(Q, rows, v, z);
+    case 3: return multiply_narrow<3>(Q, rows, v, z);
+    case 4: return multiply_narrow<4>(Q, rows, v, z);
+    default: return multiply_wide(Q, rows, stride, v, z);
+  }
+}
+
+DCONNET_CLONES void multiply_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w,
+                                        double* g) {
+  switch (stride / kLanes) {
+    case 1: return multiply_transposed_narrow<1>(Q, rows, w, g);
+    case 2: return multiply_transposed_narrow<2>(Q, rows, w, g);
+    case 3: return multiply_transposed_narrow<3>(Q, rows, w, g);
+    case 4: return multiply_transposed_narrow<4>(Q, rows, w, g);
+    default: return multiply_transposed_wide(Q, rows, stride, w, g);
+  }
+}
+
+DCONNET_INLINE double dot_lanes(const double* x, const double* y, std::size_t n) {
   Lanes sum = {}, more = {};
   std::size_t j = 0;
   for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
@@ -119,18 +200,27 @@ DCONNET_CLONES double dot_lanes(const double* x, const double* y, std::size_t n)
 
 }  // namespace
 
-Design::Design(const double* values, std::size_t rows, std::size_t columns)
-    : rows_(rows), columns_(columns), stride_(round_up_to_lanes(columns)), values_(rows * stride_, 0.0) {
+Design::Design(std::size_t rows, std::size_t columns)
+    : rows_(rows), columns_(columns), stride_(round_up_to_lanes(columns)) {}
+
+Design::Design(const double* values, std::size_t rows, std::size_t columns) : Design(rows, columns) {
+  values_.assign(rows * stride_, 0.0);
+  data_ = values_.data();
   for (std::size_t j = 0; j < rows; ++j) {
     std::memcpy(values_.data() + j * stride_, values + j * columns, columns * sizeof(double));
   }
 }
 
-void Design::apply(const double* v, double* z) const { multiply(values_.data(), rows_, stride_, v, z); }
+Design Design::view(const double* padded, std::size_t rows, std::size_t columns) {
+  Design design(rows, columns);
+  design.data_ = padded;
+  return design;
+}
+
+void Design::apply(const double* v, double* z) const { multiply(data_, rows_, stride_, v, z); }
 
 void Design::apply_transposed(const double* w, double* g) const {
-  std::fill(g, g + stride_, 0.0);
-  multiply_transposed(values_.data(), rows_, stride_, w, g);
+  multiply_transposed(data_, rows_, stride_, w, g);
 }
 
 void Design::add_rows(const std::size_t* rows, const double* weights, std::size_t count, double* g) const {
@@ -141,27 +231,27 @@ void Design::add_rows(const std::size_t* rows, const double* weights, std::size_
 }
 
 void Design::add_gram(const std::size_t* rows, const double* weights, std::size_t count, double* G) const {
-  gram_upper(values_.data(), stride_, weights, rows, count, G);
+  gram_upper(data_, stride_, weights, rows, count, G);
 }
 
-bool cholesky(double* G, std::size_t n, std::size_t stride) {
+DCONNET_CLONES bool cholesky(double* G, std::size_t n, std::size_t stride) {
   for (std::size_t k = 0; k < n; ++k) {
     double* row = G + k * stride;
     for (std::size_t l = 0; l < k; ++l) {
-      row[l] = (G[l * stride + k] - dot(row, G + l * stride, l)) / G[l * stride + l];
+      row[l] = (G[l * stride + k] - dot_lanes(row, G + l * stride, l)) / G[l * stride + l];
     }
-    const double pivot = row[k] - dot(row, row, k);
+    const double pivot = row[k] - dot_lanes(row, row, k);
     if (!(pivot > 0.0)) return false;  // also refuses NaN
     row[k] = std::sqrt(pivot);
   }
   return true;
 }
 
-void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
-  for (std::size_t k = 0; k < n; ++k) x[k] = (x[k] - dot(L + k * stride, x, k)) / L[k * stride + k];
+DCONNET_CLONES void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
+  for (std::size_t k = 0; k < n; ++k) x[k] = (x[k] - dot_lanes(L + k * stride, x, k)) / L[k * stride + k];
 }
 
-void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
+DCONNET_CLONES void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
   cholesky_half_solve(L, n, stride, x);
   for (std::size_t k = n; k-- > 0;) {
     x[k] /= L[k * stride + k];
@@ -169,7 +259,7 @@ void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* 
   }
 }
 
-double dot(const double* x, const double* y, std::size_t n) { return dot_lanes(x, y, n); }
+DCONNET_CLONES double dot(const double* x, const double* y, std::size_t n) { return dot_lanes(x, y, n); }
 
 double max_abs(const double* x, std::size_t n) {
   double largest = 0.0;

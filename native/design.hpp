@@ -4,19 +4,27 @@
 #include <cstddef>
 #include <vector>
 
+#include "lanes.hpp"
+
 namespace dconnet {
 
 class Design {
  public:
   // Copies the rows of a C-contiguous matrix, each padded with zeros to a whole number of lanes.
   Design(const double* values, std::size_t rows, std::size_t columns);
+  // Looks at rows that are padded already, and that somebody else keeps alive.
+  static Design view(const double* padded, std::size_t rows, std::size_t columns);
+
+  Design(Design&&) = default;
+  Design(const Design&) = delete;
+  Design& operator=(const Design&) = delete;
 
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return columns_; }
   // Length of a padded row; vectors of coefficients and gradients have this length, with zeros at the end.
   std::size_t stride() const { return stride_; }
 
-  const double* row(std::size_t j) const { return values_.data() + j * stride_; }
+  const double* row(std::size_t j) const { return data_ + j * stride_; }
 
   // z = Q v
   void apply(const double* v, double* z) const;
@@ -28,8 +36,11 @@ class Design {
   void add_gram(const std::size_t* rows, const double* weights, std::size_t count, double* G) const;
 
  private:
+  Design(std::size_t rows, std::size_t columns);
+
   std::size_t rows_, columns_, stride_;
-  std::vector<double> values_;
+  std::vector<double> values_;  // empty in a view
+  const double* data_ = nullptr;
 };
 
 // Factorises the symmetric matrix whose upper triangle is the leading n by n part of G; the factor goes into the lower

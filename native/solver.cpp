@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace dconnet {
 
@@ -10,6 +11,8 @@ namespace {
 // Limits for each method: what has not come to an end by then will not.
 constexpr std::size_t kRounds = 12;
 constexpr std::size_t kNewtonSteps = 60;
+// The last resort, for programmes whose multipliers nearly all sit at their bounds: slow, but it gets there.
+constexpr std::size_t kLastNewtonSteps = 2000;
 constexpr std::size_t kInteriorIterations = 100;
 // Violation of z = Q v, in units of order one, from which the active set can take over, and at which all is done.
 constexpr double kNearly = 1e-5;
@@ -24,16 +27,16 @@ constexpr double kInteriorGap = 1e-12;
 
 }  // namespace
 
-Solver::Solver(const double* design, std::size_t rows, std::size_t columns)
-    : design_(design, rows, columns),
-      active_set_(design_),
-      augmented_lagrangian_(design_),
-      interior_point_(design_),
+Solver::Solver(Design design)
+    : design_(std::move(design)),
+      room_(design_.rows()),
+      active_set_(design_, room_),
+      augmented_lagrangian_(design_, room_),
       certifier_(design_),
       linear_(design_.stride()),
-      slope_(rows),
+      slope_(design_.rows()),
       v_(design_.stride()),
-      multipliers_(rows) {}
+      multipliers_(design_.rows()) {}
 
 bool Solver::is_solved(const Programme& programme, double tolerance, const double* v, const double* z,
                        const double* multipliers) {
@@ -91,21 +94,22 @@ Outcome Solver::escalate(const Programme& programme, double tolerance, std::size
   std::size_t used = 0;
   const auto left = [&](std::size_t limit) { return std::min(limit, max_iterations - used); };
   const auto solved = [&] { return is_solved(programme, tolerance, v_.data(), z, multipliers_.data()); };
-  const auto smooth = [&](double violation, double penalty) {
-    used += augmented_lagrangian_.solve(programme, violation, left(kNewtonSteps), penalty, v_.data(),
-                                        multipliers_.data(), gram);
+  const auto smooth = [&](double violation, double penalty, std::size_t steps) {
+    used += augmented_lagrangian_.solve(programme, violation, left(steps), penalty, v_.data(), multipliers_.data(),
+                                        gram);
     design_.apply(v_.data(), z);
   };
   const auto settle = [&] {
     return active_set_.solve(programme, left(kRounds), v_.data(), z, multipliers_.data(), gram, used) && solved();
   };
-  smooth(kNearly, kFirstPenalty);
+  smooth(kNearly, kFirstPenalty, kNewtonSteps);
   if (settle()) return {used, true};
-  smooth(kFully, kFirstPenalty);
+  smooth(kFully, kFirstPenalty, kNewtonSteps);
   if (solved()) return {used, true};
-  used += interior_point_.solve(programme, kInteriorGap, left(kInteriorIterations), v_.data(), multipliers_.data(),
-                                certifier_);
-  smooth(kFully, kPolishPenalty);
+  if (!interior_point_) interior_point_ = std::make_unique<InteriorPoint>(design_);
+  used += interior_point_->solve(programme, kInteriorGap, left(kInteriorIterations), v_.data(), multipliers_.data(),
+                                 certifier_);
+  smooth(kFully, kPolishPenalty, kLastNewtonSteps);
   return {used, solved()};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "active_set.hpp"
@@ -18,7 +19,8 @@ struct Outcome {
 
 class Solver {
  public:
-  Solver(const double* design, std::size_t rows, std::size_t columns);
+  explicit Solver(Design design);
+  Solver(const double* design, std::size_t rows, std::size_t columns) : Solver(Design(design, rows, columns)) {}
   Solver(const Solver&) = delete;  // its parts refer to its own design
   Solver& operator=(const Solver&) = delete;
 
@@ -38,9 +40,10 @@ class Solver {
                    ActiveGram& gram);
 
   Design design_;
+  ActiveGram::Room room_;
   ActiveSet active_set_;
   AugmentedLagrangian augmented_lagrangian_;
-  InteriorPoint interior_point_;
+  std::unique_ptr<InteriorPoint> interior_point_;  // hardly ever needed, and large: made the first time it is
   Certifier certifier_;
   std::vector<double> linear_, slope_, v_, multipliers_;
 };

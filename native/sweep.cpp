@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace dconnet {
 
-Sweep::Sweep(const double* design, std::size_t rows, std::size_t columns, std::size_t n_hidden)
-    : solver_(design, rows, columns),
+Sweep::Sweep(Design given, std::size_t n_hidden)
+    : solver_(std::move(given)),
       neuron_(solver_),
       grams_(n_hidden, ActiveGram(solver_.design())),
-      positive_(rows),
-      negative_(rows),
-      beta_g_(rows),
-      beta_h_(rows) {}
+      positive_(design().rows()),
+      negative_(design().rows()),
+      beta_g_(design().rows()),
+      beta_h_(design().rows()) {}
 
 std::size_t Sweep::run(const double* y, const double* alpha, double gamma, const std::size_t* order, Split split,
                        const Limits& limits, const std::function<bool()>& proceed, double* V, double* Z,

@@ -13,7 +13,9 @@ enum class Split { kPaper, kNet };
 
 class Sweep {
  public:
-  Sweep(const double* design, std::size_t rows, std::size_t columns, std::size_t n_hidden);
+  Sweep(Design design, std::size_t n_hidden);
+  Sweep(const double* design, std::size_t rows, std::size_t columns, std::size_t n_hidden)
+      : Sweep(Design(design, rows, columns), n_hidden) {}
 
   const Design& design() const { return solver_.design(); }
   std::size_t n_hidden() const { return grams_.size(); }

@@ -11,7 +11,7 @@ PACKAGE = Path(dconnet.__file__).parent
 
 # From the bottom up: a module may import only from its own layer or those before it.
 LAYERS = [
-    ["_arrays", "_native"],
+    ["_arrays", "_blocks", "_native"],
     ["convex"],
     ["dc", "output_layer", "network", "whitening", "problem", "initialization", "history", "status", "solution"],
     ["sweep", "early_stopping", "descent", "certificates"],

@@ -4,7 +4,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 
 class Solver:
-    def __init__(self, design: FloatArray) -> None: ...
+    def __init__(self, design: FloatArray, columns: int) -> None: ...
     def solve(
         self,
         linear: FloatArray,
@@ -18,7 +18,7 @@ class Solver:
     ) -> tuple[int, bool]: ...
 
 class Sweep:
-    def __init__(self, design: FloatArray, n_hidden: int) -> None: ...
+    def __init__(self, design: FloatArray, columns: int, n_hidden: int) -> None: ...
     def run(
         self,
         y: FloatArray,

@@ -158,7 +158,7 @@ class Descent:
 
     def improve_output_layer(self, state: State) -> None:
         """The alpha subproblem."""
-        alpha = solve_output_weights(np.maximum(state.Z, 0.0), self.problem.y, self.problem.gamma)
+        alpha = solve_output_weights(state.Z, self.problem.y, self.problem.gamma)
         before = self.problem.regloss(state.V, state.Z, state.alpha)
         after = self.problem.regloss(state.V, state.Z, alpha)
         if after <= before:

@@ -253,7 +253,7 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
         inputs, targets = _validated(self, X, y, y_numeric=True)
         weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64)
         inputs, targets, weight, validation = _with_validation(self, inputs, targets, weight, X_val, y_val)
-        problem = Problem(inputs, targets, self.gamma, weight)
+        problem = Problem(inputs, targets, self.gamma, weight, copy=False)
         solution = self._descend(problem, validation, getattr(self, "network_", None), self._rng(), "DCONRegressor")
         self.network_ = solution.network
         self.history_ = solution.history
@@ -401,7 +401,7 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
     ) -> None:
         positives = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         generators = self._rng().spawn(len(positives))
-        first = Problem(X, _signs(y, positives[0]), self.gamma, weight)
+        first = Problem(X, _signs(y, positives[0]), self.gamma, weight, copy=False)
         problems = [first] + [first.with_targets(_signs(y, positive)) for positive in positives[1:]]
         solutions: list[Solution] = []
         for k, positive in enumerate(positives):

@@ -6,18 +6,20 @@ import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
+from dconnet._blocks import blocks, triangle_of
 
 
-def solve_output_weights(hidden: FloatArray, y: FloatArray, gamma: float) -> FloatArray:
-    """Minimise ``|y - hidden @ alpha|² + gamma |alpha|²`` over alpha.
+def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArray:
+    """Minimise ``|y - Σ alpha|² + gamma |alpha|²`` over alpha, where Σ = max(Z, 0) is the hidden layer.
 
-    The thin singular value decomposition solves (ΣᵀΣ + gamma I) alpha = Σᵀy without forming ΣᵀΣ, which would square
-    its condition number; it works in min(n_rows, n_hidden) dimensions, so on the smaller of the two Gram forms.
+    The QR factorisation of [Σ y] reduces the problem to min(n_rows, n_hidden) rows, the smaller of the two Gram forms;
+    the singular values of what is left then solve (ΣᵀΣ + gamma I) alpha = Σᵀy. ΣᵀΣ itself, which would square the
+    condition number, is never formed.
 
     Parameters
     ----------
-    hidden : array of shape (n_rows, n_hidden)
-        Σ, the activations of the hidden layer.
+    Z : array of shape (n_rows, n_hidden)
+        Preactivations of the hidden layer.
     y : array of shape (n_rows,)
         Targets.
     gamma : float
@@ -27,10 +29,12 @@ def solve_output_weights(hidden: FloatArray, y: FloatArray, gamma: float) -> Flo
     -------
     array of shape (n_hidden,)
     """
-    alpha = np.zeros(hidden.shape[1])
+    triangle = triangle_of(np.column_stack([np.maximum(Z[rows], 0.0), y[rows]]) for rows in blocks(len(y)))
+    hidden, target = triangle[:, :-1], triangle[:, -1]
+    alpha = np.zeros(Z.shape[1])
     alive = hidden.any(axis=0)  # a dead neuron's weight is zero, and not the rounding of a decomposition
     left, singular, right = linalg.svd(hidden[:, alive], full_matrices=False, check_finite=False)
     with np.errstate(divide="ignore"):
         shrinkage = 1.0 / (singular + gamma / singular)  # s / (s² + gamma), without the square of s
-    alpha[alive] = right.T @ (shrinkage * (left.T @ y))
+    alpha[alive] = right.T @ (shrinkage * (left.T @ target))
     return alpha

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray, frozen_copy
+from dconnet._blocks import blocks
 from dconnet.network import Network
 from dconnet.whitening import Whitening
 
@@ -34,6 +35,8 @@ class Problem:
         Strength of the regularisation, positive.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights, not all zero.
+    copy : bool, default=True
+        Whether to keep a copy of X. Without one, X must not change while the problem lives.
 
     Examples
     --------
@@ -48,8 +51,16 @@ class Problem:
     gamma: float
     sample_weight: FloatArray
 
-    def __init__(self, X: ArrayLike, y: ArrayLike, gamma: float, sample_weight: ArrayLike | None = None) -> None:
-        X = frozen_copy(X, name="X", ndim=2)
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        gamma: float,
+        sample_weight: ArrayLike | None = None,
+        *,
+        copy: bool = True,
+    ) -> None:
+        X = frozen_copy(X, name="X", ndim=2, copy=copy)
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", frozen_copy(y, name="y", ndim=1))
@@ -95,11 +106,12 @@ class Problem:
 
     def objective(self, network: Network) -> float:
         """RegLoss of the network."""
-        preactivations = network.preactivations(self.X)
-        residual = self.y - np.maximum(preactivations, 0.0) @ network.alpha
-        squares = self.sample_weight @ residual**2
-        penalty = self.sample_weight @ np.sum(preactivations**2, axis=1) + network.alpha @ network.alpha
-        return float(squares + self.gamma * penalty) / self.total_weight
+        total = self.gamma * float(network.alpha @ network.alpha)
+        for rows in blocks(len(self.X)):
+            weight, preactivations = self.sample_weight[rows], network.preactivations(self.X[rows])
+            residual = self.y[rows] - np.maximum(preactivations, 0.0) @ network.alpha
+            total += float(weight @ (residual**2 + self.gamma * np.sum(preactivations**2, axis=1)))
+        return total / self.total_weight
 
     def with_targets(self, y: ArrayLike) -> Problem:
         """The same problem with other targets; inputs and their factorisation are shared, not copied."""
@@ -112,11 +124,15 @@ class Problem:
     @cached_property
     def whitening(self) -> Whitening:
         """Factorisation of the weighted design M = [X 1]; rows of weight zero are left out."""
-        kept = self.sample_weight > 0.0
-        M = np.column_stack([self.X[kept], np.ones(np.count_nonzero(kept))])
-        # ReLU is positively homogeneous: scaling row j of M and y_j by √s_j weighs the row by s_j.
-        M *= np.sqrt(self.sample_weight[kept])[:, None]
-        return Whitening.of(M)
+        kept = np.flatnonzero(self.sample_weight > 0.0)
+        root_weight = np.sqrt(self.sample_weight[kept])
+
+        def weighted_rows(rows: slice) -> FloatArray:
+            # ReLU is positively homogeneous: scaling row j of M and y_j by √s_j weighs the row by s_j.
+            M = np.column_stack([self.X[kept[rows]], np.ones(len(kept[rows]))])
+            return M * root_weight[rows, None]
+
+        return Whitening.of_blocks(len(kept), weighted_rows)
 
     @cached_property
     def whitened(self) -> WhitenedProblem:
@@ -159,8 +175,11 @@ class WhitenedProblem:
 
     def mse(self, Z: FloatArray, alpha: FloatArray) -> float:
         """Mean squared error at preactivations ``Z``."""
-        residual = self.y - np.maximum(Z, 0.0) @ alpha
-        return float(residual @ residual) / self.total_weight
+        total = 0.0
+        for rows in blocks(len(self.y)):
+            residual = self.y[rows] - np.maximum(Z[rows], 0.0) @ alpha
+            total += float(residual @ residual)
+        return total / self.total_weight
 
     def preactivations(self, V: FloatArray) -> FloatArray:
         """``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order."""

@@ -7,12 +7,14 @@ All the programmes of the algorithm live in these coordinates.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
+from dconnet._blocks import blocks, triangle_of
 
 # Directions of M (columns scaled to one) whose singular value is below this fraction of the largest are
 # taken as dependent. Weights along them could not be mapped back to u with more than five digits.
@@ -45,22 +47,38 @@ class Whitening:
     @classmethod
     def of(cls, M: FloatArray) -> Whitening:
         """Factorise the design ``M``, of shape (n_samples, n_columns)."""
-        scale = _column_scale(M)
-        orthonormal, triangle = linalg.qr(M / scale, mode="economic", overwrite_a=True, check_finite=False)
-        left, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
+        return cls.of_blocks(len(M), lambda rows: M[rows])
+
+    @classmethod
+    def of_blocks(cls, n_rows: int, block: Callable[[slice], FloatArray]) -> Whitening:
+        """Factorise the design of which ``block`` gives some rows, without ever holding it whole."""
+        scale = _column_scale(np.max([np.max(np.abs(block(rows)), axis=0) for rows in blocks(n_rows)], axis=0))
+        triangle = triangle_of(block(rows) / scale for rows in blocks(n_rows))
+        _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
         rank = int(np.count_nonzero(singular > RANK_TOLERANCE * singular[0]))
-        to_white = singular[:rank, None] * right[:rank] * scale
-        from_white = (right[:rank].T / singular[:rank]) / scale[:, None]
-        return cls(
-            Q=np.ascontiguousarray(orthonormal @ left[:, :rank]),
-            to_white=to_white,
-            from_white=from_white if rank == M.shape[1] else _minimum_norm_inverse(to_white, from_white),
-        )
+        basis = right[:rank].T / singular[:rank]  # of the scaled columns; M / scale @ basis is nearly orthonormal
+        Q = padded((n_rows, rank))
+        for rows in blocks(n_rows):
+            Q[rows] = (block(rows) / scale) @ basis
+        # The rounding of the smallest directions is swept out by a Cholesky factorisation that is close to I.
+        correction = linalg.cholesky(Q.T @ Q, check_finite=False)
+        for rows in blocks(n_rows):
+            Q[rows] = linalg.solve_triangular(correction, Q[rows].T, trans="T", check_finite=False).T
+        to_white = correction @ (singular[:rank, None] * right[:rank] * scale)
+        from_white = linalg.solve_triangular(correction, basis.T, trans="T", check_finite=False).T / scale[:, None]
+        full_rank = rank == len(scale)
+        return cls(Q, to_white, from_white if full_rank else _minimum_norm_inverse(to_white, from_white))
 
 
-def _column_scale(M: FloatArray) -> FloatArray:
+def padded(shape: tuple[int, int]) -> FloatArray:
+    """Zeros whose rows begin at multiples of four numbers, as the compiled kernel wants them: it need not copy them."""
+    n_rows, n_columns = shape
+    return np.zeros((n_rows, -(-n_columns // 4) * 4))[:, :n_columns]
+
+
+def _column_scale(largest: FloatArray) -> FloatArray:
     """Powers of two close to the largest entry of each column: dividing by them rounds nothing."""
-    _, exponent = np.frexp(np.max(np.abs(M), axis=0))
+    _, exponent = np.frexp(largest)
     scale: FloatArray = np.ldexp(1.0, exponent)
     return scale
 

@@ -30,15 +30,29 @@ class Native:
     """
 
     tol: float = 1e-10
-    max_iter: int = 300
+    max_iter: int = 3000
 
     def prepare(self, design: FloatArray) -> NativeSolver:
         """Lay the design out for the kernel, and make its room for work."""
-        return NativeSolver(_native.Solver(np.ascontiguousarray(design)), self.tol, self.max_iter)
+        return NativeSolver(_native.Solver(_padded(design), design.shape[1]), self.tol, self.max_iter)
 
     def prepare_sweep(self, design: FloatArray, n_hidden: int) -> _native.Sweep:
         """The kernel that sweeps over all neurons of a network without a call back into Python."""
-        return _native.Sweep(np.ascontiguousarray(design), n_hidden)
+        return _native.Sweep(_padded(design), design.shape[1], n_hidden)
+
+
+def _padded(design: FloatArray) -> FloatArray:
+    """The design with rows padded by zeros to a multiple of four; a whitened design is that already."""
+    n_rows, n_columns = design.shape
+    width = -(-n_columns // 4) * 4
+    whole = design.base
+    if isinstance(whole, np.ndarray) and whole.shape == (n_rows, width):
+        same_rows = whole.flags.c_contiguous and design.strides == whole.strides
+        if same_rows and not whole[:, n_columns:].any():
+            return whole
+    padded = np.zeros((n_rows, width))
+    padded[:, :n_columns] = design
+    return padded
 
 
 @dataclass(frozen=True, slots=True)
