@@ -14,10 +14,13 @@ constexpr std::size_t kNewtonSteps = 60;
 // The last resort, for programmes whose multipliers nearly all sit at their bounds: slow, but it gets there.
 constexpr std::size_t kLastNewtonSteps = 2000;
 constexpr std::size_t kInteriorIterations = 100;
-// Violation of z = Q v, in units of order one, from which the active set can take over, and at which all is done.
-constexpr double kNearly = 1e-5;
+// Violation of z = Q v, in units of a typical z, from which the active set can take over.
+constexpr double kNearly = 1e-4;
+// The same in units of order one, at which all is done.
 constexpr double kFully = 1e-13;
-constexpr double kFirstPenalty = 1000.0;
+// The more rows there are for each unknown, the more of them a soft penalty would hold at their kinks, where at a
+// solution no more than the unknowns are.
+constexpr double kFirstPenaltyPerRow = 20.0;
 // From an answer of the interior point, the multipliers are nearly right and a stiff penalty does no harm.
 constexpr double kPolishPenalty = 1e4;
 // Violation of the optimality conditions with which an answer still counts as solved.
@@ -102,9 +105,11 @@ Outcome Solver::escalate(const Programme& programme, double tolerance, std::size
   const auto settle = [&] {
     return active_set_.solve(programme, left(kRounds), v_.data(), z, multipliers_.data(), gram, used) && solved();
   };
-  smooth(kNearly, kFirstPenalty, kNewtonSteps);
+  const double rows_per_unknown = static_cast<double>(design_.rows()) / static_cast<double>(design_.columns());
+  const double first_penalty = std::clamp(kFirstPenaltyPerRow * rows_per_unknown, 1e3, 1e6);
+  smooth(kNearly / std::sqrt(rows_per_unknown), first_penalty, kNewtonSteps);
   if (settle()) return {used, true};
-  smooth(kFully, kFirstPenalty, kNewtonSteps);
+  smooth(kFully, first_penalty, kNewtonSteps);
   if (solved()) return {used, true};
   if (!interior_point_) interior_point_ = std::make_unique<InteriorPoint>(design_);
   used += interior_point_->solve(programme, kInteriorGap, left(kInteriorIterations), v_.data(), multipliers_.data(),
