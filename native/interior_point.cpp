@@ -8,6 +8,10 @@ namespace dconnet {
 
 namespace {
 
+// From this gap on, the iteration is expected to converge; it is lost if the gap grows by this factor.
+constexpr double kLate = 1e-6;
+constexpr double kLost = 100.0;
+
 double longest(const std::vector<double>& values, const std::vector<double>& change, double limit) {
   for (std::size_t j = 0; j < values.size(); ++j) {
     if (change[j] < 0.0) limit = std::min(limit, -values[j] / change[j]);
@@ -43,11 +47,18 @@ std::size_t InteriorPoint::solve(const Programme& programme, double tolerance, s
                                  double* multipliers, Certifier& certifier) {
   start(programme);
   std::size_t iteration = 0;
+  double best_gap = INFINITY;
   for (; iteration < max_iterations; ++iteration) {
     design_.apply(point_.v.data(), pull_.data());
     const Certificate certificate =
         certifier.certify(programme, point_.v.data(), pull_.data(), point_.lambda.data(), tolerance);
-    if (certificate.gap <= tolerance) break;
+    if (certificate.gap < best_gap) {
+      best_gap = certificate.gap;
+      std::copy(point_.v.begin(), point_.v.end(), v);
+      std::copy(point_.lambda.begin(), point_.lambda.end(), multipliers);
+    }
+    // A gap that grows again is that of a point lost in rounding: the best one stands.
+    if (best_gap <= tolerance || (best_gap < kLate && !(certificate.gap <= kLost * best_gap))) break;
     if (!factorise(programme)) break;  // all digits are used up: this is as close as it gets
     predict(programme);
     const double now = complementarity(0.0);
@@ -56,8 +67,6 @@ std::size_t InteriorPoint::solve(const Programme& programme, double tolerance, s
     correct(programme, centring * now);
     move(std::min(1.0, 0.995 * longest_step()));
   }
-  std::copy(point_.v.begin(), point_.v.end(), v);
-  std::copy(point_.lambda.begin(), point_.lambda.end(), multipliers);
   return iteration;
 }
 

@@ -21,8 +21,8 @@ constexpr double kFully = 1e-13;
 // The more rows there are for each unknown, the more of them a soft penalty would hold at their kinks, where at a
 // solution no more than the unknowns are.
 constexpr double kFirstPenaltyPerRow = 20.0;
-// From an answer of the interior point, the multipliers are nearly right and a stiff penalty does no harm.
-constexpr double kPolishPenalty = 1e4;
+// After the interior point, which is asked for degenerate programmes only: a soft penalty flips fewer rows.
+constexpr double kPolishPenalty = 100.0;
 // Violation of the optimality conditions with which an answer still counts as solved.
 constexpr double kAcceptedKkt = 1e-9;
 // Where the interior point hands over to the augmented Lagrangian for the last digits.
@@ -49,6 +49,7 @@ bool Solver::is_solved(const Programme& programme, double tolerance, const doubl
 Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t max_iterations, double* v, double* z,
                       double* multipliers, ActiveGram& gram) {
   const std::size_t rows = design_.rows(), columns = design_.columns();
+  if (!std::isfinite(dot(programme.linear, programme.linear, columns))) return {0, false};
   if (max_abs(programme.linear, columns) == 0.0) {  // nothing pulls away from zero
     std::fill(v, v + columns, 0.0);
     std::fill(z, z + rows, 0.0);
