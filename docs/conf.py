@@ -63,7 +63,6 @@ html_theme_options = {
 
 def _as_written(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
     """Keep reStructuredText from reading markup into formulas, which docstrings indent, and into shapes."""
-    lines[:] = [line.replace("_,)", r"\_,)") for line in lines]
     for i in range(len(lines) - 2, 0, -1):
         text, gap, formula = lines[i - 1 : i + 2]
         if text and not text.startswith(" ") and not gap and formula.startswith("    "):

@@ -18,9 +18,9 @@ from dconnet.whitening import Whitening
 class Problem:
     """Data, sample weights and regularisation of one training problem.
 
-    The objective is the regularised loss of the paper::
+    The objective is the regularised loss of the paper,
 
-        RegLoss = (1/m) [ Σ_j s_j (y_j - f(x_j))² + gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + |alpha|² ) ]
+        RegLoss = (1/m) [ Σ_j s_j (y_j - f(x_j))² + gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + |alpha|² ) ],
 
     with sample weights s_j (one by default) and m = Σ_j s_j, so that a row of
     weight two counts like the same row twice.
