@@ -4,13 +4,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test venv lint format bench docs clean
+.PHONY: demo test sanitize venv lint format bench docs clean
 
 demo: .venv/.installed-demo ## Train on an embedded dataset and write a picture and the model
 	$(BIN)/python examples/demo.py
 
 test: .venv/.installed-dev ## Run all tests
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+sanitize: .venv/.installed-dev ## Test the C++ kernel alone, watched for bad memory access and undefined behaviour
+	$(BIN)/cmake -S . -B build/sanitize -DDCONNET_SANITIZE=ON
+	$(BIN)/cmake --build build/sanitize --target kernel_test --parallel 2
+	build/sanitize/kernel_test
 
 venv: .venv/.installed-dev ## The environment for developers
 
@@ -24,7 +29,7 @@ format: .venv/.installed-dev
 	$(BIN)/ruff check --fix .
 
 bench: .venv/.installed-dev ## Races against peers, as ratios in one run
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/backends.py $(BENCH_ARGS)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 docs: .venv/.installed-docs ## Build the documentation, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -5,6 +5,16 @@
 
 namespace dconnet {
 
+double value(const Programme& programme, const double* v, const double* z) {
+  const std::size_t columns = programme.design.columns();
+  double sum = programme.gamma * dot(v, v, columns) - dot(programme.linear, v, columns);
+  for (std::size_t j = 0; j < programme.design.rows(); ++j) {
+    const double active = std::max(z[j], 0.0);
+    sum += (programme.slope[j] + programme.curvature * active) * active;
+  }
+  return sum;
+}
+
 Certificate Certifier::certify(const Programme& programme, const double* v, const double* z, const double* multipliers,
                                double gap_tolerance) {
   programme.design.apply_transposed(multipliers, pull_.data());
@@ -25,11 +35,10 @@ double Certifier::relative_gap(const Programme& programme, const double* v, cons
                                const double* multipliers) const {
   const Design& design = programme.design;
   const std::size_t columns = design.columns();
-  double value = programme.gamma * dot(v, v, columns) - dot(programme.linear, v, columns);
+  const double reached = value(programme, v, z);
   double excess = 0.0, steepest = 0.0, below = 0.0;
   for (std::size_t j = 0; j < design.rows(); ++j) {
-    const double active = std::max(z[j], 0.0), beta = programme.slope[j];
-    value += (beta + programme.curvature * active) * active;
+    const double beta = programme.slope[j];
     const double over = std::max(multipliers[j] - beta, 0.0);
     excess += over * over;
     steepest = std::max(steepest, beta);
@@ -43,8 +52,8 @@ double Certifier::relative_gap(const Programme& programme, const double* v, cons
   }
   const double bound = -defect / (4.0 * programme.gamma) - excess / (4.0 * programme.curvature);
   const double size = dot(programme.linear, programme.linear, columns) + steepest * steepest;
-  const double unit = std::fabs(value) + size / (4.0 * (programme.gamma + programme.curvature));
-  return unit == 0.0 ? 0.0 : (value - bound) / unit;
+  const double unit = std::fabs(reached) + size / (4.0 * (programme.gamma + programme.curvature));
+  return unit == 0.0 ? 0.0 : (reached - bound) / unit;
 }
 
 // lambda_j is a slope of phi_j at z_j exactly if z_j is a fixed point of the proximal map at z_j + lambda_j / hessian.

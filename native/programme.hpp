@@ -19,6 +19,9 @@ struct Programme {
   double gamma;
 };
 
+// P(v), with z = Q v at hand.
+double value(const Programme& programme, const double* v, const double* z);
+
 // How good an answer is. Both numbers are relative and zero at a solution.
 struct Certificate {
   double gap;  // (P(v) - dual bound) / (|P(v)| + (|t|² + max beta²) / (4 (gamma + a)))

@@ -78,6 +78,7 @@ Outcome Solver::solve_in_units(const Programme& programme, double tolerance, std
     v_[k] = v[k] / length_unit;
   }
   for (std::size_t j = 0; j < rows; ++j) {
+    z[j] /= length_unit;
     slope_[j] = programme.slope[j] / gradient_unit;
     multipliers_[j] = std::max(multipliers[j] / gradient_unit, 0.0);
   }
@@ -106,6 +107,10 @@ Outcome Solver::escalate(const Programme& programme, double tolerance, std::size
   const auto settle = [&] {
     return active_set_.solve(programme, left(kRounds), v_.data(), z, multipliers_.data(), gram, used) && solved();
   };
+  if (!(value(programme, v_.data(), z) <= 0.0)) {  // worse than zero, where P is zero: a start that only misleads
+    std::fill(v_.begin(), v_.end(), 0.0);
+    std::fill(multipliers_.begin(), multipliers_.end(), 0.0);
+  }
   const double rows_per_unknown = static_cast<double>(design_.rows()) / static_cast<double>(design_.columns());
   const double first_penalty = std::clamp(kFirstPenaltyPerRow * rows_per_unknown, 1e3, 1e6);
   smooth(kNearly / std::sqrt(rows_per_unknown), first_penalty, kNewtonSteps);

@@ -8,18 +8,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dconnet import DCONClassifier, DCONRegressor
 
-# Small networks and loose tolerances keep the many fits of the checks short.
-SMALL = {"n_hidden": 5, "max_epochs": 100, "gamma": 1e-2}
 
-
-@parametrize_with_checks(
-    [
-        DCONRegressor(**SMALL),
-        DCONClassifier(**SMALL),
-        DCONRegressor(**SMALL, split="net"),
-        DCONClassifier(**SMALL, split="net"),
-    ]
-)
+@parametrize_with_checks([DCONRegressor(), DCONClassifier(), DCONRegressor(split="net"), DCONClassifier(split="net")])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_contract(estimator, check):
     if "array_api" in str(check):

@@ -1,0 +1,182 @@
+"""Solvers of quadratic programmes as someone would call them who has no special solver.
+
+Each of them solves a programme from its numbers alone (`cold`: set-up included), and then a similar one over the same
+design (`warm`: new numbers in the old problem, from the old answer where the package can make use of it).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import clarabel
+import numpy as np
+import osqp
+import piqp
+from scipy import sparse
+
+from dconnet.convex.backend import ConvexSolution
+from dconnet.convex.native import Native
+from dconnet.convex.paper_form import PaperForm, QuadraticPoint
+from dconnet.convex.programme import Programme
+
+# A solver that gets nowhere is stopped after this many seconds.
+TIME_LIMIT = 30.0
+ACCURACY = 1e-9
+OSQP_ACCURACY = 1e-5
+
+
+class Peer(Protocol):
+    """One solver and its memory of the last programme."""
+
+    def cold(self, programme: Programme) -> ConvexSolution:
+        """Solve from the numbers alone."""
+        ...
+
+    def warm(self, programme: Programme) -> ConvexSolution:
+        """Solve a programme over the same design as the last one."""
+        ...
+
+
+class NativePeer:
+    """The compiled backend of this package."""
+
+    def cold(self, programme: Programme) -> ConvexSolution:
+        """See `Peer`."""
+        self.solver = Native().prepare(programme.design)
+        self.last = self.solver.solve(programme)
+        return self.last
+
+    def warm(self, programme: Programme) -> ConvexSolution:
+        """See `Peer`."""
+        return self.solver.solve(programme, self.last)
+
+
+class OSQPPeer:
+    """OSQP on the paper's form with its own settings, a usual accuracy, and no polish."""
+
+    def cold(self, programme: Programme) -> ConvexSolution:
+        """See `Peer`."""
+        self.form = PaperForm.of(programme.design)
+        n_rows, n_variables = self.form.constraints.shape
+        quadratic = self.form.quadratic(programme)
+        rows = sparse.vstack([self.form.constraints, sparse.identity(n_variables)], format="csc")
+        upper = np.concatenate([np.zeros(n_rows), np.full(n_variables, np.inf)])
+        self.workspace = osqp.OSQP(algebra="builtin")
+        self.workspace.setup(
+            quadratic.hessian,
+            quadratic.linear,
+            sparse.csc_matrix(rows),
+            np.zeros(len(upper)),
+            upper,
+            verbose=False,
+            eps_abs=OSQP_ACCURACY,
+            eps_rel=OSQP_ACCURACY,
+            max_iter=20_000,
+            time_limit=TIME_LIMIT,
+        )
+        return self._solve(programme)
+
+    def warm(self, programme: Programme) -> ConvexSolution:
+        """See `Peer`; OSQP goes on from its last iterate."""
+        quadratic = self.form.quadratic(programme)
+        self.workspace.update(q=quadratic.linear, Px=quadratic.hessian.data)
+        return self._solve(programme)
+
+    def _solve(self, programme: Programme) -> ConvexSolution:
+        result = self.workspace.solve(raise_error=False)
+        point = QuadraticPoint(result.x, result.y[: len(programme.slope)])
+        v, multipliers = self.form.pair(programme, point)
+        return ConvexSolution(v, multipliers, result.info.iter, result.info.status == "solved")
+
+
+class ClarabelPeer:
+    """Clarabel on the reduced form, ``min gamma |v|² - <t, v> + <beta, s> + a |s|²`` with s ≥ Qv and s ≥ 0."""
+
+    def cold(self, programme: Programme) -> ConvexSolution:
+        """See `Peer`."""
+        n_rows, rank = programme.design.shape
+        identity = sparse.identity(n_rows, format="csc")
+        below = sparse.hstack([sparse.csc_matrix((n_rows, rank)), -identity])
+        rows = sparse.vstack([_coupling(programme), below], format="csc")
+        settings = clarabel.DefaultSettings()
+        settings.verbose, settings.presolve_enable, settings.max_threads = False, False, 1
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = ACCURACY
+        settings.time_limit = TIME_LIMIT
+        self.problem = clarabel.DefaultSolver(
+            _hessian(programme),
+            _linear(programme),
+            sparse.csc_matrix(rows),
+            np.zeros(2 * n_rows),
+            [clarabel.NonnegativeConeT(2 * n_rows)],
+            settings,
+        )
+        return self._solve(programme)
+
+    def warm(self, programme: Programme) -> ConvexSolution:
+        """See `Peer`; interior points make no use of a start."""
+        self.problem.update(P=_hessian(programme), q=_linear(programme))
+        return self._solve(programme)
+
+    def _solve(self, programme: Programme) -> ConvexSolution:
+        n_rows, rank = programme.design.shape
+        solution = self.problem.solve()
+        solved = str(solution.status) == "Solved"
+        return ConvexSolution(np.array(solution.x[:rank]), np.array(solution.z[:n_rows]), solution.iterations, solved)
+
+
+class PIQPPeer:
+    """PIQP on the reduced form."""
+
+    def cold(self, programme: Programme) -> ConvexSolution:
+        """See `Peer`."""
+        n_rows, rank = programme.design.shape
+        self.solver = piqp.SparseSolver()
+        settings = self.solver.settings
+        settings.verbose = False
+        settings.eps_abs = settings.eps_rel = ACCURACY
+        settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = ACCURACY
+        self.coupling = _coupling(programme)
+        self.solver.setup(
+            _hessian(programme),
+            _linear(programme),
+            G=self.coupling,
+            h_u=np.zeros(n_rows),
+            x_l=np.concatenate([np.full(rank, -np.inf), np.zeros(n_rows)]),
+        )
+        return self._solve(programme)
+
+    def warm(self, programme: Programme) -> ConvexSolution:
+        """See `Peer`; interior points make no use of a start."""
+        # A new P makes PIQP 0.6 rescale the constraints too, which its factorisation learns only if they are given.
+        self.solver.update(P=_hessian(programme), c=_linear(programme), G=self.coupling)
+        return self._solve(programme)
+
+    def _solve(self, programme: Programme) -> ConvexSolution:
+        status = self.solver.solve()
+        result = self.solver.result
+        v = result.x[: programme.design.shape[1]].copy()
+        return ConvexSolution(v, result.z_u.copy(), result.info.iter, status == piqp.PIQP_SOLVED)
+
+
+def _hessian(programme: Programme) -> sparse.csc_matrix:
+    n_rows, rank = programme.design.shape
+    diagonal = np.concatenate([np.full(rank, 2.0 * programme.gamma), np.full(n_rows, 2.0 * programme.curvature)])
+    return sparse.csc_matrix(sparse.diags(diagonal))
+
+
+def _linear(programme: Programme) -> np.ndarray:
+    return np.concatenate([-programme.linear, programme.slope])
+
+
+def _coupling(programme: Programme) -> sparse.csc_matrix:
+    """The rows of Qv - s ≤ 0, whose multipliers are those of the programme."""
+    identity = sparse.identity(len(programme.slope), format="csc")
+    return sparse.csc_matrix(sparse.hstack([sparse.csc_matrix(programme.design), -identity]))
+
+
+PEERS: dict[str, type[Peer]] = {
+    "native": NativePeer,
+    "osqp": OSQPPeer,
+    "clarabel": ClarabelPeer,
+    "piqp": PIQPPeer,
+}

@@ -1,0 +1,666 @@
+// Tests of the kernel without Python, meant to run under sanitizers: `make sanitize`.
+//
+// They ask of every answer what defines it (naive sums, the optimality conditions, descent), and of a sweep that it
+// allocates nothing.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <new>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "design.hpp"
+#include "solver.hpp"
+#include "sweep.hpp"
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Every allocation is counted.
+
+static std::atomic<std::size_t> allocations{0};
+
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  ++allocations;
+  const std::size_t unit = static_cast<std::size_t>(alignment);
+  if (void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
+  throw std::bad_alloc();
+}
+
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+using dconnet::ActiveGram;
+using dconnet::Design;
+using dconnet::Limits;
+using dconnet::Programme;
+using dconnet::Solver;
+using dconnet::Split;
+using dconnet::Sweep;
+using dconnet::Tally;
+using Vector = std::vector<double>;
+
+constexpr double kRounding = 1e-12;
+constexpr double kGap = 1e-10;
+constexpr double kKkt = 2e-9;  // what the solver accepts, and rounding
+constexpr std::size_t kIterations = 300;
+
+std::size_t checks = 0, failures = 0;
+std::string subject;  // what is being tested, for the message
+
+#define CHECK(condition)                                                                             \
+  do {                                                                                               \
+    ++checks;                                                                                        \
+    if (!(condition)) {                                                                              \
+      ++failures;                                                                                    \
+      std::printf("%s:%d: %s: failed: %s\n", __FILE__, __LINE__, subject.c_str(), #condition);       \
+    }                                                                                                \
+  } while (false)
+
+#define CHECK_AT_MOST(value, limit)                                                                          \
+  do {                                                                                                       \
+    ++checks;                                                                                                \
+    const double value_ = (value), limit_ = (limit);                                                         \
+    if (!(value_ <= limit_)) {                                                                               \
+      ++failures;                                                                                            \
+      std::printf("%s:%d: %s: %s is %.3g, above %.3g\n", __FILE__, __LINE__, subject.c_str(), #value, value_, \
+                  limit_);                                                                                   \
+    }                                                                                                        \
+  } while (false)
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+
+  double normal() { return normal_(engine_); }
+  double uniform(double low, double high) { return low + (high - low) * uniform_(engine_); }
+
+  Vector normals(std::size_t n) {
+    Vector values(n);
+    for (double& value : values) value = normal();
+    return values;
+  }
+
+  Vector uniforms(std::size_t n, double low, double high) {
+    Vector values(n);
+    for (double& value : values) value = uniform(low, high);
+    return values;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+  std::normal_distribution<double> normal_;
+  std::uniform_real_distribution<double> uniform_;
+};
+
+double largest(const Vector& values) {
+  double most = 0.0;
+  for (double value : values) most = std::max(most, std::fabs(value));
+  return most;
+}
+
+// Of a C-contiguous matrix.
+Vector product(const Vector& matrix, std::size_t rows, std::size_t columns, const double* v) {
+  Vector z(rows, 0.0);
+  for (std::size_t j = 0; j < rows; ++j) {
+    for (std::size_t k = 0; k < columns; ++k) z[j] += matrix[j * columns + k] * v[k];
+  }
+  return z;
+}
+
+Vector transposed_product(const Vector& matrix, std::size_t rows, std::size_t columns, const double* w) {
+  Vector g(columns, 0.0);
+  for (std::size_t j = 0; j < rows; ++j) {
+    for (std::size_t k = 0; k < columns; ++k) g[k] += matrix[j * columns + k] * w[j];
+  }
+  return g;
+}
+
+// Makes the columns orthonormal (Gram-Schmidt, twice for accuracy).
+Vector orthonormal(Vector matrix, std::size_t rows, std::size_t columns) {
+  const auto at = [&](std::size_t j, std::size_t k) -> double& { return matrix[j * columns + k]; };
+  for (std::size_t k = 0; k < columns; ++k) {
+    for (int pass = 0; pass < 2; ++pass) {
+      for (std::size_t l = 0; l < k; ++l) {
+        double overlap = 0.0;
+        for (std::size_t j = 0; j < rows; ++j) overlap += at(j, k) * at(j, l);
+        for (std::size_t j = 0; j < rows; ++j) at(j, k) -= overlap * at(j, l);
+      }
+      double squares = 0.0;
+      for (std::size_t j = 0; j < rows; ++j) squares += at(j, k) * at(j, k);
+      for (std::size_t j = 0; j < rows; ++j) at(j, k) /= std::sqrt(squares);
+    }
+  }
+  return matrix;
+}
+
+Vector random_design(Random& random, std::size_t rows, std::size_t columns) {
+  return orthonormal(random.normals(rows * columns), rows, columns);
+}
+
+std::string shape(std::size_t rows, std::size_t columns) {
+  return std::to_string(rows) + "x" + std::to_string(columns);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Passes over the design.
+
+void test_products(std::size_t rows, std::size_t columns) {
+  subject = "products " + shape(rows, columns);
+  Random random(static_cast<unsigned>(1000 * rows + columns));
+  const Vector matrix = random.normals(rows * columns);
+  const Design design(matrix.data(), rows, columns);
+  CHECK(design.rows() == rows && design.columns() == columns);
+  CHECK(design.stride() >= columns && design.stride() % 4 == 0);
+
+  Vector v = random.normals(columns);
+  v.resize(design.stride(), 0.0);
+  Vector z(rows);
+  design.apply(v.data(), z.data());
+  const Vector expected = product(matrix, rows, columns, v.data());
+  for (std::size_t j = 0; j < rows; ++j) CHECK_AT_MOST(std::fabs(z[j] - expected[j]), kRounding * columns);
+
+  Vector w = random.normals(rows);
+  w[0] = 0.0;
+  Vector g(design.stride(), 7.0);  // what was there must not matter
+  design.apply_transposed(w.data(), g.data());
+  const Vector pulled = transposed_product(matrix, rows, columns, w.data());
+  for (std::size_t k = 0; k < columns; ++k) CHECK_AT_MOST(std::fabs(g[k] - pulled[k]), kRounding * rows);
+  for (std::size_t k = columns; k < design.stride(); ++k) CHECK(g[k] == 0.0);
+}
+
+// Rows that are padded already need no copy; moving a design leaves its rows where they are.
+void test_view(std::size_t rows, std::size_t columns) {
+  subject = "view " + shape(rows, columns);
+  Random random(static_cast<unsigned>(rows + columns));
+  const Vector matrix = random.normals(rows * columns);
+  Design copied(matrix.data(), rows, columns);
+  Vector padded(rows * copied.stride(), 0.0);
+  for (std::size_t j = 0; j < rows; ++j) {
+    std::copy(copied.row(j), copied.row(j) + copied.stride(), padded.data() + j * copied.stride());
+  }
+  const Design moved(std::move(copied)), view = Design::view(padded.data(), rows, columns);
+  CHECK(view.row(0) == padded.data());
+  Vector v = random.normals(columns), z(rows), same(rows);
+  v.resize(view.stride(), 0.0);
+  moved.apply(v.data(), z.data());
+  view.apply(v.data(), same.data());
+  CHECK(z == same);
+}
+
+void test_listed_rows(std::size_t rows, std::size_t columns) {
+  subject = "listed rows " + shape(rows, columns);
+  Random random(static_cast<unsigned>(7000 * rows + columns));
+  const Vector matrix = random.normals(rows * columns);
+  const Design design(matrix.data(), rows, columns);
+  const std::size_t stride = design.stride();
+  std::vector<std::size_t> listed;
+  for (std::size_t j = 0; j < rows; ++j) {
+    if (random.uniform(0.0, 1.0) < 0.7) listed.push_back(j);
+  }
+  const Vector weights = random.normals(listed.size());
+  Vector g(stride, 0.0), G(stride * stride, 1.0);
+  design.add_rows(listed.data(), weights.data(), listed.size(), g.data());
+  design.add_gram(listed.data(), weights.data(), listed.size(), G.data());
+  for (std::size_t k = 0; k < columns; ++k) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < listed.size(); ++i) sum += weights[i] * matrix[listed[i] * columns + k];
+    CHECK_AT_MOST(std::fabs(g[k] - sum), kRounding * rows);
+    for (std::size_t l = k; l < columns; ++l) {
+      double entry = 1.0;
+      for (std::size_t i = 0; i < listed.size(); ++i) {
+        entry += weights[i] * matrix[listed[i] * columns + k] * matrix[listed[i] * columns + l];
+      }
+      CHECK_AT_MOST(std::fabs(G[k * stride + l] - entry), kRounding * rows);
+    }
+    for (std::size_t l = columns; l < stride; ++l) CHECK(G[k * stride + l] == 1.0);  // nothing is added by padding
+  }
+}
+
+void test_active_gram(std::size_t rows, std::size_t columns) {
+  subject = "active Gram matrix " + shape(rows, columns);
+  Random random(static_cast<unsigned>(300 * rows + columns));
+  const Vector matrix = random_design(random, rows, columns);
+  const Design design(matrix.data(), rows, columns);
+  const std::size_t stride = design.stride();
+  ActiveGram gram(design);
+  ActiveGram::Room room(rows);
+  std::vector<unsigned char> wanted(rows, 0);
+  for (int change = 0; change < 40; ++change) {
+    const double share = change % 10 == 0 ? 0.9 : 0.05;
+    for (unsigned char& is : wanted) is ^= static_cast<unsigned char>(random.uniform(0.0, 1.0) < share);
+    gram.match(design, wanted.data(), room);
+    double error = 0.0;
+    for (std::size_t k = 0; k < columns; ++k) {
+      for (std::size_t l = k; l < columns; ++l) {
+        double entry = 0.0;
+        for (std::size_t j = 0; j < rows; ++j) {
+          if (wanted[j]) entry += matrix[j * columns + k] * matrix[j * columns + l];
+        }
+        error = std::max(error, std::fabs(gram.values()[k * stride + l] - entry));
+      }
+    }
+    CHECK_AT_MOST(error, kRounding);
+  }
+}
+
+void test_cholesky(std::size_t n) {
+  subject = "Cholesky " + std::to_string(n);
+  Random random(static_cast<unsigned>(n));
+  const std::size_t stride = (n + 3) / 4 * 4 + 4;
+  const Vector root = random.normals(n * n), x = random.normals(n);
+  Vector G(stride * stride, std::numeric_limits<double>::quiet_NaN());  // only the upper triangle may be read
+  const auto entry = [&](std::size_t k, std::size_t l) {
+    double sum = k == l ? 0.1 : 0.0;
+    for (std::size_t i = 0; i < n; ++i) sum += root[k * n + i] * root[l * n + i];
+    return sum;
+  };
+  Vector b(n, 0.0);
+  for (std::size_t k = 0; k < n; ++k) {
+    for (std::size_t l = 0; l < n; ++l) {
+      if (l >= k) G[k * stride + l] = entry(k, l);
+      b[k] += entry(k, l) * x[l];
+    }
+  }
+  CHECK(dconnet::cholesky(G.data(), n, stride));
+  const Vector right_side = b;
+  dconnet::cholesky_solve(G.data(), n, stride, b.data());
+  double residual = 0.0;
+  for (std::size_t k = 0; k < n; ++k) {
+    double sum = -right_side[k];
+    for (std::size_t l = 0; l < n; ++l) sum += entry(k, l) * b[l];
+    residual = std::max(residual, std::fabs(sum));
+  }
+  CHECK_AT_MOST(residual, kRounding * n * (1.0 + largest(right_side)));
+}
+
+void test_cholesky_refuses() {
+  subject = "Cholesky refuses";
+  Vector indefinite = {1.0, 2.0, 2.0, 1.0};
+  CHECK(!dconnet::cholesky(indefinite.data(), 2, 2));
+  Vector zero = {0.0};
+  CHECK(!dconnet::cholesky(zero.data(), 1, 1));
+  Vector nan = {std::numeric_limits<double>::quiet_NaN()};
+  CHECK(!dconnet::cholesky(nan.data(), 1, 1));
+}
+
+void test_sums(std::size_t n) {
+  subject = "sums " + std::to_string(n);
+  Random random(static_cast<unsigned>(n + 1));
+  const Vector x = random.normals(n), y = random.normals(n);
+  double sum = 0.0;
+  for (std::size_t j = 0; j < n; ++j) sum += x[j] * y[j];
+  CHECK_AT_MOST(std::fabs(dconnet::dot(x.data(), y.data(), n) - sum), kRounding * (1.0 + n));
+  CHECK(dconnet::max_abs(x.data(), n) == largest(x));
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Single programmes.
+
+struct Case {
+  std::size_t rows, columns;
+  Vector design;          // rows x columns
+  Vector linear, slope;   // t, beta
+  double curvature = 1.0, gamma = 0.1;
+};
+
+// As the DCA meets them: for a random residual and a random current neuron.
+Case dca_case(Random& random, Vector design, std::size_t rows, std::size_t columns, double gamma, double alpha) {
+  Case made{rows, columns, std::move(design), {}, Vector(rows), alpha * alpha, gamma};
+  const Vector current = random.normals(columns);
+  const Vector z = product(made.design, rows, columns, current.data());
+  Vector pull(rows, 0.0);
+  for (std::size_t j = 0; j < rows; ++j) {
+    const double slope = 2.0 * alpha * random.normal();
+    made.slope[j] = std::max(slope, 0.0);
+    if (z[j] >= 0.0) pull[j] = std::max(-slope, 0.0);
+  }
+  made.linear = transposed_product(made.design, rows, columns, pull.data());
+  return made;
+}
+
+Case typical(unsigned seed, std::size_t rows, std::size_t columns, double gamma = 0.1, double alpha = 1.0) {
+  Random random(seed);
+  Vector design = random_design(random, rows, columns);
+  return dca_case(random, std::move(design), rows, columns, gamma, alpha);
+}
+
+// With the solution zero: all rows at their kink at once, their multipliers the given fractions of the slopes.
+Case dying(unsigned seed, std::size_t rows, std::size_t columns, double low, double high) {
+  Random random(seed);
+  Case made{rows, columns, random_design(random, rows, columns), {}, random.uniforms(rows, 0.5, 2.0), 1.0, 0.01};
+  Vector multipliers = random.uniforms(rows, low, high);
+  for (std::size_t j = 0; j < rows; ++j) multipliers[j] *= made.slope[j];
+  made.linear = transposed_product(made.design, rows, columns, multipliers.data());
+  return made;
+}
+
+Case repeated_rows(unsigned seed, std::size_t distinct, std::size_t times, std::size_t columns) {
+  Random random(seed);
+  const Vector few = random.normals(distinct * columns);
+  Vector many;
+  for (std::size_t i = 0; i < times; ++i) many.insert(many.end(), few.begin(), few.end());
+  const std::size_t rows = distinct * times;
+  return dca_case(random, orthonormal(std::move(many), rows, columns), rows, columns, 0.02, 1.0);
+}
+
+// Columns that repeat and columns of zeros, which no whitening leaves: gamma alone makes the solution unique.
+Case rank_deficient(unsigned seed, std::size_t rows, std::size_t rank, std::size_t columns) {
+  Random random(seed);
+  const Vector basis = random_design(random, rows, rank);
+  Vector design(rows * columns, 0.0);
+  for (std::size_t j = 0; j < rows; ++j) {
+    for (std::size_t k = 0; k + 1 < columns; ++k) {
+      design[j * columns + k] = basis[j * rank + k % rank] / std::sqrt(static_cast<double>(columns));
+    }
+  }
+  return dca_case(random, std::move(design), rows, columns, 0.05, 1.0);
+}
+
+// An answer, and the naive check of what defines it.
+struct Answer {
+  Vector v, z, multipliers;
+  dconnet::Outcome outcome;
+};
+
+double hinge_violation(const Case& test, double z, double multiplier, double slope) {
+  const double hessian = 2.0 * (test.gamma + test.curvature);
+  const double point = z + multiplier / hessian;
+  const double shifted = point - slope / hessian;
+  const double prox = point <= 0.0 ? point : std::max(shifted, 0.0) / (1.0 + 2.0 * test.curvature / hessian);
+  return hessian * std::fabs(z - prox);
+}
+
+double kkt_violation(const Case& test, const Answer& answer) {
+  const Vector z = product(test.design, test.rows, test.columns, answer.v.data());
+  const Vector pull = transposed_product(test.design, test.rows, test.columns, answer.multipliers.data());
+  double violation = 0.0;
+  for (std::size_t k = 0; k < test.columns; ++k) {
+    violation = std::max(violation, std::fabs(2.0 * test.gamma * answer.v[k] - test.linear[k] + pull[k]));
+  }
+  for (std::size_t j = 0; j < test.rows; ++j) {
+    violation = std::max(violation, hinge_violation(test, z[j], answer.multipliers[j], test.slope[j]));
+  }
+  const double unit = std::max(largest(test.linear), largest(answer.multipliers));
+  return unit == 0.0 ? violation : violation / unit;
+}
+
+class Harness {
+ public:
+  explicit Harness(const Case& test)
+      : test_(test), solver_(test.design.data(), test.rows, test.columns), gram_(solver_.design()) {}
+
+  Answer cold() {
+    return solve({Vector(stride(), 0.0), Vector(test_.rows, 0.0), Vector(test_.rows, 0.0), {}});
+  }
+
+  Answer solve(Answer answer) {
+    Vector linear = test_.linear;
+    linear.resize(stride(), 0.0);
+    const Programme programme{solver_.design(), linear.data(), test_.slope.data(), test_.curvature, test_.gamma};
+    solver_.design().apply(answer.v.data(), answer.z.data());
+    answer.outcome = solver_.solve(programme, kGap, kIterations, answer.v.data(), answer.z.data(),
+                                   answer.multipliers.data(), gram_);
+    return answer;
+  }
+
+  void judge(const Answer& answer) {
+    CHECK(answer.outcome.converged);
+    CHECK_AT_MOST(kkt_violation(test_, answer), kKkt);
+    const Vector z = product(test_.design, test_.rows, test_.columns, answer.v.data());
+    for (std::size_t j = 0; j < test_.rows; ++j) {
+      CHECK_AT_MOST(std::fabs(answer.z[j] - z[j]), kRounding * (1.0 + largest(z)) * test_.columns);
+    }
+    for (std::size_t k = test_.columns; k < stride(); ++k) CHECK(answer.v[k] == 0.0);
+  }
+
+ private:
+  std::size_t stride() const { return solver_.design().stride(); }
+
+  Case test_;
+  Solver solver_;
+  ActiveGram gram_;
+};
+
+// From nothing, from its own answer, and from a start that has nothing to do with it.
+void test_programme(const std::string& name, const Case& test) {
+  subject = "programme: " + name;
+  Harness harness(test);
+  const Answer cold = harness.cold();
+  harness.judge(cold);
+  harness.judge(harness.solve(cold));
+  Random random(99);
+  Answer wild = cold;
+  for (std::size_t k = 0; k < test.columns; ++k) wild.v[k] = 100.0 * random.normal();
+  wild.multipliers = random.uniforms(test.rows, 0.0, 100.0);
+  harness.judge(harness.solve(wild));
+}
+
+void test_typical_programmes() {
+  const std::vector<std::pair<std::size_t, std::size_t>> shapes = {{1, 1},  {2, 1},   {50, 1},  {5, 5},  {12, 11},
+                                                                   {40, 4}, {60, 13}, {300, 7}, {80, 60}, {500, 33}};
+  for (const auto& [rows, columns] : shapes) {
+    for (unsigned seed = 0; seed < 4; ++seed) {
+      const double gamma = seed % 2 == 0 ? 0.1 : 1e-3, alpha = seed < 2 ? 1.0 : 0.3;
+      const std::string name = shape(rows, columns) + " seed " + std::to_string(seed);
+      test_programme(name, typical(seed, rows, columns, gamma, alpha));
+    }
+  }
+}
+
+void test_degenerate_programmes() {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    const std::string suffix = " seed " + std::to_string(seed);
+    test_programme("dying, well inside" + suffix, dying(seed, 60, 5, 0.2, 0.8));
+    test_programme("dying, close to the bounds" + suffix, dying(seed, 200, 9, 0.0, 1.0));
+    test_programme("dying, steep slopes" + suffix, dying(seed, 40, 4, 1e-4, 1e-4));
+    test_programme("dying, one row" + suffix, dying(seed, 1, 1, 0.2, 0.8));
+    test_programme("dying, square" + suffix, dying(seed, 12, 12, 0.2, 0.8));
+    test_programme("repeated rows" + suffix, repeated_rows(seed, 12, 4, 4));
+    test_programme("as many distinct rows as columns" + suffix, repeated_rows(seed, 4, 6, 4));
+    test_programme("rank-deficient" + suffix, rank_deficient(seed, 40, 4, 9));
+  }
+  Case flat = typical(5, 40, 4);
+  std::fill(flat.slope.begin(), flat.slope.end(), 0.0);
+  test_programme("no slopes", flat);
+  Case idle = typical(6, 40, 4);
+  std::fill(idle.linear.begin(), idle.linear.end(), 0.0);
+  test_programme("no linear term", idle);
+}
+
+void test_extreme_programmes() {
+  for (double gamma : {1e-8, 1e-3, 1e4}) {
+    for (double alpha : {1e-8, 1e-2, 1e4}) {
+      test_programme("gamma " + std::to_string(gamma) + " alpha " + std::to_string(alpha),
+                     typical(90, 40, 4, gamma, alpha));
+    }
+  }
+  for (double factor : {1e-100, 1e-6, 1e6, 1e100}) {
+    Case scaled = typical(91, 40, 4);
+    for (double& value : scaled.linear) value *= factor;
+    for (double& value : scaled.slope) value *= factor;
+    test_programme("scaled linear terms", scaled);
+  }
+}
+
+// Numbers that are none must neither crash nor be called solved.
+void test_hostile_programmes() {
+  for (double poison : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    subject = "programme: hostile " + std::to_string(poison);
+    Case in_linear = typical(92, 40, 4), in_slope = in_linear, in_gamma = in_linear;
+    in_linear.linear[1] = poison;
+    CHECK(!Harness(in_linear).cold().outcome.converged);
+    in_gamma.gamma = poison;
+    CHECK(!Harness(in_gamma).cold().outcome.converged);
+    in_slope.slope[3] = poison;
+    Harness(in_slope).cold();  // an infinite slope is a constraint: either verdict is fine
+  }
+}
+
+void test_iteration_limit() {
+  subject = "programme: iteration limit";
+  const Case test = typical(93, 300, 20, 1e-4);
+  Solver solver(test.design.data(), test.rows, test.columns);
+  ActiveGram gram(solver.design());
+  for (std::size_t limit : {0, 1, 2, 3, 5, 8, 13, 21}) {
+    Vector v(solver.design().stride(), 0.0), z(test.rows, 0.0), multipliers(test.rows, 0.0);
+    const Programme programme{solver.design(), test.linear.data(), test.slope.data(), test.curvature, test.gamma};
+    CHECK(solver.solve(programme, kGap, limit, v.data(), z.data(), multipliers.data(), gram).iterations <= limit);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Sweeps.
+
+struct Training {
+  Training(std::size_t rows, std::size_t columns, std::size_t n_hidden, double gamma, double scale)
+      : rows(rows), columns(columns), n_hidden(n_hidden), gamma(gamma), order(n_hidden) {
+    Random random(static_cast<unsigned>(rows + columns + n_hidden));
+    design = random_design(random, rows, columns);
+    y = random.normals(rows);
+    alpha = random.normals(n_hidden);
+    for (double& value : alpha) value *= scale;
+    V = random.normals(n_hidden * columns);
+    for (std::size_t unit = 0; unit < n_hidden; ++unit) {
+      order[unit] = n_hidden - 1 - unit;
+      const Vector z = product(design, rows, columns, V.data() + unit * columns);
+      Z.insert(Z.end(), z.begin(), z.end());
+    }
+  }
+
+  double objective() const {
+    double value = 0.0;
+    for (std::size_t j = 0; j < rows; ++j) {
+      double residual = y[j];
+      for (std::size_t unit = 0; unit < n_hidden; ++unit) residual -= alpha[unit] * std::max(Z[unit * rows + j], 0.0);
+      value += residual * residual;
+    }
+    for (double v : V) value += gamma * v * v;
+    for (double a : alpha) value += gamma * a * a;
+    return value;
+  }
+
+  double preactivation_error() const {
+    double error = 0.0;
+    for (std::size_t unit = 0; unit < n_hidden; ++unit) {
+      const Vector z = product(design, rows, columns, V.data() + unit * columns);
+      for (std::size_t j = 0; j < rows; ++j) error = std::max(error, std::fabs(Z[unit * rows + j] - z[j]));
+    }
+    return error / (1.0 + largest(V));
+  }
+
+  std::size_t rows, columns, n_hidden;
+  double gamma;
+  std::vector<std::size_t> order;
+  Vector design, y, alpha, V, Z;
+};
+
+constexpr Limits kLimits{50, kIterations, kGap};
+
+// Descent, and a solution to tolerance of every programme, hold for any numbers. The method of last resort, whose room
+// is allocated when it is first needed, may be called only for numbers that are not of a sane size.
+void test_sweep(const std::string& name, Training training, Split split, bool sane = true) {
+  subject = "sweep: " + name + (split == Split::kNet ? ", net split" : ", paper's split");
+  Sweep sweep(training.design.data(), training.rows, training.columns, training.n_hidden);
+  const std::function<bool()> always = [] { return true; };
+  double before = training.objective();
+  Tally tally;
+  int allocating = 0;
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    const std::size_t allocated = allocations;
+    const std::size_t visited = sweep.run(training.y.data(), training.alpha.data(), training.gamma,
+                                          training.order.data(), split, kLimits, always, training.V.data(),
+                                          training.Z.data(), tally);
+    allocating += allocations != allocated;
+    CHECK(visited == training.n_hidden);
+    CHECK_AT_MOST(training.preactivation_error(), kRounding * training.columns);
+    const double after = training.objective();
+    CHECK_AT_MOST(after, before * (1.0 + kRounding));
+    before = after;
+  }
+  CHECK(allocating <= (sane ? 0 : 1));
+  CHECK(tally.refused == 0);
+  CHECK(tally.unsolved == 0);
+}
+
+void test_sweeps(Split split) {
+  test_sweep("one of everything", Training(1, 1, 1, 0.1, 1.0), split);
+  test_sweep("one column", Training(30, 1, 3, 0.1, 1.0), split);
+  test_sweep("square", Training(9, 9, 4, 0.1, 1.0), split);
+  test_sweep("small", Training(80, 6, 5, 0.01, 1.0), split);
+  test_sweep("wide", Training(60, 45, 4, 0.01, 1.0), split);
+  test_sweep("larger", Training(700, 11, 8, 1e-3, 0.5), split);
+  for (double gamma : {1e-8, 1e-3, 1e4}) {
+    for (double alpha : {1e-8, 1e-2, 1e4}) {
+      test_sweep("gamma " + std::to_string(gamma) + " alpha " + std::to_string(alpha),
+                 Training(50, 5, 4, gamma, alpha), split, alpha < 1e4);
+    }
+  }
+  Training silent(40, 4, 4, 0.01, 1.0);
+  silent.alpha[1] = 0.0;
+  std::fill(silent.y.begin(), silent.y.end(), 0.0);
+  test_sweep("no target and an idle neuron", silent, split);
+}
+
+void test_sweep_stops_when_told() {
+  subject = "sweep: stop";
+  Training training(40, 4, 5, 0.01, 1.0);
+  Sweep sweep(training.design.data(), training.rows, training.columns, training.n_hidden);
+  std::size_t asked = 0;
+  Tally tally;
+  const Vector V = training.V;
+  const std::size_t visited =
+      sweep.run(training.y.data(), training.alpha.data(), training.gamma, training.order.data(), Split::kNet, kLimits,
+                [&asked] { return asked++ < 2; }, training.V.data(), training.Z.data(), tally);
+  CHECK(visited == 2);
+  for (std::size_t unit = 0; unit < training.n_hidden; ++unit) {
+    const auto first = static_cast<std::ptrdiff_t>(unit * training.columns);
+    const auto last = first + static_cast<std::ptrdiff_t>(training.columns);
+    const bool same = std::equal(V.begin() + first, V.begin() + last, training.V.begin() + first);
+    CHECK(same == (unit != training.order[0] && unit != training.order[1]));
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (std::size_t columns : {1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 31, 64}) {
+    for (std::size_t rows : {1, 2, 5, 127, 128, 129, 300}) {
+      test_products(rows, columns);
+      test_view(rows, columns);
+      test_listed_rows(rows, columns);
+    }
+    test_active_gram(200, columns);
+  }
+  for (std::size_t n = 1; n <= 40; ++n) {
+    test_cholesky(n);
+    test_sums(n - 1);
+  }
+  test_cholesky_refuses();
+  test_typical_programmes();
+  test_degenerate_programmes();
+  test_extreme_programmes();
+  test_hostile_programmes();
+  test_iteration_limit();
+  test_sweeps(Split::kPaper);
+  test_sweeps(Split::kNet);
+  test_sweep_stops_when_told();
+  std::printf("%zu checks, %zu failed\n", checks, failures);
+  return failures == 0 ? 0 : 1;
+}
