@@ -49,8 +49,7 @@ void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double*
     remove_noise(problem);
     const double next = value(problem, candidate_v_.data(), candidate_z_.data());
     if (!(next <= objective)) {  // also refuses NaN
-      const double rounding = kRounding * (problem.size + std::fabs(objective));
-      tally.refused += !(next <= objective + lift(problem, z) + rounding);
+      tally.refused += !(next <= objective + lift(problem, z) + rounding(problem, z));
       return;
     }
     double moved = 0.0;
@@ -105,6 +104,15 @@ void Neuron::remove_noise(const NeuronProblem& problem) {
     std::fill(candidate_v_.begin(), candidate_v_.end(), 0.0);
     std::fill(candidate_z_.begin(), candidate_z_.end(), 0.0);
   }
+}
+
+// How much of the objective may be rounding: a share of it, and of the slopes that cancel in `value`.
+double Neuron::rounding(const NeuronProblem& problem, const double* z) const {
+  double cancelling = 0.0;
+  for (std::size_t j = 0; j < design_.rows(); ++j) {
+    if (z[j] > 0.0) cancelling += (problem.beta_g[j] + problem.beta_h[j]) * z[j];
+  }
+  return kRounding * (problem.size + cancelling);
 }
 
 // Rows that are negative by noise but count as active lift the majoriser off O by this much.

@@ -49,6 +49,7 @@ class Neuron {
   void guess_multipliers(const NeuronProblem& problem, const double* z);
   void remove_noise(const NeuronProblem& problem);
   double lift(const NeuronProblem& problem, const double* z) const;
+  double rounding(const NeuronProblem& problem, const double* z) const;
 
   Solver& solver_;
   const Design& design_;

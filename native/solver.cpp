@@ -23,8 +23,11 @@ constexpr double kFully = 1e-13;
 constexpr double kFirstPenaltyPerRow = 20.0;
 // After the interior point, which is asked for degenerate programmes only: a soft penalty flips fewer rows.
 constexpr double kPolishPenalty = 100.0;
-// Violation of the optimality conditions with which an answer still counts as solved.
+// Violation of the optimality conditions with which an answer still counts as solved, and what is aimed at: a method
+// that stops short of that hands over to the next one.
 constexpr double kAcceptedKkt = 1e-9;
+constexpr double kAimedKkt = 1e-12;
+constexpr double kAimedGap = 1e-12;
 // Where the interior point hands over to the augmented Lagrangian for the last digits.
 constexpr double kInteriorGap = 1e-12;
 
@@ -39,11 +42,12 @@ Solver::Solver(Design design)
       linear_(design_.stride()),
       slope_(design_.rows()),
       v_(design_.stride()),
-      multipliers_(design_.rows()) {}
+      multipliers_(design_.rows()),
+      kept_v_(design_.stride()),
+      kept_multipliers_(design_.rows()) {}
 
-bool Solver::is_solved(const Programme& programme, double tolerance, const double* v, const double* z,
-                       const double* multipliers) {
-  return certifier_.certify(programme, v, z, multipliers, tolerance).meets(tolerance, kAcceptedKkt);
+bool Solver::is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers) {
+  return certifier_.certify(programme, v, z, multipliers, kAimedGap).meets(kAimedGap, kAimedKkt);
 }
 
 Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t max_iterations, double* v, double* z,
@@ -58,7 +62,7 @@ Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t 
   }
   std::size_t rounds = 0;
   if (active_set_.solve(programme, std::min(kRounds, max_iterations), v, z, multipliers, gram, rounds) &&
-      is_solved(programme, tolerance, v, z, multipliers)) {
+      is_exact(programme, v, z, multipliers)) {
     return {rounds, true};
   }
   Outcome outcome = solve_in_units(programme, tolerance, max_iterations - rounds, v, z, multipliers, gram);
@@ -93,19 +97,17 @@ Outcome Solver::solve_in_units(const Programme& programme, double tolerance, std
   return outcome;
 }
 
-// One method after the other, each from where the last one ended, until the answer in v_ and multipliers_ is certified.
+// One method after the other, each from where the last one ended, until the answer in v_ and multipliers_ is exact, or
+// the best of them.
 Outcome Solver::escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* z,
                          ActiveGram& gram) {
   std::size_t used = 0;
   const auto left = [&](std::size_t limit) { return std::min(limit, max_iterations - used); };
-  const auto solved = [&] { return is_solved(programme, tolerance, v_.data(), z, multipliers_.data()); };
+  const auto exact = [&] { return is_exact(programme, v_.data(), z, multipliers_.data()); };
   const auto smooth = [&](double violation, double penalty, std::size_t steps) {
     used += augmented_lagrangian_.solve(programme, violation, left(steps), penalty, v_.data(), multipliers_.data(),
                                         gram);
     design_.apply(v_.data(), z);
-  };
-  const auto settle = [&] {
-    return active_set_.solve(programme, left(kRounds), v_.data(), z, multipliers_.data(), gram, used) && solved();
   };
   if (!(value(programme, v_.data(), z) <= 0.0)) {  // worse than zero, where P is zero: a start that only misleads
     std::fill(v_.begin(), v_.end(), 0.0);
@@ -114,14 +116,28 @@ Outcome Solver::escalate(const Programme& programme, double tolerance, std::size
   const double rows_per_unknown = static_cast<double>(design_.rows()) / static_cast<double>(design_.columns());
   const double first_penalty = std::clamp(kFirstPenaltyPerRow * rows_per_unknown, 1e3, 1e6);
   smooth(kNearly / std::sqrt(rows_per_unknown), first_penalty, kNewtonSteps);
-  if (settle()) return {used, true};
+  if (active_set_.solve(programme, left(kRounds), v_.data(), z, multipliers_.data(), gram, used) && exact()) {
+    return {used, true};
+  }
   smooth(kFully, first_penalty, kNewtonSteps);
-  if (solved()) return {used, true};
+  if (exact()) return {used, true};
+
+  const auto judge = [&] { return certifier_.certify(programme, v_.data(), z, multipliers_.data(), kAimedGap); };
+  const Certificate before = judge();
+  std::copy(v_.begin(), v_.end(), kept_v_.begin());
+  std::copy(multipliers_.begin(), multipliers_.end(), kept_multipliers_.begin());
   if (!interior_point_) interior_point_ = std::make_unique<InteriorPoint>(design_);
   used += interior_point_->solve(programme, kInteriorGap, left(kInteriorIterations), v_.data(), multipliers_.data(),
                                  certifier_);
   smooth(kFully, kPolishPenalty, kLastNewtonSteps);
-  return {used, solved()};
+  Certificate best = judge();
+  if (before.kkt < best.kkt) {
+    best = before;
+    std::copy(kept_v_.begin(), kept_v_.end(), v_.begin());
+    std::copy(kept_multipliers_.begin(), kept_multipliers_.end(), multipliers_.begin());
+    design_.apply(v_.data(), z);
+  }
+  return {used, best.meets(tolerance, kAcceptedKkt)};
 }
 
 }  // namespace dconnet

@@ -32,8 +32,7 @@ class Solver {
                 double* multipliers, ActiveGram& gram);
 
  private:
-  bool is_solved(const Programme& programme, double tolerance, const double* v, const double* z,
-                 const double* multipliers);
+  bool is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers);
   Outcome solve_in_units(const Programme& programme, double tolerance, std::size_t max_iterations, double* v,
                          double* z, double* multipliers, ActiveGram& gram);
   Outcome escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* z,
@@ -46,6 +45,7 @@ class Solver {
   std::unique_ptr<InteriorPoint> interior_point_;  // hardly ever needed, and large: made the first time it is
   Certifier certifier_;
   std::vector<double> linear_, slope_, v_, multipliers_;
+  std::vector<double> kept_v_, kept_multipliers_;  // the better answer, while another one is tried
 };
 
 }  // namespace dconnet

@@ -29,7 +29,7 @@ DCA_TOLERANCE = 1e-12
 # Heaviside function of the paper is one; otherwise the DCA would flip subgradients for ever at a converged point.
 KINK_TOLERANCE = 1e-9
 
-# A rise of the objective by less than this fraction of it is rounding.
+# A rise of the objective by less than this fraction of its terms is rounding.
 ROUNDING = 1e-13
 
 Split = Callable[[FloatArray, FloatArray, FloatArray, int], tuple[FloatArray, FloatArray]]
@@ -84,6 +84,11 @@ class NeuronProblem:
         active = np.maximum(z, 0.0)
         hinges = float((self.beta_g - self.beta_h) @ active) + self.curvature * float(active @ active)
         return hinges + self.gamma * float(v @ v)
+
+    def rounding(self, z: FloatArray) -> float:
+        """How much of the objective may be rounding: a share of it, and of the slopes that cancel in `value`."""
+        cancelling = float((self.beta_g + self.beta_h) @ np.maximum(z, 0.0))
+        return ROUNDING * (self.size + cancelling)
 
     def without_noise(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A solver's answer and its preactivations; both exactly zero if they are nothing but noise about zero."""
@@ -158,7 +163,7 @@ def dca(neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int) -> 
         if not new_value <= value:  # also refuses NaN
             # A row that is negative by noise but counts as active lifts the tangent's majoriser off O by this much.
             lift = float(neuron.beta_h @ np.where(active, np.maximum(-z, 0.0), 0.0))
-            refused = not new_value <= value + lift + ROUNDING * (neuron.size + abs(value))
+            refused = not new_value <= value + lift + neuron.rounding(z)
             return DCAOutcome(v, programmes + 1, iterations, int(refused), unsolved, converged=not refused)
         step = float(np.linalg.norm(new_v - v))
         v, z, value = new_v, new_z, new_value

@@ -34,7 +34,7 @@ def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArr
     alpha = np.zeros(Z.shape[1])
     alive = hidden.any(axis=0)  # a dead neuron's weight is zero, and not the rounding of a decomposition
     left, singular, right = linalg.svd(hidden[:, alive], full_matrices=False, check_finite=False)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         shrinkage = 1.0 / (singular + gamma / singular)  # s / (s² + gamma), without the square of s
     alpha[alive] = right.T @ (shrinkage * (left.T @ target))
     return alpha
