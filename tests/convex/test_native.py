@@ -1,0 +1,54 @@
+"""What the compiled backend met in the field and must not meet again."""
+
+import numpy as np
+import pytest
+
+from dconnet.convex.backend import ConvexSolution, get_backend
+from dconnet.convex.native import Native
+from dconnet.convex.programme import Programme
+from dconnet.whitening import Whitening, padded
+
+
+def dying_neuron(seed):
+    """The solution is zero, and most slopes are ten thousand times the linear term."""
+    rng = np.random.default_rng(seed)
+    design = Whitening.of(rng.normal(size=(50, 5))).Q
+    slope = np.where(rng.random(50) < 0.8, 1e4 * np.abs(rng.normal(size=50)), np.maximum(rng.normal(size=50), 0.0))
+    linear = design.T @ (rng.random(50) * np.minimum(slope, 1.0))
+    return Programme(design, linear, slope, curvature=1.0, gamma=1e-3)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_misleading_start_is_left(seed, size):
+    programme = dying_neuron(seed)
+    v = size * np.random.default_rng(seed + 100).normal(size=5)
+    start = ConvexSolution(v, programme.multipliers(v), 0, True)
+    answer = get_backend("native").prepare(programme.design).solve(programme, start)
+    assert answer.converged
+    assert answer.kkt_residual(programme) <= 1e-9
+    assert answer.iterations < 200
+
+
+def test_numbers_that_are_none_are_not_called_solved():
+    programme = dying_neuron(0)
+    broken = Programme(programme.design, np.full(5, np.nan), programme.slope, 1.0, 1e-3)
+    answer = get_backend("native").prepare(programme.design).solve(broken)
+    assert not answer.converged
+    assert np.isfinite(answer.v).all()
+
+
+def test_any_layout_of_the_design_gives_the_same_answer():
+    programme = dying_neuron(1)
+    layouts = [np.ascontiguousarray(programme.design), np.asfortranarray(programme.design), programme.design]
+    wide = np.full((50, 8), np.nan)  # rows of the right width, but no zeros behind the columns
+    wide[:, :5] = programme.design
+    answers = [Native().prepare(design).solve(programme).v for design in [*layouts, wide[:, :5]]]
+    for v in answers[1:]:
+        np.testing.assert_array_equal(v, answers[0])
+
+
+def test_padded_rows_begin_at_multiples_of_four():
+    matrix = padded((3, 5))
+    assert matrix.shape == (3, 5)
+    assert matrix.strides == (64, 8)
