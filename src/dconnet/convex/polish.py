@@ -17,7 +17,7 @@ from dconnet.convex.programme import Programme
 EXACT = 1e-13
 
 # Penalties in units of the full curvature: the stiffer, the fewer rounds, but the more digits are lost to rounding.
-PENALTIES = (1e2, 1e2, 1e3, 1e3, 1e3, 1e4, 1e4, 1e4, 1e5, 1e5)
+PENALTIES = (1e2, 1e2, 1e3, 1e3, 1e3, 1e4, 1e4, 1e4, 1e5, 1e5, 1e5, 1e5, 1e6, 1e6)
 MAX_NEWTON_STEPS = 10
 
 
