@@ -77,7 +77,7 @@ class NeuronProblem:
     beta_h: FloatArray  # (n_rows,)
     curvature: float
     gamma: float
-    size: float = 0.0  # F without this neuron: what O is added to, and rounded with
+    size: float = 0.0  # of F, of which O is a part and with which it is rounded
 
     def value(self, v: FloatArray, z: FloatArray) -> float:
         """O(v), with ``z = design @ v`` at hand."""

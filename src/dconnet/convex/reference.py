@@ -102,39 +102,39 @@ class _Point:
         newton = _Newton(programme, self)
         complementarity = self.complementarity()
         predictor = newton.direction(-self.lam * self.w, -self.mu * self.s)
-        after = self.moved(predictor, *self.longest_steps(predictor))
+        after = self.moved(predictor, self.longest_step(predictor))
         centring = (after.complementarity() / complementarity) ** 3
         target = min(centring, 1.0) * complementarity
         corrector = newton.direction(
             target - self.lam * self.w - predictor.lam * predictor.w,
             target - self.mu * self.s - predictor.mu * predictor.s,
         )
-        primal, dual = self.longest_steps(corrector)
-        return self.moved(corrector, min(1.0, 0.995 * primal), min(1.0, 0.995 * dual))
+        return self.moved(corrector, 0.995 * self.longest_step(corrector))
 
     def complementarity(self) -> float:
         """Mean of all products λw and μs, which vanish at a solution."""
         return float(self.lam @ self.w + self.mu @ self.s) / (2 * len(self.s))
 
-    def longest_steps(self, step: _Point) -> tuple[float, float]:
-        """How far the primal and the dual variables can go before one of them reaches its border."""
-        # A quadratic objective couples both: one common length keeps the residuals shrinking together.
-        length = min(
+    def longest_step(self, step: _Point) -> float:
+        """How far to go, up to the whole step, before a variable reaches its border.
+
+        A quadratic objective couples primal and dual variables: one common length keeps all residuals shrinking.
+        """
+        return min(
             _longest(self.s, step.s),
             _longest(self.w, step.w),
             _longest(self.lam, step.lam),
             _longest(self.mu, step.mu),
         )
-        return length, length
 
-    def moved(self, step: _Point, primal: float, dual: float) -> _Point:
-        """The point after a step of these lengths."""
+    def moved(self, step: _Point, length: float) -> _Point:
+        """The point after a step of this length."""
         return _Point(
-            self.v + primal * step.v,
-            self.s + primal * step.s,
-            self.w + primal * step.w,
-            self.lam + dual * step.lam,
-            self.mu + dual * step.mu,
+            self.v + length * step.v,
+            self.s + length * step.s,
+            self.w + length * step.w,
+            self.lam + length * step.lam,
+            self.mu + length * step.mu,
         )
 
 
