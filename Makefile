@@ -14,8 +14,9 @@ test: .venv/.installed-dev ## Run all tests
 
 sanitize: .venv/.installed-dev ## Test the C++ kernel alone, watched for bad memory access and undefined behaviour
 	$(BIN)/cmake -S . -B build/sanitize -DDCONNET_SANITIZE=ON
-	$(BIN)/cmake --build build/sanitize --target kernel_test --parallel 2
+	$(BIN)/cmake --build build/sanitize --target kernel_test search_test --parallel 2
 	build/sanitize/kernel_test
+	build/sanitize/search_test
 
 venv: .venv/.installed-dev ## The environment for developers
 

@@ -26,8 +26,8 @@ constexpr std::size_t kHopBurst = 25;
 constexpr double kHope = 12.0;
 constexpr double kHopSize = 0.3;
 constexpr double kHopSpread = 0.7;
-// A hop counts if it ends lower by this share; so there can be only finitely many.
-constexpr double kHopGain = 1e-6;
+// A hop or a new neuron counts if F ends lower by this share; so there can be only finitely many.
+constexpr double kLeap = 1e-6;
 // A descent that is below its origin already goes on while a burst gains this share.
 constexpr double kWorthwhile = 1e-3;
 // A restart is over when a burst gains less than this.
@@ -35,6 +35,8 @@ constexpr double kRestartStalled = 1e-4;
 constexpr std::size_t kMostHopBursts = 400;
 // A neuron whose output is no longer than this share of the targets carries nothing.
 constexpr double kNothing = 1e-9;
+
+bool is_well_below(double value, double before) { return value < before && value <= before * (1.0 - kLeap); }
 
 }  // namespace
 
@@ -158,7 +160,7 @@ void Explorer::revive(Exploration& told) {
       if (newcomer_.seek(residual_.data(), objective_.gamma(), random_)) {
         layout.place(candidate_.data(), unit, newcomer_.direction(), newcomer_.sign(), newcomer_.weight());
         trial_.start(candidate_.data());
-        if (trial_.value() < value_) {
+        if (is_well_below(trial_.value(), value_)) {
           take(trial_);
           main_.start(theta_.data());
           ++told.revived;
@@ -259,7 +261,7 @@ bool Explorer::descend_from_candidate(const Proceed& proceed) {
       break;
     }
   }
-  return trial_.value() < value_ && trial_.value() <= value_ * (1.0 - kHopGain);
+  return is_well_below(trial_.value(), value_);
 }
 
 }  // namespace dconnet

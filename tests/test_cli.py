@@ -174,12 +174,25 @@ class TestFit:
 
     def test_options_reach_the_estimator(self, data):
         run(
-            *("fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK, "--split", "net", "--solver"),
+            *(
+                "fit",
+                "data.csv",
+                "--target",
+                "y",
+                "--drop",
+                "colour",
+                *QUICK,
+                "--split",
+                "net",
+                "--algorithm",
+                "paper",
+                "--solver",
+            ),
             *("reference", "--max-epochs", 7, "--max-seconds", 60, "--early-stopping", "--seed", 9),
         )
         settings = load_model("model.json").settings
         wanted = {
-            **{"n_hidden": 3, "gamma": 0.05, "tol": 1.0, "split": "net", "solver": "reference"},
+            **{"n_hidden": 3, "gamma": 0.05, "tol": 1.0, "split": "net", "solver": "reference", "algorithm": "paper"},
             **{"max_epochs": 7, "max_seconds": 60.0, "early_stopping": True, "random_state": 9},
         }
         assert {name: settings[name] for name in wanted} == wanted
@@ -189,7 +202,17 @@ class TestFit:
 
         defaults = {option.name: option.default for option in typer.main.get_command(app).commands["fit"].params}
         ours = DCONRegressor().get_params()
-        shared = ("n_hidden", "gamma", "split", "solver", "max_epochs", "max_seconds", "tol", "early_stopping")
+        shared = (
+            "n_hidden",
+            "gamma",
+            "algorithm",
+            "split",
+            "solver",
+            "max_epochs",
+            "max_seconds",
+            "tol",
+            "early_stopping",
+        )
         assert {name: defaults[name] for name in shared} == {name: ours[name] for name in shared}
 
     def test_missing_data(self):

@@ -86,6 +86,7 @@ def fit(
     drop: Annotated[list[str] | None, typer.Option(metavar="COL", help="Column to leave out; may be repeated.")] = None,
     n_hidden: Annotated[int, typer.Option(min=1, help="Hidden neurons.")] = 20,
     gamma: Annotated[float, typer.Option(help="Strength of the regularisation.")] = 1e-3,
+    algorithm: Annotated[str, typer.Option(help="accelerated, or paper for Algorithm 1 alone.")] = "accelerated",
     split: Annotated[str | None, typer.Option(help="DC split: paper or net. [default: the algorithm's own]")] = None,
     solver: Annotated[
         str, typer.Option(help="Convex solver: native, reference, osqp, clarabel, piqp or gurobi.")
@@ -94,7 +95,9 @@ def fit(
     max_seconds: Annotated[
         float | None, typer.Option(help="Limit on seconds for each network. [default: none]")
     ] = None,
-    tol: Annotated[float, typer.Option(help="Stop when the weights move by no more than this.")] = 1e-6,
+    tol: Annotated[
+        float, typer.Option(help="Stop when an epoch gains (paper: moves the weights by) no more than this.")
+    ] = 1e-6,
     test_fraction: Annotated[
         float, typer.Option(min=0.0, help="Part of the rows held out for the test; 0 trains on everything.")
     ] = 0.2,
@@ -127,6 +130,7 @@ def fit(
         parameters = {
             "n_hidden": n_hidden,
             "gamma": gamma,
+            "algorithm": algorithm,
             "split": split,
             "solver": solver,
             "max_epochs": max_epochs,

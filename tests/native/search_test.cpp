@@ -1,0 +1,207 @@
+// Tests of the kernel's search over whole networks, meant to run under sanitizers: `make sanitize`.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "explorer.hpp"
+#include "lbfgs.hpp"
+#include "newcomer.hpp"
+#include "objective.hpp"
+
+namespace {
+
+using namespace dconnet;
+using Vector = std::vector<double>;
+
+std::size_t checks = 0, failed = 0;
+
+void check(bool holds, const std::string& what) {
+  ++checks;
+  if (holds) return;
+  ++failed;
+  std::printf("FAILED: %s\n", what.c_str());
+}
+
+bool close(double a, double b, double tolerance) { return std::fabs(a - b) <= tolerance * (1.0 + std::fabs(b)); }
+
+// Data of a training problem, with columns of length one.
+struct Data {
+  Data(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::uint64_t seed)
+      : rows(rows), columns(columns), n_hidden(n_hidden), values(rows * columns), y(rows), V(n_hidden * columns),
+        alpha(n_hidden) {
+    Random random(seed);
+    for (double& value : values) value = random.normal() / std::sqrt(static_cast<double>(rows));
+    for (std::size_t j = 0; j < rows; ++j) y[j] = std::fabs(values[j * columns]) + 0.01 * random.normal();
+    for (double& value : V) value = random.normal();
+    for (double& value : alpha) value = random.normal();
+  }
+
+  Design design() const { return Design(values.data(), rows, columns); }
+
+  double output(std::size_t unit, std::size_t row) const {
+    double z = 0.0;
+    for (std::size_t k = 0; k < columns; ++k) z += values[row * columns + k] * V[unit * columns + k];
+    return std::max(z, 0.0);
+  }
+
+  Vector residual() const {
+    Vector r = y;
+    for (std::size_t j = 0; j < rows; ++j) {
+      for (std::size_t unit = 0; unit < n_hidden; ++unit) r[j] -= alpha[unit] * output(unit, j);
+    }
+    return r;
+  }
+
+  double naive_value(double gamma) const {
+    double sum = 0.0;
+    for (double r : residual()) sum += r * r;
+    for (double v : V) sum += gamma * v * v;
+    for (double a : alpha) sum += gamma * a * a;
+    return sum;
+  }
+
+  std::size_t rows, columns, n_hidden;
+  Vector values, y, V, alpha;
+};
+
+constexpr double kGamma = 1e-3;
+
+struct Case {
+  explicit Case(const Data& data)
+      : design(data.design()),
+        objective(design, data.y.data(), kGamma, data.n_hidden),
+        theta(objective.layout().size()) {
+    objective.layout().pack(data.V.data(), data.alpha.data(), theta.data());
+  }
+
+  Design design;
+  Objective objective;
+  Vector theta;
+};
+
+void test_objective(const Data& data) {
+  Case subject(data);
+  Vector gradient(subject.theta.size()), slopes(subject.theta.size()), residual(data.rows);
+  const double value = subject.objective.gradient(subject.theta.data(), gradient.data());
+  check(close(value, data.naive_value(kGamma), 1e-12), "value against naive sums");
+  check(subject.objective.value(subject.theta.data(), residual.data()) == value, "value alone");
+  const Vector expected = data.residual();
+  for (std::size_t j = 0; j < data.rows; ++j) check(close(residual[j], expected[j], 1e-12), "residual");
+  const double step = 1e-6;
+  for (std::size_t i = 0; i < subject.theta.size(); ++i) {
+    Vector up = subject.theta, down = subject.theta;
+    const std::size_t unit = i % subject.objective.layout().width;
+    const bool padding = unit >= data.n_hidden || (i / subject.objective.layout().width >= data.columns &&
+                                                   i < subject.objective.layout().stride * subject.objective.layout().width);
+    if (padding) {
+      check(gradient[i] == 0.0, "gradient of the padding");
+      continue;
+    }
+    up[i] += step;
+    down[i] -= step;
+    const double slope = (subject.objective.gradient(up.data(), slopes.data()) -
+                          subject.objective.gradient(down.data(), slopes.data())) / (2.0 * step);
+    check(close(gradient[i], slope, 1e-4), "gradient against differences");
+  }
+}
+
+void test_output_weights(const Data& data) {
+  Case subject(data);
+  const Layout& layout = subject.objective.layout();
+  Vector gradient(subject.theta.size()), costs(data.n_hidden);
+  subject.objective.solve_output_weights(subject.theta.data());
+  const double value = subject.objective.gradient(subject.theta.data(), gradient.data());
+  for (std::size_t unit = 0; unit < data.n_hidden; ++unit) {
+    check(std::fabs(layout.alpha(gradient.data())[unit]) < 1e-10, "output weights are stationary");
+  }
+  subject.objective.removal_costs(subject.theta.data(), costs.data());
+  for (std::size_t unit = 0; unit < data.n_hidden; ++unit) {
+    Vector without = subject.theta;
+    layout.scale(without.data(), unit, 0.0, 0.0);
+    subject.objective.solve_output_weights(without.data());
+    check(close(subject.objective.value(without.data()) - value, costs[unit], 1e-9), "cost of a removal");
+  }
+}
+
+void test_balance(const Data& data) {
+  Case subject(data);
+  const Layout& layout = subject.objective.layout();
+  Vector before(data.rows), after(data.rows);
+  const double value = subject.objective.value(subject.theta.data(), before.data());
+  layout.balance(subject.theta.data());
+  check(subject.objective.value(subject.theta.data(), after.data()) <= value, "balancing lowers F");
+  for (std::size_t j = 0; j < data.rows; ++j) check(close(after[j], before[j], 1e-12), "balancing keeps the network");
+  for (std::size_t unit = 0; unit < data.n_hidden; ++unit) {
+    check(close(layout.norm(subject.theta.data(), unit), std::fabs(layout.alpha(subject.theta.data())[unit]), 1e-12),
+          "both layers weigh the same");
+  }
+}
+
+void test_newcomer(const Data& data) {
+  Case subject(data);
+  const Layout& layout = subject.objective.layout();
+  layout.scale(subject.theta.data(), 0, 0.0, 0.0);
+  Vector residual(data.rows);
+  const double before = subject.objective.value(subject.theta.data(), residual.data());
+  Newcomer newcomer(subject.design);
+  Random random(1);
+  if (!newcomer.seek(residual.data(), kGamma, random)) return check(false, "a useful neuron exists");
+  layout.place(subject.theta.data(), 0, newcomer.direction(), newcomer.sign(), newcomer.weight());
+  const double after = subject.objective.value(subject.theta.data());
+  check(close(before - after, newcomer.decrease(), 1e-9), "the decrease that is told");
+  check(!newcomer.seek(residual.data(), 1e6, random), "nothing is useful at a huge penalty");
+}
+
+void test_lbfgs(const Data& data) {
+  Case subject(data);
+  Lbfgs search(subject.objective, 5);
+  search.start(subject.theta.data());
+  double last = search.value();
+  for (int i = 0; i < 40; ++i) {
+    search.run(1, [] { return true; });
+    check(search.value() <= last, "L-BFGS descends");
+    last = search.value();
+  }
+  check(close(subject.objective.value(search.theta()), last, 1e-12), "L-BFGS knows its value");
+}
+
+void test_explorer(Data data, Hop hop) {
+  Explorer explorer(data.design(), data.y.data(), kGamma, data.n_hidden, {4, true, hop, 3, true}, 7);
+  double last = data.naive_value(kGamma);
+  for (int round = 0; round < 30; ++round) {
+    const Exploration told =
+        explorer.explore(200, [] { return true; }, data.V.data(), data.alpha.data());
+    const double value = data.naive_value(kGamma);
+    check(value <= last * (1.0 + 1e-12), "exploring never raises F");
+    check(told.evaluations > 0, "work is counted");
+    last = value;
+  }
+  check(explorer.settled(), "hops end");
+  const Vector V = data.V;
+  explorer.explore(200, [] { return false; }, data.V.data(), data.alpha.data());
+  check(data.V == V, "told to stop, nothing moves");
+}
+
+}  // namespace
+
+int main() {
+  std::uint64_t seed = 0;
+  for (std::size_t rows : {1, 3, 64, 70, 129}) {
+    for (std::size_t columns : {1, 4, 7}) {
+      for (std::size_t n_hidden : {1, 4, 9, 12}) {
+        const Data data(rows, columns, n_hidden, ++seed);
+        test_objective(data);
+        test_output_weights(data);
+        test_balance(data);
+        test_lbfgs(data);
+      }
+    }
+  }
+  const Data data(90, 5, 6, 1000);
+  test_newcomer(data);
+  for (Hop hop : {Hop::kNone, Hop::kPerturb, Hop::kRestart}) test_explorer(data, hop);
+  std::printf("%zu checks, %zu failed\n", checks, failed);
+  return failed == 0 ? 0 : 1;
+}
