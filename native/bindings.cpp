@@ -1,12 +1,16 @@
 // The border to Python: typed contiguous arrays in, results written in place, no lock held while computing.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <chrono>
+#include <string>
 #include <tuple>
 #include <utility>
 
+#include "explorer.hpp"
+#include "objective.hpp"
 #include "solver.hpp"
 #include "sweep.hpp"
 
@@ -121,6 +125,55 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> swee
   return {visited, tally.programmes, tally.iterations, tally.refused, tally.unsolved};
 }
 
+// The objective with the design that it looks at.
+struct NetworkObjective {
+  NetworkObjective(dconnet::Design given, const double* y, double gamma, std::size_t n_hidden)
+      : design(std::move(given)), objective(design, y, gamma, n_hidden) {}
+
+  dconnet::Design design;
+  dconnet::Objective objective;
+};
+
+double gradient(NetworkObjective& self, Matrix V, Vector alpha, OutMatrix gradient_V, OutVector gradient_alpha) {
+  const dconnet::Layout& layout = self.objective.layout();
+  check_length(V.shape(0), layout.n_hidden, "V");
+  check_length(V.shape(1), layout.columns, "V");
+  check_shape(gradient_V, layout.n_hidden, layout.columns, "gradient_V");
+  check_length(alpha.size(), layout.n_hidden, "alpha");
+  check_length(gradient_alpha.size(), layout.n_hidden, "gradient_alpha");
+  nb::gil_scoped_release unlocked;
+  std::vector<double> theta(layout.size()), slopes(layout.size());
+  layout.pack(V.data(), alpha.data(), theta.data());
+  const double value = self.objective.gradient(theta.data(), slopes.data());
+  layout.unpack(slopes.data(), gradient_V.data(), gradient_alpha.data());
+  return value;
+}
+
+void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, Vector y, double gamma,
+                   std::size_t n_hidden, std::size_t starts, bool burst, const std::string& hop,
+                   std::size_t patience, bool revive, std::uint64_t seed) {
+  check_length(y.size(), design.shape(0), "y");
+  const dconnet::Hop kind = hop == "perturb"   ? dconnet::Hop::kPerturb
+                            : hop == "restart" ? dconnet::Hop::kRestart
+                                               : dconnet::Hop::kNone;
+  new (self) dconnet::Explorer(view_of(design, columns), y.data(), gamma, n_hidden,
+                               {starts, burst, kind, patience, revive}, seed);
+}
+
+std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> explore(
+    dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutVector alpha) {
+  check_shape(V, self.n_hidden(), self.design().columns(), "V");
+  check_length(alpha.size(), self.n_hidden(), "alpha");
+  Watch watch(seconds);
+  dconnet::Exploration told;
+  {
+    nb::gil_scoped_release unlocked;
+    told = self.explore(evaluations, [&watch] { return watch.proceed(); }, V.data(), alpha.data());
+  }
+  if (watch.interrupted()) throw nb::python_error();
+  return {told.evaluations, told.hops, told.accepted, told.revived, told.barren};
+}
+
 }  // namespace
 
 NB_MODULE(_native, module) {
@@ -147,4 +200,23 @@ NB_MODULE(_native, module) {
            "Improve the neurons in the given order, V (n_hidden, rank) and Z (n_hidden, n_rows) in place. Returns the "
            "neurons visited, the programmes solved, the iterations for them, the steps refused and the programmes not "
            "solved to tolerance.");
+  nb::class_<NetworkObjective>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
+      .def("__init__",
+           [](NetworkObjective* self, Matrix design, std::size_t columns, Vector y, double gamma,
+              std::size_t n_hidden) {
+             check_length(y.size(), design.shape(0), "y");
+             new (self) NetworkObjective(view_of(design, columns), y.data(), gamma, n_hidden);
+           },
+           nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), nb::arg("design"), nb::arg("columns"), nb::arg("y"),
+           nb::arg("gamma"), nb::arg("n_hidden"))
+      .def("gradient", &gradient, nb::arg("V"), nb::arg("alpha"), nb::arg("gradient_V"), nb::arg("gradient_alpha"),
+           "Write the gradient of F at V (n_hidden, rank) and alpha, and return F.");
+  nb::class_<dconnet::Explorer>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
+      .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), nb::arg("design"),
+           nb::arg("columns"), nb::arg("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
+           nb::arg("burst"), nb::arg("hop"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"))
+      .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), nb::arg("V"), nb::arg("alpha"),
+           "Go on from V (n_hidden, rank) and alpha, and write there what was reached. Returns the evaluations, the "
+           "hops tried and accepted, the neurons revived, and those that carry nothing.")
+      .def_prop_ro("settled", &dconnet::Explorer::settled, "Whether all hops have been tried in vain.");
 }

@@ -97,7 +97,7 @@ class TestRegressor:
             model.predict(frame[["c", "b", "a"]])
 
     def test_pickles_and_clones(self):
-        model = regressor(solver=Reference(tol=1e-9), max_epochs=3, tol=1.0).fit(X, Y)
+        model = regressor(algorithm="paper", solver=Reference(tol=1e-9), max_epochs=3, tol=1.0).fit(X, Y)
         restored = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(restored.predict(X), model.predict(X))
         assert restored.history_.objective.tolist() == model.history_.objective.tolist()
@@ -111,16 +111,17 @@ class TestRegressor:
 
     def test_all_backends_are_reachable_by_name(self):
         reached = [
-            regressor(solver=solver, max_epochs=1, tol=10.0).fit(X, Y).objective_ for solver in ("native", "reference")
+            regressor(algorithm="paper", solver=solver, max_epochs=1, tol=10.0).fit(X, Y).objective_
+            for solver in ("native", "reference")
         ]
         assert reached[0] == pytest.approx(reached[1], rel=1e-9)
 
     def test_verbose_shows_progress(self, capsys):
-        regressor(verbose=2, max_epochs=2, tol=10.0).fit(X, Y)
+        regressor(algorithm="paper", verbose=2, max_epochs=2, tol=10.0).fit(X, Y)
         assert "RegLoss" in capsys.readouterr().out
-        regressor(verbose=1, max_epochs=2, tol=10.0).fit(X, Y)
+        regressor(algorithm="paper", verbose=1, max_epochs=2, tol=10.0).fit(X, Y)
         assert "RegLoss" in capsys.readouterr().err
-        regressor(max_epochs=2, tol=10.0).fit(X, Y)
+        regressor(algorithm="paper", max_epochs=2, tol=10.0).fit(X, Y)
         assert capsys.readouterr() == ("", "")
 
     def test_interrupt_returns_the_network_with_a_warning(self, monkeypatch):

@@ -11,10 +11,10 @@ PACKAGE = Path(dconnet.__file__).parent
 
 # From the bottom up: a module may import only from its own layer or those before it.
 LAYERS = [
-    ["_arrays", "_blocks", "_native"],
+    ["_arrays", "_blocks", "_native", "_rows"],
     ["convex"],
     ["dc", "output_layer", "network", "whitening", "problem", "initialization", "history", "status", "solution"],
-    ["sweep", "early_stopping", "descent", "certificates"],
+    ["sweep", "early_stopping", "descent", "accelerated", "certificates"],
     ["progress"],
     ["estimators"],
     ["_files", "_json", "tables", "model_file"],

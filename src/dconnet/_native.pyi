@@ -17,6 +17,33 @@ class Solver:
         multipliers: FloatArray,
     ) -> tuple[int, bool]: ...
 
+class Objective:
+    def __init__(self, design: FloatArray, columns: int, y: FloatArray, gamma: float, n_hidden: int) -> None: ...
+    def gradient(
+        self, V: FloatArray, alpha: FloatArray, gradient_V: FloatArray, gradient_alpha: FloatArray
+    ) -> float: ...
+
+class Explorer:
+    def __init__(
+        self,
+        design: FloatArray,
+        columns: int,
+        y: FloatArray,
+        gamma: float,
+        n_hidden: int,
+        starts: int,
+        burst: bool,
+        hop: str,
+        patience: int,
+        revive: bool,
+        seed: int,
+    ) -> None: ...
+    def explore(
+        self, evaluations: int, seconds: float, V: FloatArray, alpha: FloatArray
+    ) -> tuple[int, int, int, int, int]: ...
+    @property
+    def settled(self) -> bool: ...
+
 class Sweep:
     def __init__(self, design: FloatArray, columns: int, n_hidden: int) -> None: ...
     def run(

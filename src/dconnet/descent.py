@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class Options:
     max_seconds: float | None = None
     max_dca_iter: int = 50
     tol: float = 1e-6
+    patience: int | Literal["auto"] | None = "auto"  # hops in vain before the accelerated algorithm gives them up
 
     def __post_init__(self) -> None:
         if self.split not in SPLITS:
@@ -178,10 +180,7 @@ class Descent:
                 mse=self.problem.mse(state.Z, state.alpha),
                 step_norm=step_norm,
                 seconds=time.perf_counter() - self.began,
-                programmes=state.tally.programmes,
-                iterations=state.tally.iterations,
-                refused=state.tally.refused,
-                unsolved=state.tally.unsolved,
+                **state.tally.counts(),
                 validation_mse=float("nan") if validation is None else validation.observe(network),
             )
         )
@@ -191,13 +190,22 @@ class Descent:
         """Whether to go on, and if not, why."""
         if self.seconds_left() <= 0.0:
             return Status.TIME_LIMIT
-        if state.history.epochs[-1].step_norm <= self.options.tol:
+        if self.has_converged(state):
             return Status.CONVERGED
         if validation is not None and validation.exhausted:
             return Status.EARLY_STOPPED
         if self.options.max_epochs is not None and state.n_epochs >= self.options.max_epochs:
             return Status.EPOCH_LIMIT
         return Status.RUNNING
+
+    def has_converged(self, state: State) -> bool:
+        """Whether the last epoch hardly moved the weights."""
+        return state.history.epochs[-1].step_norm <= self.options.tol
+
+    def progress(self, state: State) -> str:
+        """How near to convergence, for the message."""
+        step, tol = state.history.epochs[-1].step_norm, self.options.tol
+        return f"the last step {step:.1e} is {'below' if step <= tol else 'not below'} tol = {tol:.1e}"
 
     def seconds_left(self) -> float:
         """What is left of the budget of wall time."""
@@ -208,7 +216,6 @@ class Descent:
         """The sentence of the status, with its figures."""
         return state.status.value.format(
             epochs=state.n_epochs,
-            step=state.history.epochs[-1].step_norm,
-            tol=self.options.tol,
+            progress=self.progress(state),
             patience=None if validation is None else validation.patience,
         )

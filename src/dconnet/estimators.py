@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from dconnet._arrays import FloatArray
+from dconnet.accelerated import AcceleratedDescent
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import Backend, get_backend
 from dconnet.descent import Descent, Options
@@ -30,7 +31,7 @@ from dconnet.solution import Solution
 from dconnet.status import Status
 
 # The DC split that each algorithm takes unless told otherwise.
-_ALGORITHMS = {"paper": "paper"}
+_ALGORITHMS = {"accelerated": "net", "paper": "paper"}
 
 
 class _DCONEstimator(BaseEstimator):
@@ -41,7 +42,7 @@ class _DCONEstimator(BaseEstimator):
         n_hidden: int = 20,
         *,
         gamma: float = 1e-3,
-        algorithm: str = "paper",
+        algorithm: str = "accelerated",
         split: str | None = None,
         solver: str | Backend = "native",
         max_epochs: int | None = 1000,
@@ -125,7 +126,8 @@ class _DCONEstimator(BaseEstimator):
         """Train one network, or after an interrupt only its output layer."""
         options = self._options()
         start = self._start(problem, previous, rng)
-        descent = Descent(problem, get_backend(self.solver), options, rng)
+        algorithm = AcceleratedDescent if self.algorithm == "accelerated" else Descent
+        descent = algorithm(problem, get_backend(self.solver), options, rng)
         if interrupted:
             return descent.output_layer_only(start)
         with progress_monitor(self.verbose, options.max_epochs, label) as monitor:
@@ -151,8 +153,9 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
         Number of hidden neurons.
     gamma : float, default=1e-3
         Strength of the data-weighted regularisation.
-    algorithm : {"paper"}, default="paper"
-        "paper" is Algorithm 1 of the reference, and nothing else.
+    algorithm : {"accelerated", "paper"}, default="accelerated"
+        "paper" is Algorithm 1 of the reference, and nothing else. "accelerated" adds joint steps, hops to lower minima
+        and new neurons in the place of dead ones between its sweeps; an epoch is then a round of all of them.
     split : {"paper", "net"} or None, default=None
         How a neuron's problem is split into convex parts. None takes the algorithm's own.
     solver : str or Backend, default="native"
@@ -165,7 +168,8 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
     max_dca_iter : int, default=50
         Limit on DCA iterations for one neuron in one epoch.
     tol : float, default=1e-6
-        The fit has converged when the weights move by no more than this in an epoch.
+        "paper": the fit has converged when the weights move by no more than this in an epoch. "accelerated": when no
+        hop leads to a lower minimum any more and a whole epoch lowers RegLoss by no more than this, relative to it.
     init : "xavier" or Network, default="xavier"
         Where to start.
     early_stopping : bool, default=False
@@ -283,7 +287,7 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
         Number of hidden neurons of each network.
     gamma : float, default=1e-3
         Strength of the data-weighted regularisation.
-    algorithm : {"paper"}, default="paper"
+    algorithm : {"accelerated", "paper"}, default="accelerated"
         See `DCONRegressor`.
     split : {"paper", "net"} or None, default=None
         See `DCONRegressor`.

@@ -37,6 +37,14 @@ class Epoch:
         Programmes of this epoch that the backend gave up at its iteration limit.
     validation_mse : float
         Mean squared error on the validation data; NaN without any.
+    evaluations : int
+        Evaluations of RegLoss and its gradient by the accelerated algorithm.
+    hops, accepted : int
+        Hops out of the minimum reached that were tried, and those that ended lower.
+    revived : int
+        Neurons that carried nothing and were replaced by a useful one.
+    barren : int
+        Neurons that carry nothing, and for which no replacement was found that lowers RegLoss.
     """
 
     objective: float
@@ -48,6 +56,11 @@ class Epoch:
     refused: int = 0
     unsolved: int = 0
     validation_mse: float = float("nan")
+    evaluations: int = 0
+    hops: int = 0
+    accepted: int = 0
+    revived: int = 0
+    barren: int = 0
 
 
 @dataclass(slots=True)

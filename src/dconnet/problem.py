@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray, frozen_copy
 from dconnet._blocks import blocks
+from dconnet._rows import Groups
 from dconnet.network import Network
 from dconnet.whitening import Whitening
 
@@ -116,30 +117,41 @@ class Problem:
     def with_targets(self, y: ArrayLike) -> Problem:
         """The same problem with other targets; inputs and their factorisation are shared, not copied."""
         other = object.__new__(Problem)
-        vars(other).update(vars(self), y=frozen_copy(y, name="y", ndim=1), whitening=self.whitening)
+        shared = {"groups": self.groups, "whitening": self.whitening}
+        vars(other).update(vars(self), y=frozen_copy(y, name="y", ndim=1), **shared)
         vars(other).pop("whitened", None)
         other._check()
         return other
 
     @cached_property
+    def groups(self) -> Groups:
+        """Rows with the same inputs, those of weight zero left out; each group is one row of the whitened problem."""
+        return Groups.of(self.X, np.flatnonzero(self.sample_weight > 0.0))
+
+    @cached_property
     def whitening(self) -> Whitening:
-        """Factorisation of the weighted design M = [X 1]; rows of weight zero are left out."""
-        kept = np.flatnonzero(self.sample_weight > 0.0)
-        root_weight = np.sqrt(self.sample_weight[kept])
+        """Factorisation of the weighted design M = [X 1]."""
+        first = self.groups.first
+        root_weight = np.sqrt(self.groups.sums(self.sample_weight[self.groups.order]))
 
         def weighted_rows(rows: slice) -> FloatArray:
             # ReLU is positively homogeneous: scaling row j of M and y_j by √s_j weighs the row by s_j.
-            M = np.column_stack([self.X[kept[rows]], np.ones(len(kept[rows]))])
+            M = np.column_stack([self.X[first[rows]], np.ones(len(first[rows]))])
             return M * root_weight[rows, None]
 
-        return Whitening.of_blocks(len(kept), weighted_rows)
+        return Whitening.of_blocks(len(first), weighted_rows)
 
     @cached_property
     def whitened(self) -> WhitenedProblem:
         """The same problem in whitened coordinates, factorised once."""
-        kept = self.sample_weight > 0.0
-        y = np.sqrt(self.sample_weight[kept]) * self.y[kept]
-        return WhitenedProblem(self.whitening, y, self.gamma, self.total_weight)
+        # Targets of the same inputs count through their mean; what they differ by is a constant of the objective.
+        groups = self.groups
+        weight, y = self.sample_weight[groups.order], self.y[groups.order]
+        total = groups.sums(weight)
+        first = self.y[groups.first]
+        mean = first + groups.sums(weight * (y - groups.spread_out(first))) / total  # exact where all are equal
+        scatter = float(weight @ (y - groups.spread_out(mean)) ** 2)
+        return WhitenedProblem(self.whitening, np.sqrt(total) * mean, self.gamma, self.total_weight, scatter)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,17 +163,21 @@ class WhitenedProblem:
     whitening : Whitening
         The factorised design.
     y : array of shape (n_rows,)
-        Targets, each scaled by the root of its sample weight; rows of weight zero are gone.
+        Targets, each scaled by the root of its sample weight; rows of weight zero are gone, and rows with the same
+        inputs are one.
     gamma : float
         Strength of the regularisation.
     total_weight : float
         m of the formulas.
+    scatter : float
+        What targets with the same inputs differ by: the part of the squared error that no network can remove.
     """
 
     whitening: Whitening
     y: FloatArray
     gamma: float
     total_weight: float
+    scatter: float = 0.0
 
     @property
     def Q(self) -> FloatArray:  # noqa: N802
@@ -175,7 +191,7 @@ class WhitenedProblem:
 
     def mse(self, Z: FloatArray, alpha: FloatArray) -> float:
         """Mean squared error at preactivations ``Z``."""
-        total = 0.0
+        total = self.scatter
         for rows in blocks(len(self.y)):
             residual = self.y[rows] - np.maximum(Z[rows], 0.0) @ alpha
             total += float(residual @ residual)

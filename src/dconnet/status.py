@@ -9,15 +9,9 @@ class Status(Enum):
     """Outcome of a fit. The value is the sentence for the user, with places for the figures."""
 
     RUNNING = "Still running after {epochs} epochs."
-    CONVERGED = "Converged after {epochs} epochs: the last step {step:.1e} is below tol = {tol:.1e}."
-    EPOCH_LIMIT = (
-        "Stopped after {epochs} epochs, not converged: the last step {step:.1e} is not below tol = {tol:.1e}. "
-        "Raise max_epochs or tol."
-    )
-    TIME_LIMIT = (
-        "Stopped by max_seconds after {epochs} epochs, not converged: the last step {step:.1e} is not below "
-        "tol = {tol:.1e}. Raise max_seconds or tol."
-    )
+    CONVERGED = "Converged after {epochs} epochs: {progress}."
+    EPOCH_LIMIT = "Stopped after {epochs} epochs, not converged: {progress}. Raise max_epochs or tol."
+    TIME_LIMIT = "Stopped by max_seconds after {epochs} epochs, not converged: {progress}. Raise max_seconds or tol."
     EARLY_STOPPED = (
         "Stopped early after {epochs} epochs: the validation error has not improved for {patience} epochs. "
         "The best network was restored."

@@ -7,7 +7,7 @@ readable specification of the compiled one.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,13 +22,40 @@ from dconnet.problem import WhitenedProblem
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a sweep did; the counts are those of `Epoch`."""
+    """What an epoch did; the counts are those of `Epoch`, and the neurons that a sweep visited."""
 
     visited: int = 0
     programmes: int = 0
     iterations: int = 0
     refused: int = 0
     unsolved: int = 0
+    evaluations: int = 0
+    hops: int = 0
+    accepted: int = 0
+    revived: int = 0
+    barren: int = 0
+
+    def counts(self) -> dict[str, int]:
+        """What goes into the record of the epoch."""
+        counts = asdict(self)
+        del counts["visited"]
+        return counts
+
+    @classmethod
+    def explored(cls, evaluations: int, hops: int, accepted: int, revived: int, barren: int) -> Tally:
+        """The counts of an exploration by the kernel."""
+        return cls(evaluations=evaluations, hops=hops, accepted=accepted, revived=revived, barren=barren)
+
+    def and_swept(self, swept: Tally) -> Tally:
+        """The counts of this exploration and of the sweep after it."""
+        return replace(
+            self,
+            visited=swept.visited,
+            programmes=swept.programmes,
+            iterations=swept.iterations,
+            refused=swept.refused,
+            unsolved=swept.unsolved,
+        )
 
     def plus(self, outcome: DCAOutcome) -> Tally:
         """The counts after one more neuron."""

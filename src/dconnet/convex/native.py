@@ -34,14 +34,14 @@ class Native:
 
     def prepare(self, design: FloatArray) -> NativeSolver:
         """Lay the design out for the kernel, and make its room for work."""
-        return NativeSolver(_native.Solver(_padded(design), design.shape[1]), self.tol, self.max_iter)
+        return NativeSolver(_native.Solver(padded(design), design.shape[1]), self.tol, self.max_iter)
 
     def prepare_sweep(self, design: FloatArray, n_hidden: int) -> _native.Sweep:
         """The kernel that sweeps over all neurons of a network without a call back into Python."""
-        return _native.Sweep(_padded(design), design.shape[1], n_hidden)
+        return _native.Sweep(padded(design), design.shape[1], n_hidden)
 
 
-def _padded(design: FloatArray) -> FloatArray:
+def padded(design: FloatArray) -> FloatArray:
     """The design with rows padded by zeros to a multiple of four; a whitened design is that already."""
     n_rows, n_columns = design.shape
     width = -(-n_columns // 4) * 4

@@ -1,0 +1,265 @@
+#include "explorer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace dconnet {
+
+namespace {
+
+constexpr std::size_t kMemory = 20;
+// Iterations of the first heat of the race; each further one has twice as many, for half of the starts.
+constexpr std::size_t kHeat = 20;
+constexpr std::size_t kBurst = 50;
+// A burst that gains less than this share of F has stalled: time to hop.
+constexpr double kStalled = 0.01;
+// Once all hops are tried, bursts go on until they gain nothing but rounding.
+constexpr double kExhausted = 1e-12;
+// A burst counts if F falls by at least this share of gamma |step|²: the sufficient decrease of the convergence proof.
+constexpr double kSufficientDecrease = 1e-6;
+// Of so many failed hops one is followed by a burst from where they began, which may still be on a slow way down.
+constexpr std::size_t kHopsPerBurst = 8;
+constexpr std::size_t kHopBurst = 25;
+// A hop is given up when it is further above its origin than so many times what its last burst gained.
+constexpr double kHope = 12.0;
+constexpr double kHopSize = 0.3;
+constexpr double kHopSpread = 0.7;
+// A hop counts if it ends lower by this share; so there can be only finitely many.
+constexpr double kHopGain = 1e-6;
+// A descent that is below its origin already goes on while a burst gains this share.
+constexpr double kWorthwhile = 1e-3;
+// A restart is over when a burst gains less than this.
+constexpr double kRestartStalled = 1e-4;
+constexpr std::size_t kMostHopBursts = 400;
+// A neuron whose output is no longer than this share of the targets carries nothing.
+constexpr double kNothing = 1e-9;
+
+}  // namespace
+
+Explorer::Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, Plan plan, std::uint64_t seed)
+    : design_(std::move(design)),
+      objective_(design_, y, gamma, n_hidden),
+      plan_(plan),
+      main_(objective_, kMemory),
+      trial_(objective_, kMemory),
+      newcomer_(design_),
+      random_(seed),
+      theta_(objective_.layout().size()),
+      candidate_(objective_.layout().size()),
+      residual_(design_.rows()),
+      costs_(n_hidden),
+      survivors_(plan.starts > 1 ? plan.starts * objective_.layout().size() : 0),
+      survivor_values_(plan.starts),
+      ranking_(std::max(plan.starts, n_hidden)),
+      target_length_(std::sqrt(dot(y, y, design_.rows()))) {}
+
+Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, double* V, double* alpha) {
+  const Layout& layout = objective_.layout();
+  const std::size_t begin = this->evaluations();
+  Exploration told;
+  layout.pack(V, alpha, theta_.data());
+  main_.start(theta_.data());
+  value_ = main_.value();
+  if (!raced_ && plan_.starts > 1) race(proceed);
+  raced_ = true;
+  if (plan_.revive) revive(told);
+  bool burst_due = plan_.burst;
+  while (this->evaluations() - begin < evaluations && proceed()) {
+    if (burst_due) {
+      const double before = value_;
+      const bool more = burst(proceed);
+      const double gained = before - value_;
+      if (more && gained > (settled() ? kExhausted : kStalled) * value_) continue;
+      burst_due = false;
+    }
+    if (settled() || !proceed()) break;
+    ++told.hops;
+    const bool lower = hop(proceed);
+    told.accepted += lower;
+    failures_ = lower ? 0 : failures_ + 1;
+    burst_due = plan_.burst && (lower || told.hops % kHopsPerBurst == 0);
+  }
+  layout.unpack(theta_.data(), V, alpha);
+  told.evaluations = this->evaluations() - begin;
+  return told;
+}
+
+void Explorer::take(const Lbfgs& from) {
+  std::copy(from.theta(), from.theta() + theta_.size(), theta_.begin());
+  value_ = from.value();
+}
+
+// The given start and random ones: some iterations on each, and the better half goes on with twice as many.
+void Explorer::race(const Proceed& proceed) {
+  const std::size_t size = theta_.size();
+  const auto survivor = [&](std::size_t i) { return survivors_.data() + i * size; };
+  for (std::size_t i = 0; i < plan_.starts; ++i) {
+    if (i == 0) candidate_ = theta_;
+    else random_start();
+    scale_start();
+    std::copy(candidate_.begin(), candidate_.end(), survivor(i));
+    ranking_[i] = i;
+  }
+  std::size_t left = plan_.starts;
+  for (std::size_t iterations = kHeat; left > 1 && proceed(); iterations *= 2, left = (left + 1) / 2) {
+    for (std::size_t place = 0; place < left; ++place) {
+      const std::size_t i = ranking_[place];
+      trial_.start(survivor(i));
+      trial_.run(iterations, proceed);
+      std::copy(trial_.theta(), trial_.theta() + size, survivor(i));
+      survivor_values_[i] = trial_.value();
+      if (trial_.value() < value_) take(trial_);
+    }
+    std::sort(ranking_.begin(), ranking_.begin() + static_cast<std::ptrdiff_t>(left),
+              [&](std::size_t a, std::size_t b) { return survivor_values_[a] < survivor_values_[b]; });
+  }
+  main_.start(theta_.data());
+}
+
+void Explorer::random_start() {
+  const Layout& layout = objective_.layout();
+  for (std::size_t unit = 0; unit < layout.n_hidden; ++unit) {
+    for (std::size_t k = 0; k < layout.columns; ++k) candidate_[k * layout.width + unit] = random_.normal();
+    layout.alpha(candidate_.data())[unit] = random_.normal();
+  }
+}
+
+// Balances the candidate and scales its output to the targets, with the sign that fits them better.
+void Explorer::scale_start() {
+  const Layout& layout = objective_.layout();
+  const double* y = objective_.targets();
+  layout.balance(candidate_.data());
+  objective_.value(candidate_.data(), residual_.data());
+  double product = 0.0, output_square = 0.0;
+  for (std::size_t j = 0; j < design_.rows(); ++j) {
+    const double output = y[j] - residual_[j];
+    product += output * y[j];
+    output_square += output * output;
+  }
+  if (!(output_square > 0.0)) return;
+  const double sign = product < 0.0 ? -1.0 : 1.0;
+  const double factor = std::max(std::fabs(product) / output_square, 1e-3 * target_length_ / std::sqrt(output_square));
+  const double root = std::sqrt(factor);
+  if (!std::isnormal(root)) return;
+  for (std::size_t unit = 0; unit < layout.n_hidden; ++unit) layout.scale(candidate_.data(), unit, root, sign * root);
+}
+
+// Replaces each neuron that carries nothing by the most useful new one, if one is found that lowers F.
+void Explorer::revive(Exploration& told) {
+  const Layout& layout = objective_.layout();
+  for (std::size_t unit = 0; unit < layout.n_hidden; ++unit) {
+    if (!carries_nothing(unit)) continue;
+    if (told.barren == 0) {  // none was found for this residual before
+      candidate_ = theta_;
+      layout.scale(candidate_.data(), unit, 0.0, 0.0);
+      objective_.value(candidate_.data(), residual_.data());
+      if (newcomer_.seek(residual_.data(), objective_.gamma(), random_)) {
+        layout.place(candidate_.data(), unit, newcomer_.direction(), newcomer_.sign(), newcomer_.weight());
+        trial_.start(candidate_.data());
+        if (trial_.value() < value_) {
+          take(trial_);
+          main_.start(theta_.data());
+          ++told.revived;
+          failures_ = 0;
+          continue;
+        }
+      }
+    }
+    ++told.barren;
+  }
+}
+
+// |alpha_l| |v_l| bounds the length of the neuron's output, because Q has orthonormal columns.
+bool Explorer::carries_nothing(std::size_t unit) const {
+  const Layout& layout = objective_.layout();
+  const double strength = layout.norm(theta_.data(), unit) * std::fabs(layout.alpha(theta_.data())[unit]);
+  return strength <= kNothing * target_length_;
+}
+
+// True if the way down may go on.
+bool Explorer::burst(const Proceed& proceed) {
+  const bool more = main_.run(kBurst, proceed);
+  double moved = 0.0;
+  for (std::size_t i = 0; i < theta_.size(); ++i) {
+    moved += (main_.theta()[i] - theta_[i]) * (main_.theta()[i] - theta_[i]);
+  }
+  if (value_ - main_.value() >= kSufficientDecrease * objective_.gamma() * moved) {
+    take(main_);
+    return more;
+  }
+  main_.start(theta_.data());
+  return false;
+}
+
+// Out of the minimum and down again; true if it ended lower.
+bool Explorer::hop(const Proceed& proceed) {
+  const std::size_t turn = hops_++;
+  if (plan_.hop == Hop::kRestart) {
+    random_start();
+    scale_start();
+  } else if (turn % kHopsPerBurst == kHopsPerBurst - 1) {
+    replace_weakest();
+  } else {
+    const double size = kHopSize * std::exp(kHopSpread * random_.normal());
+    if (turn % 2 == 0) perturb(size, 1.0);
+    else perturb(2.0 * size, 0.1 + 0.4 * random_.uniform());
+    objective_.solve_output_weights(candidate_.data());
+    objective_.layout().balance(candidate_.data());
+  }
+  if (!descend_from_candidate(proceed)) return false;
+  take(trial_);
+  main_.start(theta_.data());
+  return true;
+}
+
+// Moves a random share of the neurons by about this much of their length.
+void Explorer::perturb(double size, double share) {
+  const Layout& layout = objective_.layout();
+  candidate_ = theta_;
+  for (std::size_t unit = 0; unit < layout.n_hidden; ++unit) {
+    if (share < 1.0 && random_.uniform() > share) continue;
+    const double scale = size * layout.norm(theta_.data(), unit) / std::sqrt(static_cast<double>(layout.columns));
+    for (std::size_t k = 0; k < layout.columns; ++k) candidate_[k * layout.width + unit] += scale * random_.normal();
+  }
+}
+
+// The neuron that is missed least, or one of the next, gives way to the most useful new one.
+void Explorer::replace_weakest() {
+  const Layout& layout = objective_.layout();
+  candidate_ = theta_;
+  objective_.removal_costs(theta_.data(), costs_.data());
+  std::iota(ranking_.begin(), ranking_.end(), std::size_t{0});
+  std::sort(ranking_.begin(), ranking_.begin() + static_cast<std::ptrdiff_t>(layout.n_hidden),
+            [&](std::size_t a, std::size_t b) { return costs_[a] < costs_[b]; });
+  std::size_t place = 0;
+  while (place + 1 < layout.n_hidden && random_.uniform() < 0.5) ++place;
+  const std::size_t unit = ranking_[place];
+  layout.scale(candidate_.data(), unit, 0.0, 0.0);
+  objective_.solve_output_weights(candidate_.data());
+  layout.balance(candidate_.data());
+  objective_.value(candidate_.data(), residual_.data());
+  if (newcomer_.seek(residual_.data(), objective_.gamma(), random_)) {
+    layout.place(candidate_.data(), unit, newcomer_.direction(), newcomer_.sign(), newcomer_.weight());
+  }
+}
+
+bool Explorer::descend_from_candidate(const Proceed& proceed) {
+  trial_.start(candidate_.data());
+  for (std::size_t bursts = 0; bursts < kMostHopBursts; ++bursts) {
+    const double before = trial_.value();
+    const bool more = trial_.run(kHopBurst, proceed);
+    const double gained = before - trial_.value();
+    const double above = trial_.value() - value_;
+    if (!more || !proceed()) break;
+    if (plan_.hop == Hop::kRestart) {
+      if (gained < kRestartStalled * trial_.value()) break;
+    } else if (above < 0.0 ? gained < kWorthwhile * trial_.value() : above > kHope * gained) {
+      break;
+    }
+  }
+  return trial_.value() < value_ && trial_.value() <= value_ * (1.0 - kHopGain);
+}
+
+}  // namespace dconnet

@@ -1,0 +1,82 @@
+// The search for a low minimum of F: a race of starts, bursts of L-BFGS, and hops out of the minimum reached.
+//
+// F never rises: a burst counts only if F falls by a share of the squared distance, a hop only if it ends a fixed share
+// below where it began, a new neuron only if it lowers F. What to do next depends on counts of evaluations, never on
+// the clock, so that the same seed leads to the same network.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "lbfgs.hpp"
+#include "newcomer.hpp"
+#include "objective.hpp"
+#include "random.hpp"
+
+namespace dconnet {
+
+enum class Hop { kNone, kPerturb, kRestart };
+
+struct Plan {
+  std::size_t starts;    // in the race: the given one and random ones; one means no race
+  bool burst;
+  Hop hop;
+  std::size_t patience;  // failed hops in a row after which no more are tried
+  bool revive;
+};
+
+// What one call of `explore` did.
+struct Exploration {
+  std::size_t evaluations = 0;
+  std::size_t hops = 0;      // tried
+  std::size_t accepted = 0;  // hops that ended lower
+  std::size_t revived = 0;   // neurons that carried nothing and were replaced
+  std::size_t barren = 0;    // neurons that carry nothing, and for which no useful one was found
+};
+
+class Explorer {
+ public:
+  using Proceed = std::function<bool()>;
+
+  Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, Plan plan, std::uint64_t seed);
+
+  const Design& design() const { return design_; }
+  std::size_t n_hidden() const { return objective_.layout().n_hidden; }
+
+  // Goes on from V (n_hidden, columns) and alpha (n_hidden), and replaces them by where it ends, for about this many
+  // evaluations; fewer if nothing is left to try, or `proceed` says no.
+  Exploration explore(std::size_t evaluations, const Proceed& proceed, double* V, double* alpha);
+  // Whether all hops have been tried in vain.
+  bool settled() const { return plan_.hop == Hop::kNone || failures_ >= plan_.patience; }
+
+ private:
+  void race(const Proceed& proceed);
+  void random_start();
+  void scale_start();
+  void revive(Exploration& told);
+  bool carries_nothing(std::size_t unit) const;
+  bool burst(const Proceed& proceed);
+  bool hop(const Proceed& proceed);
+  void perturb(double size, double share);
+  void replace_weakest();
+  bool descend_from_candidate(const Proceed& proceed);
+  void take(const Lbfgs& from);
+  std::size_t evaluations() const { return main_.evaluations() + trial_.evaluations(); }
+
+  Design design_;
+  Objective objective_;
+  Plan plan_;
+  Lbfgs main_, trial_;
+  Newcomer newcomer_;
+  Random random_;
+  bool raced_ = false;
+  std::size_t hops_ = 0, failures_ = 0;
+  double value_ = 0.0;
+  std::vector<double> theta_, candidate_, residual_, costs_, survivors_, survivor_values_;
+  std::vector<std::size_t> ranking_;
+  double target_length_;
+};
+
+}  // namespace dconnet

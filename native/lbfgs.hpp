@@ -1,0 +1,42 @@
+// L-BFGS on the objective of the whole network, with a line search for the weak Wolfe conditions, which also works
+// where the objective has kinks.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "objective.hpp"
+
+namespace dconnet {
+
+class Lbfgs {
+ public:
+  Lbfgs(Objective& objective, std::size_t memory);
+
+  // Starts anew from theta, without memory.
+  void start(const double* theta);
+  // Up to this many iterations; fewer if there is no way down any more, or `proceed` says no. True if there still is.
+  bool run(std::size_t iterations, const std::function<bool()>& proceed);
+
+  const double* theta() const { return theta_.data(); }
+  double value() const { return value_; }
+  // Evaluations of the objective since the object was made.
+  std::size_t evaluations() const { return evaluations_; }
+
+ private:
+  void choose_direction();
+  bool search_line(double slope);
+  void remember();
+
+  Objective& objective_;
+  std::size_t memory_, size_;
+  std::size_t stored_ = 0, newest_ = 0;
+  std::size_t evaluations_ = 0;
+  double value_ = 0.0, trial_value_ = 0.0;
+  std::vector<double> theta_, gradient_, trial_, trial_gradient_, direction_;
+  std::vector<double> steps_, changes_;  // (memory, size): of the weights and of the gradient
+  std::vector<double> curvature_, share_;  // (memory)
+};
+
+}  // namespace dconnet

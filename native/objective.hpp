@@ -1,0 +1,45 @@
+// The objective of the whole network, F = m RegLoss, and its gradient.
+//
+//   F(V, alpha) = |y - sum_l alpha_l max(Q v_l, 0)|² + gamma (|V|² + |alpha|²)
+//
+// All rows are visited once, in tiles that stay in the cache: forth to the residual and back to the gradient.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "design.hpp"
+#include "layout.hpp"
+
+namespace dconnet {
+
+class Objective {
+ public:
+  Objective(const Design& design, const double* y, double gamma, std::size_t n_hidden);
+
+  const Design& design() const { return design_; }
+  const Layout& layout() const { return layout_; }
+  const double* targets() const { return y_; }
+  double gamma() const { return gamma_; }
+
+  double gradient(const double* theta, double* gradient);
+  // The value alone, with the residual of every row if asked for.
+  double value(const double* theta, double* residual = nullptr);
+  // Replaces alpha by the minimiser of F for these V, a ridge regression.
+  void solve_output_weights(double* theta);
+  // By how much F rises for each neuron if it is removed and the other output weights are fitted anew.
+  void removal_costs(const double* theta, double* costs);
+
+ private:
+  double penalty(const double* theta) const;
+  bool factorise_outputs(const double* theta);
+
+  const Design& design_;
+  const double* y_;
+  double gamma_;
+  Layout layout_;
+  std::vector<double> outputs_, back_, residual_, gram_, moments_, unit_, weights_;
+  std::vector<std::size_t> rows_;
+};
+
+}  // namespace dconnet

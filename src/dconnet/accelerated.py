@@ -1,0 +1,214 @@
+"""The accelerated algorithm: joint steps and hops by the kernel between the sweeps of the paper's block descent.
+
+One epoch is a round: the kernel explores (a race of starts in the first round, bursts of L-BFGS on all weights, hops
+out of the minimum reached, new neurons for those that carry nothing), then every neuron gets its DCA, the output
+weights their ridge regression, and every neuron is balanced. RegLoss never rises, and the sweeps keep the convergence
+argument of the paper, which the documentation writes out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dconnet import _native
+from dconnet._arrays import FloatArray
+from dconnet.convex.backend import Backend
+from dconnet.convex.native import padded
+from dconnet.descent import Descent, Options, State
+from dconnet.early_stopping import Validation
+from dconnet.network import Network
+from dconnet.problem import Problem
+from dconnet.sweep import Tally
+
+HOPS = ("perturb", "restart", "none")
+
+# The least work of a round, in evaluations of the objective; a sweep is to take a small part of it.
+ROUND = 500
+SWEEP_SHARE = 0.1
+# What an iteration of the convex solver costs for one neuron, in evaluations of the objective for one neuron.
+ITERATION = 4.0
+# From this many entries of the design on, there is time for fewer starts and hops.
+LARGE = 100_000
+STARTS, STARTS_IF_LARGE = 8, 2
+PATIENCE, PATIENCE_IF_LARGE = 16, 4
+# A step counts if it lowers F by at least this share of gamma times its squared length.
+SUFFICIENT_DECREASE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Switches for the parts of the algorithm, to see what each contributes.
+
+    Attributes
+    ----------
+    race : bool
+        Whether random starts compete with the given one.
+    burst : bool
+        Whether L-BFGS moves all weights at once.
+    hop : {"perturb", "restart", "none"}
+        How to leave a minimum: by a perturbation of it, by a new start, or not at all.
+    sweep : bool
+        Whether every neuron gets its DCA and the output layer its ridge regression; without, nothing is guaranteed.
+    extrapolate : bool
+        Whether the direction of a sweep is followed further while RegLoss falls.
+    balance : bool
+        Whether neurons are scaled to their least penalty.
+    revive : bool
+        Whether neurons that carry nothing are replaced.
+    """
+
+    race: bool = True
+    burst: bool = True
+    hop: str = "perturb"
+    sweep: bool = True
+    extrapolate: bool = True
+    balance: bool = True
+    revive: bool = True
+
+    def __post_init__(self) -> None:
+        if self.hop not in HOPS:
+            raise ValueError(f"hop must be one of {HOPS}, got {self.hop!r}.")
+
+
+class AcceleratedDescent(Descent):
+    """The accelerated algorithm on one problem.
+
+    Parameters
+    ----------
+        problem : Problem
+            The data and the regularisation.
+        backend : Backend
+            Who solves the convex programmes of the sweeps.
+        options : Options
+            Limits and choices; an epoch is a round.
+        rng : numpy.random.Generator
+            Source of the starts, the hops and the order of the neurons.
+        moves : Moves, optional
+            Which parts of the algorithm to use; all of them by default.
+
+    Examples
+    --------
+        >>> import numpy as np
+        >>> from dconnet.accelerated import AcceleratedDescent
+        >>> from dconnet.convex.backend import get_backend
+        >>> from dconnet.descent import Options
+        >>> from dconnet.initialization import xavier
+        >>> from dconnet.problem import Problem
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(50, 2))
+        >>> problem = Problem(X, np.abs(X[:, 0]), gamma=0.01)
+        >>> descent = AcceleratedDescent(problem, get_backend("native"), Options(split="net"), rng)
+        >>> solution = descent.run(xavier(n_features=2, n_hidden=4, rng=rng))
+        >>> bool(np.all(np.diff(solution.history.objective) <= 0))
+        True
+    """
+
+    def __init__(
+        self, problem: Problem, backend: Backend, options: Options, rng: np.random.Generator, moves: Moves | None = None
+    ) -> None:
+        super().__init__(problem, backend, options, rng)
+        self.moves = Moves() if moves is None else moves
+        self.budget = ROUND
+
+    def init(self, start: Network, validation: Validation | None = None) -> State:
+        """The state at the start, recorded as epoch 0."""
+        state = super().init(start, validation)
+        Q = self.problem.Q
+        large = Q.size > LARGE
+        patience = (
+            (PATIENCE_IF_LARGE if large else PATIENCE) if self.options.patience == "auto" else self.options.patience
+        )
+        self.kernel = _native.Explorer(
+            padded(Q),
+            Q.shape[1],
+            self.problem.y,
+            self.problem.gamma,
+            start.n_hidden,
+            starts=1 if not self.moves.race else STARTS_IF_LARGE if large else STARTS,
+            burst=self.moves.burst,
+            hop=self.moves.hop,
+            patience=np.iinfo(np.intp).max if patience is None else patience,
+            revive=self.moves.revive,
+            seed=int(self.rng.integers(np.iinfo(np.int64).max)),
+        )
+        return state
+
+    def step(self, state: State) -> None:
+        """One round: explore, then a sweep with the output layer, then balance."""
+        V, alpha, objective = state.V, state.alpha, state.history.epochs[-1].objective
+        self.explore(state)
+        if self.moves.sweep:
+            self.block_descent(state)
+        else:
+            state.n_epochs += 1
+        if self.moves.balance:
+            self.balance(state)
+        state.Z = self.problem.preactivations(state.V)
+        if not self.problem.regloss(state.V, state.Z, state.alpha) <= objective:  # the rounding of many small steps
+            state.V, state.alpha = V, alpha
+
+    def block_descent(self, state: State) -> None:
+        """A sweep with the output layer, as in the paper, and further in its direction."""
+        V, alpha, found = state.V, state.alpha, state.tally
+        state.V = V.copy()  # the sweep works in place
+        super().step(state)
+        if self.moves.extrapolate:
+            self.extrapolate(state, V, alpha)
+        sweep_cost = ITERATION * state.tally.iterations / len(alpha)
+        self.budget = max(ROUND, round(sweep_cost / SWEEP_SHARE))
+        state.tally = found.and_swept(state.tally)
+
+    def explore(self, state: State) -> None:
+        """Bursts, hops and revivals by the kernel."""
+        V, alpha = state.V.copy(), state.alpha.copy()
+        try:
+            counts = self.kernel.explore(evaluations=self.budget, seconds=self.seconds_left(), V=V, alpha=alpha)
+            state.tally = Tally.explored(*counts)
+        finally:  # an interrupt, too, leaves the best network in V and alpha
+            self.move(state, V, alpha)
+
+    def extrapolate(self, state: State, V: FloatArray, alpha: FloatArray) -> None:
+        """Go on in the direction of the sweep that began at these weights, twice as far each time, while it pays."""
+        step_V, step_alpha = state.V - V, state.alpha - alpha
+        square = float(np.sum(step_V**2)) + float(step_alpha @ step_alpha)
+        if square == 0.0:
+            return
+        enough = SUFFICIENT_DECREASE * self.problem.gamma * square / self.problem.total_weight
+        length = 1.0
+        while self.seconds_left() > 0.0 and self.move(
+            state, state.V + length * step_V, state.alpha + length * step_alpha, decrease=enough * length**2
+        ):
+            length *= 2.0
+
+    def balance(self, state: State) -> None:
+        """Scale every neuron to its least penalty, which leaves the network as it is."""
+        hidden, output = np.linalg.norm(state.V, axis=1), np.abs(state.alpha)
+        scale = np.ones(len(hidden))
+        alive = (hidden > 0.0) & (output > 0.0)
+        scale[alive] = np.sqrt(output[alive] / hidden[alive])
+        self.move(state, state.V * scale[:, None], state.alpha / scale)
+
+    def move(self, state: State, V: FloatArray, alpha: FloatArray, decrease: float = 0.0) -> bool:
+        """Go to other weights if RegLoss falls by at least this much, and tell whether it did."""
+        Z = self.problem.preactivations(V)
+        before = self.problem.regloss(state.V, state.Z, state.alpha)
+        lower = self.problem.regloss(V, Z, alpha) <= before - decrease
+        if lower:
+            state.V, state.alpha, state.Z = V, alpha, Z
+        return lower
+
+    def has_converged(self, state: State) -> bool:
+        """Whether all hops are tried and a whole round, sweep included, has nothing left to gain."""
+        if not self.kernel.settled or not self.moves.sweep:
+            return False
+        before, after = (epoch.objective for epoch in state.history.epochs[-2:])
+        return before - after <= self.options.tol * before
+
+    def progress(self, state: State) -> str:
+        """How near to convergence, for the message."""
+        before, after = (epoch.objective for epoch in state.history.epochs[-2:])
+        share = (before - after) / before if before > 0.0 else 0.0
+        hops = "no hop leads lower" if self.kernel.settled else "hops may still lead lower"
+        return f"the last epoch lowered RegLoss by {share:.1e} of it, with tol = {self.options.tol:.1e}, and {hops}"
