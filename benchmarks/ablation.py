@@ -35,6 +35,7 @@ VARIANTS = {
     "no balance": Moves(balance=False),
     "no revival": Moves(revive=False),
     "L-BFGS alone": LBFGS_ALONE,
+    "sweeps alone": Moves(race=False, burst=False, hop="none", revive=False),
 }
 
 
@@ -59,7 +60,8 @@ def report(store: Store, cells: list[Cell], seconds: float) -> Report:
         f"RegLoss after {seconds:g} s without a part, over that of the full algorithm",
         ("variant", "contests", "all", *(f"gamma {gamma:g}" for gamma in gammas), "least", "largest"),
         notes=[
-            "Geometric means; above one, the part helps. A single seed leaves a few per cent to chance.",
+            "Geometric means; above one, the part helps. A single seed leaves a few per cent to chance. Without "
+            "bursts, race and hops still descend by L-BFGS; only the sweeps alone do without it.",
             *builds(found.values()),
         ],
     )
