@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test sanitize venv lint format bench docs clean
+.PHONY: demo test sanitize venv lint format bench race docs clean
 
 demo: .venv/.installed-demo ## Train on an embedded dataset and write a picture and the model
 	$(BIN)/python examples/demo.py
@@ -31,6 +31,9 @@ format: .venv/.installed-dev
 
 bench: .venv/.installed-dev ## Races against peers, as ratios in one run
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+race: .venv/.installed-dev ## The accelerated algorithm against other optimisers of the same loss; goes on where it was stopped
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/race.py $(RACE_ARGS)
 
 docs: .venv/.installed-docs ## Build the documentation, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -18,12 +18,10 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from dconnet import _native
@@ -33,10 +31,10 @@ from dconnet.convex.programme import Programme
 from dconnet.dc import KINK_TOLERANCE, SPLITS, NeuronProblem
 from dconnet.descent import Descent, Options, State
 from dconnet.initialization import xavier
-from dconnet.problem import Problem
 from dconnet.sweep import PythonSweep
+from paper_data import DATASETS, problem_of, require_data
+from report import progress_bar
 
-DATASETS = tuple(f"DS{number}" for number in range(1, 10))
 GAMMAS = (1e-2, 1e-3, 1e-4, 1e-5)
 WIDTHS = (10, 20, 30)
 
@@ -168,14 +166,6 @@ class RecordingSweep(PythonSweep):
         assert isinstance(self.solver, Recorder)
         self.solver.current = self.problem.Q.T @ Z[:, unit]  # Q is orthonormal
         return PythonSweep.neuron(self, Z, alpha, unit, size)
-
-
-@cache
-def problem_of(dataset: str, gamma: float) -> Problem:
-    """The dataset as in the paper."""
-    from shared_data import load
-
-    return Problem(*load(dataset), gamma)
 
 
 def observed_fit(cell: Cell, quota: int, observe: Callable[[int, Programme, dict[str, ConvexSolution]], None]) -> int:
@@ -436,17 +426,6 @@ def show(console: Console, harvest: Harvest) -> None:
         console.print(f"failed: {one} gap={one.gap:.1e} KKT={one.kkt:.1e} converged={one.converged}", soft_wrap=True)
 
 
-def use_shared_data() -> None:
-    """Make the loaders of the tests importable, and end with a clear message where there is nothing to load."""
-    folder = str(Path(__file__).parents[1] / "tests")
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    from shared_data import HOME
-
-    if not HOME.is_dir():
-        sys.exit(f"The paper's datasets are not at {HOME}. Set DCONNET_DATA to the folder with their files.")
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--programmes", type=int, default=100_000, help="how many programmes, at least")
@@ -460,11 +439,6 @@ def arguments() -> argparse.Namespace:
     return chosen
 
 
-def progress_bar(console: Console) -> Progress:
-    counts = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    return Progress(TextColumn("{task.description}"), BarColumn(), *counts, console=console)
-
-
 def folders(chosen: argparse.Namespace) -> Iterator[Path]:
     yield chosen.output
     if chosen.dump is not None:
@@ -473,7 +447,7 @@ def folders(chosen: argparse.Namespace) -> Iterator[Path]:
 
 def main() -> None:
     chosen = arguments()
-    use_shared_data()
+    require_data()
     for folder in folders(chosen):
         folder.mkdir(parents=True, exist_ok=True)
     console = Console()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from dconnet._files import written_whole
@@ -52,12 +55,27 @@ class Report:
         rows = "".join(f"| {' | '.join(line)} |\n" for line in [self.header, ruler, *self.lines])
         return f"# {self.title}\n\n{rows}" + "".join(f"\n{note}\n" for note in self.notes)
 
-    def publish(self, name: str, console: Console) -> None:
+    def publish(self, name: str, console: Console, folder: Path = OUTPUT) -> None:
         """Print the table, and replace the file of that name in one stroke."""
         console.print(self.table())
-        OUTPUT.mkdir(exist_ok=True)
-        with written_whole(OUTPUT / f"{name}.md") as file:
+        folder.mkdir(parents=True, exist_ok=True)
+        with written_whole(folder / f"{name}.md") as file:
             file.write(self.markdown())
+
+
+def make_console() -> Console:
+    """The terminal, or a page wide enough for the tables."""
+    return Console(width=None if sys.stdout.isatty() else 140)
+
+
+def progress_bar(console: Console) -> Progress:
+    counts = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    return Progress(TextColumn("{task.description}"), BarColumn(), *counts, console=console)
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    """The mean of ratios, in which two and a half cancel."""
+    return float(np.exp(np.mean(np.log(ratios))))
 
 
 def ratio(seconds: float, unit: float) -> str:

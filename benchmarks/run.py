@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable
 
@@ -17,12 +16,10 @@ from timing import ONE_THREAD
 
 os.environ.update(ONE_THREAD)  # before NumPy is imported
 
-from rich.console import Console
-
 from backends import backends
 from engine import epoch, osqp_epoch, programmes
 from processes import growth, simd, startup
-from report import Report
+from report import Report, make_console
 
 PARTS: dict[str, Callable[[bool], Report]] = {
     "programmes": programmes,
@@ -43,7 +40,7 @@ def main() -> None:
     unknown = set(arguments.parts) - set(PARTS)
     if unknown:
         parser.error(f"unknown part: {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
-    console = Console(width=None if sys.stdout.isatty() else 140)
+    console = make_console()
     for name in arguments.parts or PARTS:
         begin = time.perf_counter()
         PARTS[name](arguments.quick).publish(f"{name}-quick" if arguments.quick else name, console)
