@@ -15,6 +15,8 @@ constexpr std::size_t kHeat = 20;
 constexpr std::size_t kBurst = 50;
 // A burst that gains less than this share of F has stalled: time to hop.
 constexpr double kStalled = 0.01;
+// One that gains less than this is tried again only now and then; in between the two, after every hop.
+constexpr double kSlow = 1e-3;
 // Once all hops are tried, bursts go on until they gain nothing but rounding.
 constexpr double kExhausted = 1e-12;
 // A burst counts if F falls by at least this share of gamma |step|²: the sufficient decrease of the convergence proof.
@@ -52,7 +54,7 @@ Explorer::Explorer(Design design, const double* y, double gamma, std::size_t n_h
       candidate_(objective_.layout().size()),
       residual_(design_.rows()),
       costs_(n_hidden),
-      survivors_(plan.starts > 1 ? plan.starts * objective_.layout().size() : 0),
+      survivors_(plan.starts * objective_.layout().size()),
       survivor_values_(plan.starts),
       ranking_(std::max(plan.starts, n_hidden)),
       target_length_(std::sqrt(dot(y, y, design_.rows()))) {}
@@ -64,7 +66,7 @@ Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, d
   layout.pack(V, alpha, theta_.data());
   main_.start(theta_.data());
   value_ = main_.value();
-  if (!raced_ && plan_.starts > 1) race(proceed);
+  if (!raced_) race(proceed);
   raced_ = true;
   if (plan_.revive) revive(told);
   bool burst_due = plan_.burst;
@@ -72,8 +74,8 @@ Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, d
     if (burst_due) {
       const double before = value_;
       const bool more = burst(proceed);
-      const double gained = before - value_;
-      if (more && gained > (settled() ? kExhausted : kStalled) * value_) continue;
+      last_gain_ = (before - value_) / value_;
+      if (more && last_gain_ > (settled() ? kExhausted : kStalled)) continue;
       burst_due = false;
     }
     if (settled() || !proceed()) break;
@@ -81,7 +83,7 @@ Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, d
     const bool lower = hop(proceed);
     told.accepted += lower;
     failures_ = lower ? 0 : failures_ + 1;
-    burst_due = plan_.burst && (lower || told.hops % kHopsPerBurst == 0);
+    burst_due = plan_.burst && (lower || last_gain_ > kSlow || hops_ % kHopsPerBurst == 0);
   }
   layout.unpack(theta_.data(), V, alpha);
   told.evaluations = this->evaluations() - begin;
@@ -93,7 +95,7 @@ void Explorer::take(const Lbfgs& from) {
   value_ = from.value();
 }
 
-// The given start and random ones: some iterations on each, and the better half goes on with twice as many.
+// The given start and random ones, all scaled: some iterations on each, and the better half goes on with twice as many.
 void Explorer::race(const Proceed& proceed) {
   const std::size_t size = theta_.size();
   const auto survivor = [&](std::size_t i) { return survivors_.data() + i * size; };
@@ -104,6 +106,7 @@ void Explorer::race(const Proceed& proceed) {
     std::copy(candidate_.begin(), candidate_.end(), survivor(i));
     ranking_[i] = i;
   }
+  if (plan_.starts == 1 && objective_.value(candidate_.data()) < value_) theta_ = candidate_;
   std::size_t left = plan_.starts;
   for (std::size_t iterations = kHeat; left > 1 && proceed(); iterations *= 2, left = (left + 1) / 2) {
     for (std::size_t place = 0; place < left; ++place) {
@@ -118,6 +121,7 @@ void Explorer::race(const Proceed& proceed) {
               [&](std::size_t a, std::size_t b) { return survivor_values_[a] < survivor_values_[b]; });
   }
   main_.start(theta_.data());
+  value_ = main_.value();
 }
 
 void Explorer::random_start() {

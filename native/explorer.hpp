@@ -20,7 +20,7 @@ namespace dconnet {
 enum class Hop { kNone, kPerturb, kRestart };
 
 struct Plan {
-  std::size_t starts;    // in the race: the given one and random ones; one means no race
+  std::size_t starts;    // in the race: the given one and random ones
   bool burst;
   Hop hop;
   std::size_t patience;  // failed hops in a row after which no more are tried
@@ -73,7 +73,7 @@ class Explorer {
   Random random_;
   bool raced_ = false;
   std::size_t hops_ = 0, failures_ = 0;
-  double value_ = 0.0;
+  double value_ = 0.0, last_gain_ = 0.0;
   std::vector<double> theta_, candidate_, residual_, costs_, survivors_, survivor_values_;
   std::vector<std::size_t> ranking_;
   double target_length_;

@@ -29,10 +29,10 @@ ROUND = 500
 SWEEP_SHARE = 0.1
 # What an iteration of the convex solver costs for one neuron, in evaluations of the objective for one neuron.
 ITERATION = 4.0
-# From this many entries of the design on, there is time for fewer starts and hops.
-LARGE = 100_000
-STARTS, STARTS_IF_LARGE = 8, 2
-PATIENCE, PATIENCE_IF_LARGE = 16, 4
+# The larger the design, the fewer starts race and the fewer hops are tried in vain.
+MEDIUM, LARGE = 10_000, 100_000
+STARTS = {"small": 8, "medium": 3, "large": 1}
+PATIENCE = {"small": 16, "medium": 16, "large": 4}
 # A step counts if it lowers F by at least this share of gamma times its squared length.
 SUFFICIENT_DECREASE = 1e-6
 
@@ -116,17 +116,15 @@ class AcceleratedDescent(Descent):
         """The state at the start, recorded as epoch 0."""
         state = super().init(start, validation)
         Q = self.problem.Q
-        large = Q.size > LARGE
-        patience = (
-            (PATIENCE_IF_LARGE if large else PATIENCE) if self.options.patience == "auto" else self.options.patience
-        )
+        size = "small" if Q.size <= MEDIUM else "medium" if Q.size <= LARGE else "large"
+        patience = PATIENCE[size] if self.options.patience == "auto" else self.options.patience
         self.kernel = _native.Explorer(
             padded(Q),
             Q.shape[1],
             self.problem.y,
             self.problem.gamma,
             start.n_hidden,
-            starts=1 if not self.moves.race else STARTS_IF_LARGE if large else STARTS,
+            starts=STARTS[size] if self.moves.race else 1,
             burst=self.moves.burst,
             hop=self.moves.hop,
             patience=np.iinfo(np.intp).max if patience is None else patience,
@@ -139,6 +137,8 @@ class AcceleratedDescent(Descent):
         """One round: explore, then a sweep with the output layer, then balance."""
         V, alpha, objective = state.V, state.alpha, state.history.epochs[-1].objective
         self.explore(state)
+        if self.seconds_left() <= 0.0:
+            return
         if self.moves.sweep:
             self.block_descent(state)
         else:
