@@ -151,13 +151,13 @@ double gradient(NetworkObjective& self, Matrix V, Vector alpha, OutMatrix gradie
 
 void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, Vector y, double gamma,
                    std::size_t n_hidden, std::size_t starts, bool burst, const std::string& hop,
-                   std::size_t patience, bool revive, std::uint64_t seed) {
+                   double stalled, std::size_t patience, bool revive, std::uint64_t seed) {
   check_length(y.size(), design.shape(0), "y");
   const dconnet::Hop kind = hop == "perturb"   ? dconnet::Hop::kPerturb
                             : hop == "restart" ? dconnet::Hop::kRestart
                                                : dconnet::Hop::kNone;
   new (self) dconnet::Explorer(view_of(design, columns), y.data(), gamma, n_hidden,
-                               {starts, burst, kind, patience, revive}, seed);
+                               {starts, burst, kind, stalled, patience, revive}, seed);
 }
 
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> explore(
@@ -214,7 +214,7 @@ NB_MODULE(_native, module) {
   nb::class_<dconnet::Explorer>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
       .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), nb::arg("design"),
            nb::arg("columns"), nb::arg("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
-           nb::arg("burst"), nb::arg("hop"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"))
+           nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"))
       .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), nb::arg("V"), nb::arg("alpha"),
            "Go on from V (n_hidden, rank) and alpha, and write there what was reached. Returns the evaluations, the "
            "hops tried and accepted, the neurons revived, and those that carry nothing.")

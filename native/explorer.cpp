@@ -13,9 +13,7 @@ constexpr std::size_t kMemory = 20;
 // Iterations of the first heat of the race; each further one has twice as many, for half of the starts.
 constexpr std::size_t kHeat = 20;
 constexpr std::size_t kBurst = 50;
-// A burst that gains less than this share of F has stalled: time to hop.
-constexpr double kStalled = 0.01;
-// One that gains less than this is tried again only now and then; in between the two, after every hop.
+// After a hop in vain, a burst that gained more than this share of F last time is tried again at once.
 constexpr double kSlow = 1e-3;
 // Once all hops are tried, bursts go on until they gain nothing but rounding.
 constexpr double kExhausted = 1e-12;
@@ -32,8 +30,6 @@ constexpr double kHopSpread = 0.7;
 constexpr double kLeap = 1e-6;
 // A descent that is below its origin already goes on while a burst gains this share.
 constexpr double kWorthwhile = 1e-3;
-// A restart is over when a burst gains less than this.
-constexpr double kRestartStalled = 1e-4;
 constexpr std::size_t kMostHopBursts = 400;
 // A neuron whose output is no longer than this share of the targets carries nothing.
 constexpr double kNothing = 1e-9;
@@ -75,7 +71,7 @@ Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, d
       const double before = value_;
       const bool more = burst(proceed);
       last_gain_ = (before - value_) / value_;
-      if (more && last_gain_ > (settled() ? kExhausted : kStalled)) continue;
+      if (more && last_gain_ > (settled() ? kExhausted : plan_.stalled)) continue;
       burst_due = false;
     }
     if (settled() || !proceed()) break;
@@ -260,7 +256,7 @@ bool Explorer::descend_from_candidate(const Proceed& proceed) {
     const double above = trial_.value() - value_;
     if (!more || !proceed()) break;
     if (plan_.hop == Hop::kRestart) {
-      if (gained < kRestartStalled * trial_.value()) break;
+      if (gained < plan_.stalled * trial_.value()) break;
     } else if (above < 0.0 ? gained < kWorthwhile * trial_.value() : above > kHope * gained) {
       break;
     }

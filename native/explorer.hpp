@@ -23,6 +23,7 @@ struct Plan {
   std::size_t starts;    // in the race: the given one and random ones
   bool burst;
   Hop hop;
+  double stalled;        // a burst that gains less than this share of F has stalled: time to hop
   std::size_t patience;  // failed hops in a row after which no more are tried
   bool revive;
 };

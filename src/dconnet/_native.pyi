@@ -34,6 +34,7 @@ class Explorer:
         starts: int,
         burst: bool,
         hop: str,
+        stalled: float,
         patience: int,
         revive: bool,
         seed: int,

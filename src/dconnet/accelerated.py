@@ -33,6 +33,9 @@ ITERATION = 4.0
 MEDIUM, LARGE = 10_000, 100_000
 STARTS = {"small": 8, "medium": 3, "large": 1}
 PATIENCE = {"small": 16, "medium": 16, "large": 4}
+# A burst that gains less than this share of F has stalled: time to hop. A new start asks for more patience.
+STALLED = {"small": 1e-2, "medium": 1e-2, "large": 1e-3}
+STALLED_BEFORE_RESTART = 1e-4
 # A step counts if it lowers F by at least this share of gamma times its squared length.
 SUFFICIENT_DECREASE = 1e-6
 
@@ -127,6 +130,7 @@ class AcceleratedDescent(Descent):
             starts=STARTS[size] if self.moves.race else 1,
             burst=self.moves.burst,
             hop=self.moves.hop,
+            stalled=STALLED_BEFORE_RESTART if self.moves.hop == "restart" else STALLED[size],
             patience=np.iinfo(np.intp).max if patience is None else patience,
             revive=self.moves.revive,
             seed=int(self.rng.integers(np.iinfo(np.int64).max)),

@@ -168,7 +168,7 @@ void test_lbfgs(const Data& data) {
 }
 
 void test_explorer(Data data, Hop hop) {
-  Explorer explorer(data.design(), data.y.data(), kGamma, data.n_hidden, {4, true, hop, 3, true}, 7);
+  Explorer explorer(data.design(), data.y.data(), kGamma, data.n_hidden, {4, true, hop, 0.01, 3, true}, 7);
   double last = data.naive_value(kGamma);
   for (int round = 0; round < 30; ++round) {
     const Exploration told =
