@@ -66,8 +66,8 @@ FaceWalk::FaceWalk(const Design& design, Face& face)
       sides_(design.rows()),
       norms_(design.rows()),
       near_(design.rows() + 1),
-      z_(design.rows()),
-      along_(design.rows()),
+      z_(design.rows() + 1),
+      along_(design.rows() + 1),
       crossings_(design.rows() + 1),
       direction_(design.stride()),
       reference_(design.stride()) {
@@ -150,7 +150,7 @@ bool FaceWalk::end_at_zero(double* v) {
 FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, double* z) {
   const double curvature = face_.curvature_along(direction_.data());
   double ahead = kReach * last_move_;
-  if (reach_ > kGrowth * ahead && ahead > 0.0) come_closer(ahead, v);
+  if (ahead > 0.0 && reach_ > kGrowth * ahead) come_closer(ahead, v);
   double limit = length_within_reach(v);
   while (true) {
     if (limit > 0.0) {
@@ -201,11 +201,10 @@ void FaceWalk::look_around(double reach, const double* v, double* z) {
 // less the way since then.
 void FaceWalk::come_closer(double reach, const double* v) {
   double so_far = 0.0;
-  for (std::size_t k = 0; k < design_.columns(); ++k) {
-    so_far += (v[k] - reference_[k]) * (v[k] - reference_[k]);
-    reference_[k] = v[k];
-  }
-  reach_ = std::min(reach, reach_ - std::sqrt(so_far));
+  for (std::size_t k = 0; k < design_.columns(); ++k) so_far += (v[k] - reference_[k]) * (v[k] - reference_[k]);
+  if (!(reach_ - std::sqrt(so_far) > reach)) return;
+  std::copy(v, v + design_.columns(), reference_.begin());
+  reach_ = reach;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < n_near_; ++i) {
     near_[kept] = near_[i];
@@ -354,7 +353,7 @@ bool FaceWalk::hold_wrong_releases(const double* v) {
   for (std::size_t i = 1; i < released_.size(); ++i) {
     if (all || wrong(released_[i])) {
       face_.move(released_[i].row, Side::kKink);
-      grounded_.erase(std::find(grounded_.begin(), grounded_.end(), released_[i].row));
+      grounded_.erase(std::remove(grounded_.begin(), grounded_.end(), released_[i].row), grounded_.end());
       held = true;
     } else {
       released_[kept++] = released_[i];

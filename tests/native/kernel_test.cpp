@@ -628,6 +628,36 @@ void test_face_walk(double slope_size) {
   }
 }
 
+// Rows that come in many copies reach their kinks together, more of them than the walk keeps in mind: it may give up,
+// but what it calls solved is.
+void test_face_walk_among_copies(std::size_t copies) {
+  subject = "face walk among copies " + std::to_string(copies);
+  Random random(static_cast<unsigned>(copies));
+  const std::size_t distinct = 12, rows = distinct * copies, columns = 3;
+  const Vector few = random.normals(distinct * columns);
+  Vector matrix;
+  for (std::size_t i = 0; i < copies; ++i) matrix.insert(matrix.end(), few.begin(), few.end());
+  matrix = orthonormal(matrix, rows, columns);
+  const Design design(matrix.data(), rows, columns);
+  ActiveGram::Room room(rows);
+  ActiveGram gram(design);
+  dconnet::Face face(design, room);
+  dconnet::FaceWalk walk(design, face);
+  dconnet::Certifier certifier(design);
+  const Vector slope = random.uniforms(rows, 0.0, 2.0);
+  for (int start = 0; start < 50; ++start) {
+    Vector v = random.normals(columns), z(rows), multipliers(rows, 0.0), linear = random.normals(columns);
+    v.resize(design.stride(), 0.0);
+    linear.resize(design.stride(), 0.0);
+    for (double& entry : linear) entry *= static_cast<double>(copies);
+    design.apply(v.data(), z.data());
+    const Programme programme{design, linear.data(), slope.data(), 0.5, 0.01};
+    std::size_t steps = 0;
+    if (!walk.solve(programme, 200, false, v.data(), z.data(), multipliers.data(), gram, steps)) continue;
+    CHECK(certifier.certify(programme, v.data(), z.data(), multipliers.data(), 1e-9).meets(1e-9, 1e-9));
+  }
+}
+
 void test_iteration_limit() {
   subject = "programme: iteration limit";
   const Case test = typical(93, 300, 20, 1e-4);
@@ -775,6 +805,7 @@ int main() {
   test_hostile_programmes();
   test_origin();
   for (const double slope_size : {0.1, 1.0, 10.0}) test_face_walk(slope_size);
+  for (const std::size_t copies : {1, 2, 5, 20}) test_face_walk_among_copies(copies);
   test_iteration_limit();
   test_sweeps(Split::kPaper);
   test_sweeps(Split::kNet);
