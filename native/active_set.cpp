@@ -15,8 +15,8 @@ constexpr double kKinkScale = 10.0;
 
 }  // namespace
 
-ActiveSet::ActiveSet(const Design& design, Face& face)
-    : design_(design), face_(face), sides_(design.rows()), z_(design.rows()) {}
+ActiveSet::ActiveSet(const Design& design, Face& face, Scratch& scratch)
+    : design_(design), face_(face), sides_(design.rows()), z_(scratch.z) {}
 
 bool ActiveSet::solve(const Programme& programme, std::size_t max_rounds, double* v, double* z, double* multipliers,
                       ActiveGram& gram, std::size_t& rounds) {
@@ -28,7 +28,7 @@ bool ActiveSet::solve(const Programme& programme, std::size_t max_rounds, double
     design_.apply(face_.v(), z_.data());
     if (correct_sides(programme)) continue;
     std::copy(face_.v(), face_.v() + design_.columns(), v);
-    std::copy(z_.begin(), z_.end(), z);
+    std::copy(z_.begin(), z_.begin() + static_cast<std::ptrdiff_t>(design_.rows()), z);
     face_.multipliers(z, multipliers);
     return true;
   }

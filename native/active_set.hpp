@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "face.hpp"
+#include "scratch.hpp"
 
 namespace dconnet {
 
 class ActiveSet {
  public:
-  ActiveSet(const Design& design, Face& face);
+  ActiveSet(const Design& design, Face& face, Scratch& scratch);
 
   // Tries to solve from (v, multipliers) with z = Q v; all three are replaced by the answer if the pattern settles
   // within `max_rounds`, and left alone otherwise. Adds the rounds made to `rounds`.
@@ -29,7 +30,7 @@ class ActiveSet {
   const Design& design_;
   Face& face_;
   std::vector<Side> sides_;
-  std::vector<double> z_;  // rows
+  std::vector<double>& z_;  // rows
 };
 
 }  // namespace dconnet

@@ -60,14 +60,14 @@ DCONNET_CLONES std::size_t rows_within(std::size_t rows, double reach, const dou
 
 }  // namespace
 
-FaceWalk::FaceWalk(const Design& design, Face& face)
+FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch)
     : design_(design),
       face_(face),
       sides_(design.rows()),
       norms_(design.rows()),
       near_(design.rows() + 1),
-      z_(design.rows() + 1),
-      along_(design.rows() + 1),
+      z_(scratch.z),
+      along_(scratch.along),
       crossings_(design.rows() + 1),
       direction_(design.stride()),
       reference_(design.stride()) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "face.hpp"
+#include "scratch.hpp"
 
 namespace dconnet {
 
@@ -19,7 +20,7 @@ class FaceWalk {
     std::size_t place;  // of the row among those that are near
   };
 
-  FaceWalk(const Design& design, Face& face);
+  FaceWalk(const Design& design, Face& face, Scratch& scratch);
 
   // Tries to solve from v with z = Q v. Both, and the multipliers, are replaced by the answer if one is found within
   // `max_steps`, and by where the walk ended otherwise. Adds the steps made to `steps`. With `resume`, the start is
@@ -64,7 +65,7 @@ class FaceWalk {
   std::vector<double> norms_;        // of the rows
   std::vector<std::size_t> near_;    // rows that may come to their kink while v is within reach_ of reference_
   std::size_t n_near_ = 0;
-  std::vector<double> z_, along_;    // of the rows that are near
+  std::vector<double>&z_, &along_;   // of the rows that are near
   std::vector<Crossing> crossings_;  // rows
   std::size_t n_crossings_ = 0;
   std::vector<double> direction_, reference_;  // columns

@@ -50,6 +50,7 @@ class Solver {
 
   Design design_;
   ActiveGram::Room room_;
+  Scratch scratch_;
   Face face_;
   ActiveSet active_set_;
   FaceWalk face_walk_;

@@ -607,8 +607,9 @@ void test_face_walk(double slope_size) {
   ActiveGram::Room room(rows);
   ActiveGram gram(design);
   dconnet::Face face(design, room);
-  dconnet::FaceWalk walk(design, face);
-  dconnet::Certifier certifier(design);
+  dconnet::Scratch scratch(rows);
+  dconnet::FaceWalk walk(design, face, scratch);
+  dconnet::Certifier certifier(design, scratch);
   const Vector slope = random.uniforms(rows, 0.0, slope_size);
   Vector v = random.normals(columns), z(rows), multipliers(rows, 0.0);
   v.resize(design.stride(), 0.0);
@@ -642,8 +643,9 @@ void test_face_walk_among_copies(std::size_t copies) {
   ActiveGram::Room room(rows);
   ActiveGram gram(design);
   dconnet::Face face(design, room);
-  dconnet::FaceWalk walk(design, face);
-  dconnet::Certifier certifier(design);
+  dconnet::Scratch scratch(rows);
+  dconnet::FaceWalk walk(design, face, scratch);
+  dconnet::Certifier certifier(design, scratch);
   const Vector slope = random.uniforms(rows, 0.0, 2.0);
   for (int start = 0; start < 50; ++start) {
     Vector v = random.normals(columns), z(rows), multipliers(rows, 0.0), linear = random.normals(columns);
