@@ -13,7 +13,7 @@ namespace {
 constexpr double kKinkTolerance = 1e-12;
 // A row stays on its side unless it is wrong by more than this fraction of the largest value.
 constexpr double kTolerance = 1e-13;
-// A step that leaves no more than this fraction of v has led to zero.
+// Less than this fraction of the start, or of what the linear term calls for, is zero.
 constexpr double kZero = 1e-12;
 // How many times the length of the last move to look ahead.
 constexpr double kReach = 4.0;
@@ -86,6 +86,9 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
   degenerate_ = false;
   reach_ = 0.0;
   moved_ = false;
+  const double called_for =
+      max_abs(programme.linear, design_.columns()) / (2.0 * (programme.gamma + programme.curvature));
+  noise_ = kZero * std::max(max_abs(v, design_.columns()), called_for);
   if (resume) {
     face_.resume(programme);
   } else if (!start(programme, z, gram)) {
@@ -130,9 +133,8 @@ bool FaceWalk::step(const Programme& programme, double* v, double* z) {
   for (std::size_t k = 0; k < columns; ++k) direction_[k] = face_.v()[k] - v[k];
   if (max_abs(direction_.data(), columns) <= kTolerance * max_abs(v, columns)) return false;
   const Stop stop = search(programme, v, z);
-  const double size = max_abs(v, columns);
   for (std::size_t k = 0; k < columns; ++k) v[k] += stop.at * direction_[k];
-  if (max_abs(v, columns) <= kZero * size) return end_at_zero(v);
+  if (max_abs(v, columns) <= noise_) return end_at_zero(v);
   advance(n_near_, stop.at, along_.data(), z_.data());
   moved_ = true;
   last_move_ = stop.at * std::sqrt(dot(direction_.data(), direction_.data(), columns));

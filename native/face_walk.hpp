@@ -70,6 +70,7 @@ class FaceWalk {
   std::size_t n_crossings_ = 0;
   std::vector<double> direction_, reference_;  // columns
   double reach_ = 0.0, last_move_ = 0.0;
+  double noise_ = 0.0;  // size of v that counts as zero
   bool moved_ = false;  // since z was computed
   std::vector<std::size_t> grounded_;  // rows at zero that are not held there
   bool degenerate_ = false;            // more of those than can be kept in mind

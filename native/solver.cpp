@@ -44,7 +44,7 @@ Solver::Solver(Design design)
       face_(design_, room_),
       active_set_(design_, face_, scratch_),
       face_walk_(design_, face_, scratch_),
-      origin_(design_),
+      origin_(design_, room_, scratch_),
       augmented_lagrangian_(design_, room_, scratch_),
       certifier_(design_, scratch_),
       linear_(design_.stride()),

@@ -568,7 +568,9 @@ void test_origin() {
   const Vector matrix = random_design(random, rows, columns);
   const Design design(matrix.data(), rows, columns);
   const Vector slope = random.uniforms(rows, 0.5, 2.0);
-  dconnet::Origin origin(design);
+  ActiveGram::Room room(rows);
+  dconnet::Scratch scratch(rows);
+  dconnet::Origin origin(design, room, scratch);
   for (const bool falls : {false, true}) {
     const Vector plane = random.normals(columns), side = product(matrix, rows, columns, plane.data());
     Vector pull(rows);  // within the slopes, or stronger on one side of a random plane
