@@ -4,24 +4,30 @@
 
 namespace dconnet {
 
-std::size_t ActiveGram::match(const Design& design, const unsigned char* wanted, Room& room) {
-  std::size_t count = 0, active = 0;
+void ActiveGram::match(const Design& design, const unsigned char* wanted, Room& room) {
+  std::size_t count = 0;
   for (std::size_t j = 0; j < design.rows(); ++j) {
     const bool is = wanted[j] != 0, was = member_[j] != 0;
     room.rows[count] = j;
     room.weights[count] = is ? 1.0 : -1.0;
     count += is != was;
-    active += is;
-    member_[j] = is;
+  }
+  change(design, room, count);
+}
+
+void ActiveGram::change(const Design& design, Room& room, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool comes = room.weights[i] > 0.0;
+    member_[room.rows[i]] = comes;
+    comes ? ++active_ : --active_;
   }
   changes_ += count;
   // A full product also sweeps out the rounding of many changes.
-  if (2 * count >= active || changes_ > 4 * design.rows()) {
+  if (2 * count >= active_ || changes_ > 4 * design.rows()) {
     recompute(design, room);
-    return kRecomputed;
+  } else {
+    design.add_gram(room.rows.data(), room.weights.data(), count, values_.data());
   }
-  design.add_gram(room.rows.data(), room.weights.data(), count, values_.data());
-  return count;
 }
 
 void ActiveGram::recompute(const Design& design, Room& room) {

@@ -23,11 +23,12 @@ class ActiveGram {
     std::vector<double> weights;
   };
 
-  static constexpr std::size_t kRecomputed = static_cast<std::size_t>(-1);
+  // Brings the matrix to the rows j with wanted[j] != 0.
+  void match(const Design& design, const unsigned char* wanted, Room& room);
 
-  // Brings the matrix to the rows j with wanted[j] != 0. Returns how many rows changed, which are then listed in
-  // `room` with weight one if they came and minus one if they went, or kRecomputed.
-  std::size_t match(const Design& design, const unsigned char* wanted, Room& room);
+  // Adds the first `count` rows of `room` that have weight one, and removes those of weight minus one. What is in the
+  // room is lost.
+  void change(const Design& design, Room& room, std::size_t count);
 
   // Upper triangle of shape (stride, stride).
   const double* values() const { return values_.data(); }
@@ -37,6 +38,7 @@ class ActiveGram {
 
   std::vector<unsigned char> member_;
   std::vector<double> values_;
+  std::size_t active_ = 0;
   std::size_t changes_ = 0;  // since the last full product
 };
 

@@ -65,11 +65,11 @@ double active_share(const Programme& programme, double penalty) {
 
 }  // namespace
 
-AugmentedLagrangian::AugmentedLagrangian(const Design& design, ActiveGram::Room& room)
+AugmentedLagrangian::AugmentedLagrangian(const Design& design, ActiveGram::Room& room, Scratch& scratch)
     : design_(design),
-      z_(design.rows()),
-      derivative_(design.rows()),
-      along_(design.rows()),
+      z_(scratch.z),
+      derivative_(scratch.slopes),
+      along_(scratch.along),
       active_(design.rows()),
       gradient_(design.stride()),
       direction_(design.stride()),

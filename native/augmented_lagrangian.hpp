@@ -10,12 +10,13 @@
 
 #include "active_gram.hpp"
 #include "programme.hpp"
+#include "scratch.hpp"
 
 namespace dconnet {
 
 class AugmentedLagrangian {
  public:
-  AugmentedLagrangian(const Design& design, ActiveGram::Room& room);
+  AugmentedLagrangian(const Design& design, ActiveGram::Room& room, Scratch& scratch);
 
   // Improves (v, multipliers) in place until z = Q v holds to `tolerance` (absolute: the programme is expected in
   // units in which its numbers are of order one). Returns the number of Newton steps; at most `max_steps` are made. `penalty` is the first penalty; `gram` may hold any set of rows of the design.
@@ -32,7 +33,7 @@ class AugmentedLagrangian {
 
   const Design& design_;
   double penalty_ = 1.0;
-  std::vector<double> z_, derivative_, along_;          // rows
+  std::vector<double>&z_, &derivative_, &along_;        // rows
   std::vector<unsigned char> active_;                   // rows beyond their kink
   std::vector<double> gradient_, direction_, hessian_;  // columns
   ActiveGram::Room& room_;

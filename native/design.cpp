@@ -90,6 +90,23 @@ DCONNET_INLINE void multiply_narrow(const double* Q, std::size_t rows, const dou
   }
 }
 
+// The same for some of the rows.
+template <std::size_t Groups>
+DCONNET_INLINE void multiply_some_narrow(const double* Q, const std::size_t* rows, std::size_t count, const double* v,
+                                         double* z) {
+  Lanes x[Groups];
+  for (std::size_t k = 0; k < Groups; ++k) load(x[k], v + k * kLanes);
+  for (std::size_t i = 0; i < count; ++i) {
+    Lanes sum = {};
+    for (std::size_t k = 0; k < Groups; ++k) {
+      Lanes q;
+      load(q, Q + (rows[i] * Groups + k) * kLanes);
+      sum += q * x[k];
+    }
+    z[i] = sum_of(sum);
+  }
+}
+
 template <std::size_t Groups>
 DCONNET_INLINE void multiply_transposed_narrow(const double* Q, std::size_t rows, const double* w, double* g) {
   Lanes sum[Groups] = {};
@@ -131,6 +148,32 @@ DCONNET_INLINE void multiply_wide(const double* Q, std::size_t rows, std::size_t
   }
 }
 
+DCONNET_INLINE void multiply_some_wide(const double* Q, const std::size_t* rows, std::size_t count, std::size_t stride,
+                                       const double* v, double* z) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const double* row = Q + rows[i] * stride;
+    Lanes sum = {};
+    for (std::size_t k = 0; k < stride; k += kLanes) {
+      Lanes q, x;
+      load(q, row + k);
+      load(x, v + k);
+      sum += q * x;
+    }
+    z[i] = sum_of(sum);
+  }
+}
+
+DCONNET_CLONES void multiply_some(const double* Q, const std::size_t* rows, std::size_t count, std::size_t stride,
+                                  const double* v, double* z) {
+  switch (stride / kLanes) {
+    case 1: return multiply_some_narrow<1>(Q, rows, count, v, z);
+    case 2: return multiply_some_narrow<2>(Q, rows, count, v, z);
+    case 3: return multiply_some_narrow<3>(Q, rows, count, v, z);
+    case 4: return multiply_some_narrow<4>(Q, rows, count, v, z);
+    default: return multiply_some_wide(Q, rows, count, stride, v, z);
+  }
+}
+
 DCONNET_INLINE void add_four_rows(const double* const* q, const double* w, std::size_t stride, double* g) {
   for (std::size_t k = 0; k < stride; k += kLanes) {
     Lanes sum, a, b, c, d;
@@ -160,6 +203,25 @@ DCONNET_INLINE void multiply_transposed_wide(const double* Q, std::size_t rows, 
   if (count > 0) add_four_rows(waiting, weight, stride, g);
 }
 
+DCONNET_INLINE double dot_lanes(const double* x, const double* y, std::size_t n) {
+  Lanes sum = {}, more = {};
+  std::size_t j = 0;
+  for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
+    Lanes a, b, c, d;
+    load(a, x + j);
+    load(b, y + j);
+    load(c, x + j + kLanes);
+    load(d, y + j + kLanes);
+    sum += a * b;
+    more += c * d;
+  }
+  double total = sum_of(sum + more);
+  for (; j < n; ++j) total += x[j] * y[j];
+  return total;
+}
+
+}  // namespace
+
 DCONNET_CLONES void multiply(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
   switch (stride / kLanes) {
     case 1: return multiply_narrow<1>(Q, rows, v, z);
@@ -181,25 +243,6 @@ DCONNET_CLONES void multiply_transposed(const double* Q, std::size_t rows, std::
   }
 }
 
-DCONNET_INLINE double dot_lanes(const double* x, const double* y, std::size_t n) {
-  Lanes sum = {}, more = {};
-  std::size_t j = 0;
-  for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
-    Lanes a, b, c, d;
-    load(a, x + j);
-    load(b, y + j);
-    load(c, x + j + kLanes);
-    load(d, y + j + kLanes);
-    sum += a * b;
-    more += c * d;
-  }
-  double total = sum_of(sum + more);
-  for (; j < n; ++j) total += x[j] * y[j];
-  return total;
-}
-
-}  // namespace
-
 Design::Design(std::size_t rows, std::size_t columns)
     : rows_(rows), columns_(columns), stride_(round_up_to_lanes(columns)) {}
 
@@ -219,15 +262,17 @@ Design Design::view(const double* padded, std::size_t rows, std::size_t columns)
 
 void Design::apply(const double* v, double* z) const { multiply(data_, rows_, stride_, v, z); }
 
+void Design::apply_to_rows(const std::size_t* rows, std::size_t count, const double* v, double* z) const {
+  multiply_some(data_, rows, count, stride_, v, z);
+}
+
 void Design::apply_transposed(const double* w, double* g) const {
   multiply_transposed(data_, rows_, stride_, w, g);
 }
 
-void Design::add_rows(const std::size_t* rows, const double* weights, std::size_t count, double* g) const {
-  for (std::size_t i = 0; i < count; ++i) {
-    const double* q = row(rows[i]);
-    for (std::size_t k = 0; k < columns_; ++k) g[k] += weights[i] * q[k];
-  }
+void Design::add_row(std::size_t j, double weight, double* g) const {
+  const double* q = row(j);
+  for (std::size_t k = 0; k < columns_; ++k) g[k] += weight * q[k];
 }
 
 void Design::add_gram(const std::size_t* rows, const double* weights, std::size_t count, double* G) const {
@@ -261,10 +306,17 @@ DCONNET_CLONES void cholesky_solve(const double* L, std::size_t n, std::size_t s
 
 DCONNET_CLONES double dot(const double* x, const double* y, std::size_t n) { return dot_lanes(x, y, n); }
 
-double max_abs(const double* x, std::size_t n) {
-  double largest = 0.0;
-  for (std::size_t j = 0; j < n; ++j) largest = std::max(largest, std::fabs(x[j]));
-  return largest;
+DCONNET_CLONES double max_abs(const double* x, std::size_t n) {
+  double largest[2 * kLanes] = {};
+  std::size_t j = 0;
+  for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
+    for (std::size_t i = 0; i < 2 * kLanes; ++i) {
+      const double size = std::fabs(x[j + i]);
+      largest[i] = size > largest[i] ? size : largest[i];
+    }
+  }
+  for (; j < n; ++j) largest[0] = std::max(largest[0], std::fabs(x[j]));
+  return *std::max_element(largest, largest + 2 * kLanes);
 }
 
 }  // namespace dconnet

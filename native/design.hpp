@@ -28,10 +28,12 @@ class Design {
 
   // z = Q v
   void apply(const double* v, double* z) const;
+  // The same for the listed rows only; z has an entry for each of them.
+  void apply_to_rows(const std::size_t* rows, std::size_t count, const double* v, double* z) const;
   // g = Qᵀ w
   void apply_transposed(const double* w, double* g) const;
-  // Adds the sum of weights[i] q over the listed rows q to g.
-  void add_rows(const std::size_t* rows, const double* weights, std::size_t count, double* g) const;
+  // Adds weight q of the row q to g.
+  void add_row(std::size_t row, double weight, double* g) const;
   // Adds the sum of weights[i] q q^T over the listed rows q to the upper triangle of G, of shape (stride, stride).
   void add_gram(const std::size_t* rows, const double* weights, std::size_t count, double* G) const;
 
@@ -42,6 +44,10 @@ class Design {
   std::vector<double> values_;  // empty in a view
   const double* data_ = nullptr;
 };
+
+// z = A v and g = Aᵀ w for any matrix A whose rows are padded with zeros to the length `stride`, as are v and g.
+void multiply(const double* A, std::size_t rows, std::size_t stride, const double* v, double* z);
+void multiply_transposed(const double* A, std::size_t rows, std::size_t stride, const double* w, double* g);
 
 // Factorises the symmetric matrix whose upper triangle is the leading n by n part of G; the factor goes into the lower
 // triangle. False if it is not positive definite.

@@ -37,26 +37,27 @@ void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double*
   std::copy(v, v + columns, candidate_v_.begin());
   std::copy(z, z + rows, candidate_z_.begin());
   std::fill(active_.begin(), active_.end(), 2);  // no row has been looked at
+  bool next = false;  // whether the programme continues from the answer to the last one
   for (std::size_t iteration = 0; iteration < limits.dca_iterations; ++iteration) {
     if (!tangent_rows(z)) return;  // the next programme would be the last one again
     tangent(problem);
     const Programme programme{design_, linear_.data(), problem.beta_g, problem.curvature, problem.gamma};
-    const Outcome outcome = solver_.solve(programme, limits.gap, limits.solver_iterations, candidate_v_.data(),
+    const Outcome outcome = solver_.solve(programme, limits.gap, limits.solver_iterations, next, candidate_v_.data(),
                                           candidate_z_.data(), multipliers_.data(), gram);
     ++tally.programmes;
     tally.iterations += outcome.iterations;
     tally.unsolved += !outcome.converged;
-    remove_noise(problem);
-    const double next = value(problem, candidate_v_.data(), candidate_z_.data());
-    if (!(next <= objective)) {  // also refuses NaN
-      tally.refused += !(next <= objective + lift(problem, z) + rounding(problem, z));
+    next = !remove_noise(problem);
+    const double reached = value(problem, candidate_v_.data(), candidate_z_.data());
+    if (!(reached <= objective)) {  // also refuses NaN
+      tally.refused += !(reached <= objective + lift(problem, z) + rounding(problem, z));
       return;
     }
     double moved = 0.0;
     for (std::size_t k = 0; k < columns; ++k) moved += (candidate_v_[k] - v[k]) * (candidate_v_[k] - v[k]);
     std::copy(candidate_v_.begin(), candidate_v_.begin() + static_cast<std::ptrdiff_t>(columns), v);
     std::copy(candidate_z_.begin(), candidate_z_.end(), z);
-    objective = next;
+    objective = reached;
     if (std::sqrt(moved) < kDcaTolerance) return;
   }
 }
@@ -96,14 +97,14 @@ void Neuron::guess_multipliers(const NeuronProblem& problem, const double* z) {
 }
 
 // An answer whose preactivations are nothing next to what the slopes call for is zero.
-void Neuron::remove_noise(const NeuronProblem& problem) {
+bool Neuron::remove_noise(const NeuronProblem& problem) {
   const double steepest =
       std::max(max_abs(problem.beta_g, design_.rows()), max_abs(problem.beta_h, design_.rows()));
   const double called_for = steepest / (2.0 * (problem.gamma + problem.curvature));
-  if (max_abs(candidate_z_.data(), design_.rows()) <= kKinkTolerance * called_for) {
-    std::fill(candidate_v_.begin(), candidate_v_.end(), 0.0);
-    std::fill(candidate_z_.begin(), candidate_z_.end(), 0.0);
-  }
+  if (max_abs(candidate_z_.data(), design_.rows()) > kKinkTolerance * called_for) return false;
+  std::fill(candidate_v_.begin(), candidate_v_.end(), 0.0);
+  std::fill(candidate_z_.begin(), candidate_z_.end(), 0.0);
+  return true;
 }
 
 // How much of the objective may be rounding: a share of it, and of the slopes that cancel in `value`.

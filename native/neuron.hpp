@@ -47,7 +47,8 @@ class Neuron {
   bool tangent_rows(const double* z);
   void tangent(const NeuronProblem& problem);
   void guess_multipliers(const NeuronProblem& problem, const double* z);
-  void remove_noise(const NeuronProblem& problem);
+  // True if the answer was nothing but noise.
+  bool remove_noise(const NeuronProblem& problem);
   double lift(const NeuronProblem& problem, const double* z) const;
   double rounding(const NeuronProblem& problem, const double* z) const;
 

@@ -192,7 +192,7 @@ bool Objective::factorise_outputs(const double* theta) {
     for (std::size_t i = 0; i < count * width; ++i) outputs_[i] = std::max(outputs_[i], 0.0);
     const Design tile = Design::view(outputs_.data(), count, layout_.n_hidden);
     tile.add_gram(rows_.data(), weights_.data(), count, gram_.data());
-    tile.add_rows(rows_.data(), y_ + first, count, moments_.data());
+    for (std::size_t j = 0; j < count; ++j) tile.add_row(j, y_[first + j], moments_.data());
   }
   for (std::size_t l = 0; l < layout_.n_hidden; ++l) gram_[l * width + l] += gamma_;
   return cholesky(gram_.data(), layout_.n_hidden, width);

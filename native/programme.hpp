@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "design.hpp"
+#include "scratch.hpp"
 
 namespace dconnet {
 
@@ -33,7 +34,7 @@ struct Certificate {
 // Room for checking answers.
 class Certifier {
  public:
-  explicit Certifier(const Design& design) : trimmed_(design.rows()), pull_(design.stride()) {}
+  Certifier(const Design& design, Scratch& scratch) : trimmed_(scratch.slopes), pull_(design.stride()) {}
 
   // Judges (v, multipliers) with z = Q v at hand. A second, better bound is tried only if the first is not within the
   // tolerance.
@@ -44,7 +45,8 @@ class Certifier {
   double relative_gap(const Programme& programme, const double* v, const double* z, const double* multipliers) const;
   double kkt_residual(const Programme& programme, const double* v, const double* z, const double* multipliers) const;
 
-  std::vector<double> trimmed_, pull_;  // pull_ is Qᵀ multipliers
+  std::vector<double>& trimmed_;  // rows
+  std::vector<double> pull_;      // Qᵀ multipliers
 };
 
 }  // namespace dconnet

@@ -9,6 +9,10 @@ namespace dconnet {
 namespace {
 
 // Limits for each method: what has not come to an end by then will not.
+constexpr std::size_t kWalkSteps = 60, kWalkStepsPerColumn = 4;
+constexpr std::size_t kRoundsAtZero = 40;
+// Rows for each column from which on the walk comes first.
+constexpr std::size_t kTall = 8;
 constexpr std::size_t kRounds = 12;
 constexpr std::size_t kNewtonSteps = 60;
 // The last resort, for programmes whose multipliers nearly all sit at their bounds: slow, but it gets there.
@@ -36,9 +40,13 @@ constexpr double kInteriorGap = 1e-12;
 Solver::Solver(Design design)
     : design_(std::move(design)),
       room_(design_.rows()),
-      active_set_(design_, room_),
-      augmented_lagrangian_(design_, room_),
-      certifier_(design_),
+      scratch_(design_.rows()),
+      face_(design_, room_),
+      active_set_(design_, face_, scratch_),
+      face_walk_(design_, face_, scratch_),
+      origin_(design_, room_, scratch_),
+      augmented_lagrangian_(design_, room_, scratch_),
+      certifier_(design_, scratch_),
       linear_(design_.stride()),
       slope_(design_.rows()),
       v_(design_.stride()),
@@ -50,9 +58,11 @@ bool Solver::is_exact(const Programme& programme, const double* v, const double*
   return certifier_.certify(programme, v, z, multipliers, kAimedGap).meets(kAimedGap, kAimedKkt);
 }
 
-Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t max_iterations, double* v, double* z,
-                      double* multipliers, ActiveGram& gram) {
+Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t max_iterations, bool next, double* v,
+                      double* z, double* multipliers, ActiveGram& gram) {
   const std::size_t rows = design_.rows(), columns = design_.columns();
+  const bool resume = next && walked_;
+  walked_ = false;
   if (!std::isfinite(dot(programme.linear, programme.linear, columns))) return {0, false};
   if (max_abs(programme.linear, columns) == 0.0) {  // nothing pulls away from zero
     std::fill(v, v + columns, 0.0);
@@ -60,14 +70,74 @@ Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t 
     std::fill(multipliers, multipliers + rows, 0.0);
     return {0, true};
   }
-  std::size_t rounds = 0;
-  if (active_set_.solve(programme, std::min(kRounds, max_iterations), v, z, multipliers, gram, rounds) &&
-      is_exact(programme, v, z, multipliers)) {
-    return {rounds, true};
+  std::size_t used = 0;
+  const bool settled = is_tall() ? walk(programme, max_iterations, resume, v, z, multipliers, gram, used)
+                                 : settle(programme, max_iterations, v, z, multipliers, gram, used);
+  if (settled) return {used, true};
+  Outcome outcome = solve_in_units(programme, tolerance, max_iterations - used, v, z, multipliers, gram);
+  outcome.iterations += used;
+  // An answer no better than zero is zero with some noise.
+  if (value(programme, v, z) >= 0.0) {
+    const std::size_t rounds = std::min(kRoundsAtZero, max_iterations - outcome.iterations);
+    outcome.converged |= settle_at_zero(programme, tolerance, rounds, v, z, multipliers, outcome.iterations);
   }
-  Outcome outcome = solve_in_units(programme, tolerance, max_iterations - rounds, v, z, multipliers, gram);
-  outcome.iterations += rounds;
   return outcome;
+}
+
+bool Solver::settle_at_zero(const Programme& programme, double tolerance, std::size_t max_rounds, double* v,
+                            double* z, double* multipliers, std::size_t& rounds) {
+  std::copy(v, v + design_.columns(), kept_v_.begin());
+  std::copy(multipliers, multipliers + design_.rows(), kept_multipliers_.begin());
+  if (origin_.examine(programme, max_rounds, v, z, multipliers, rounds) == Origin::Verdict::kSolution &&
+      is_exact(programme, v, z, multipliers)) {
+    return true;
+  }
+  std::fill(v, v + design_.columns(), 0.0);
+  std::fill(z, z + design_.rows(), 0.0);
+  std::copy(kept_multipliers_.begin(), kept_multipliers_.end(), multipliers);
+  if (certifier_.certify(programme, v, z, multipliers, tolerance).meets(tolerance, kAcceptedKkt)) return true;
+  std::copy(kept_v_.begin(), kept_v_.end(), v);
+  design_.apply(v, z);
+  return false;
+}
+
+// A walk of many cheap steps pays only where a pass over the rows costs more than the system of a face.
+bool Solver::is_tall() const { return design_.rows() >= kTall * design_.columns(); }
+
+// Few rounds of the active set, or none at zero.
+bool Solver::settle(const Programme& programme, std::size_t max_iterations, double* v, double* z, double* multipliers,
+                    ActiveGram& gram, std::size_t& used) {
+  if (max_abs(v, design_.columns()) == 0.0) {
+    const std::size_t rounds = std::min(kRoundsAtZero, max_iterations);
+    const Origin::Verdict verdict = origin_.examine(programme, rounds, v, z, multipliers, used);
+    if (verdict != Origin::Verdict::kDescends) {
+      return verdict == Origin::Verdict::kSolution && is_exact(programme, v, z, multipliers);
+    }
+  }
+  const std::size_t rounds = std::min(kRounds, max_iterations - used);
+  return active_set_.solve(programme, rounds, v, z, multipliers, gram, used) &&
+         is_exact(programme, v, z, multipliers);
+}
+
+// Walks from the start, or from zero if the walk leads there and it is not the solution.
+bool Solver::walk(const Programme& programme, std::size_t max_iterations, bool resume, double* v, double* z,
+                  double* multipliers, ActiveGram& gram, std::size_t& used) {
+  const std::size_t columns = design_.columns();
+  const std::size_t most = kWalkSteps + kWalkStepsPerColumn * columns;
+  const auto left = [&] { return std::min(most, max_iterations - used); };
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (max_abs(v, columns) > 0.0) {
+      walked_ = face_walk_.solve(programme, left(), resume && attempt == 0, v, z, multipliers, gram, used) &&
+                is_exact(programme, v, z, multipliers);
+      if (walked_) return true;
+    }
+    if (max_abs(v, columns) > 0.0 || left() == 0) return false;
+    const std::size_t rounds = std::min(kRoundsAtZero, left());
+    const Origin::Verdict verdict = origin_.examine(programme, rounds, v, z, multipliers, used);
+    if (verdict == Origin::Verdict::kSolution) return is_exact(programme, v, z, multipliers);
+    if (verdict == Origin::Verdict::kUnknown) return false;
+  }
+  return false;
 }
 
 // Solves the programme in units in which the largest entry of t and the largest possible curvature are one.

@@ -7,7 +7,9 @@
 
 #include "active_set.hpp"
 #include "augmented_lagrangian.hpp"
+#include "face_walk.hpp"
 #include "interior_point.hpp"
+#include "origin.hpp"
 #include "programme.hpp"
 
 namespace dconnet {
@@ -27,12 +29,20 @@ class Solver {
   const Design& design() const { return design_; }
 
   // Solves one programme. On entry `v`, `z` = Q v and `multipliers` hold a start, on return the answer; v has
-  // design().stride() entries. `gram` may hold any set of rows: best those of a solution that is like this one.
-  Outcome solve(const Programme& programme, double tolerance, std::size_t max_iterations, double* v, double* z,
-                double* multipliers, ActiveGram& gram);
+  // design().stride() entries. `gram` may hold any set of rows: best those of a solution that is like this one. With
+  // `next`, the programme differs from the last one in its linear term only, and the start is the last answer.
+  Outcome solve(const Programme& programme, double tolerance, std::size_t max_iterations, bool next, double* v,
+                double* z, double* multipliers, ActiveGram& gram);
 
  private:
   bool is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers);
+  bool is_tall() const;
+  bool settle(const Programme& programme, std::size_t max_iterations, double* v, double* z, double* multipliers,
+              ActiveGram& gram, std::size_t& used);
+  bool walk(const Programme& programme, std::size_t max_iterations, bool resume, double* v, double* z,
+            double* multipliers, ActiveGram& gram, std::size_t& used);
+  bool settle_at_zero(const Programme& programme, double tolerance, std::size_t max_rounds, double* v, double* z,
+                      double* multipliers, std::size_t& rounds);
   Outcome solve_in_units(const Programme& programme, double tolerance, std::size_t max_iterations, double* v,
                          double* z, double* multipliers, ActiveGram& gram);
   Outcome escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* z,
@@ -40,7 +50,12 @@ class Solver {
 
   Design design_;
   ActiveGram::Room room_;
+  Scratch scratch_;
+  Face face_;
   ActiveSet active_set_;
+  FaceWalk face_walk_;
+  bool walked_ = false;  // to the last answer
+  Origin origin_;
   AugmentedLagrangian augmented_lagrangian_;
   std::unique_ptr<InteriorPoint> interior_point_;  // hardly ever needed, and large: made the first time it is
   Certifier certifier_;

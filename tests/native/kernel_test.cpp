@@ -216,7 +216,7 @@ void test_listed_rows(std::size_t rows, std::size_t columns) {
   }
   const Vector weights = random.normals(listed.size());
   Vector g(stride, 0.0), G(stride * stride, 1.0);
-  design.add_rows(listed.data(), weights.data(), listed.size(), g.data());
+  for (std::size_t i = 0; i < listed.size(); ++i) design.add_row(listed[i], weights[i], g.data());
   design.add_gram(listed.data(), weights.data(), listed.size(), G.data());
   for (std::size_t k = 0; k < columns; ++k) {
     double sum = 0.0;
@@ -231,6 +231,53 @@ void test_listed_rows(std::size_t rows, std::size_t columns) {
     }
     for (std::size_t l = columns; l < stride; ++l) CHECK(G[k * stride + l] == 1.0);  // nothing is added by padding
   }
+  Vector v = random.normals(columns), z(listed.size());
+  v.resize(stride, 0.0);
+  design.apply_to_rows(listed.data(), listed.size(), v.data(), z.data());
+  const Vector all = product(matrix, rows, columns, v.data());
+  for (std::size_t i = 0; i < listed.size(); ++i) CHECK_AT_MOST(std::fabs(z[i] - all[listed[i]]), kRounding * columns);
+}
+
+// Whatever rows come and go: the free directions are orthonormal, leave the held rows at zero, and forces are found.
+void test_kink_basis(std::size_t rows, std::size_t columns) {
+  subject = "kink basis " + shape(rows, columns);
+  Random random(static_cast<unsigned>(11 * rows + columns));
+  const Vector matrix = random.normals(rows * columns);
+  const Design design(matrix.data(), rows, columns);
+  const std::size_t stride = design.stride();
+  dconnet::KinkBasis basis(design);
+  basis.clear();
+  for (int change = 0; change < 200; ++change) {
+    const std::size_t row = static_cast<std::size_t>(random.uniform(0.0, 0.999) * static_cast<double>(rows));
+    const auto& held = basis.rows();
+    if (std::find(held.begin(), held.end(), row) != held.end()) {
+      CHECK(!basis.add(row));  // it depends on itself
+      basis.remove(row);
+    } else if (held.size() < columns) {
+      CHECK(basis.add(row));
+    } else {
+      CHECK(!basis.add(row));
+      basis.remove(held[row % columns]);
+    }
+    CHECK(basis.free() + basis.rows().size() == columns);
+    double error = 0.0;
+    for (std::size_t i = 0; i < basis.free(); ++i) {
+      const double* direction = basis.directions() + i * stride;
+      for (std::size_t j : basis.rows()) error = std::max(error, std::fabs(dconnet::dot(direction, design.row(j), stride)));
+      for (std::size_t l = 0; l <= i; ++l) {
+        const double overlap = dconnet::dot(direction, basis.directions() + l * stride, stride);
+        error = std::max(error, std::fabs(overlap - (l == i ? 1.0 : 0.0)));
+      }
+    }
+    CHECK_AT_MOST(error, 1e-11 * columns);
+  }
+  const Vector forces = random.normals(basis.rows().size());
+  Vector pushed(stride, 0.0), found(stride, 0.0);
+  for (std::size_t i = 0; i < forces.size(); ++i) design.add_row(basis.rows()[i], forces[i], pushed.data());
+  basis.forces(pushed.data(), found.data());
+  Vector again(stride, 0.0);
+  for (std::size_t i = 0; i < forces.size(); ++i) design.add_row(basis.rows()[i], found[i], again.data());
+  for (std::size_t k = 0; k < columns; ++k) CHECK_AT_MOST(std::fabs(again[k] - pushed[k]), 1e-10 * columns);
 }
 
 void test_active_gram(std::size_t rows, std::size_t columns) {
@@ -415,7 +462,7 @@ class Harness {
     linear.resize(stride(), 0.0);
     const Programme programme{solver_.design(), linear.data(), test_.slope.data(), test_.curvature, test_.gamma};
     solver_.design().apply(answer.v.data(), answer.z.data());
-    answer.outcome = solver_.solve(programme, kGap, kIterations, answer.v.data(), answer.z.data(),
+    answer.outcome = solver_.solve(programme, kGap, kIterations, false, answer.v.data(), answer.z.data(),
                                    answer.multipliers.data(), gram_);
     return answer;
   }
@@ -513,6 +560,108 @@ void test_hostile_programmes() {
   }
 }
 
+// Zero is told from a point where the programme falls, with multipliers that prove it or a point that is lower.
+void test_origin() {
+  subject = "origin";
+  Random random(77);
+  const std::size_t rows = 200, columns = 6;
+  const Vector matrix = random_design(random, rows, columns);
+  const Design design(matrix.data(), rows, columns);
+  const Vector slope = random.uniforms(rows, 0.5, 2.0);
+  ActiveGram::Room room(rows);
+  dconnet::Scratch scratch(rows);
+  dconnet::Origin origin(design, room, scratch);
+  for (const bool falls : {false, true}) {
+    const Vector plane = random.normals(columns), side = product(matrix, rows, columns, plane.data());
+    Vector pull(rows);  // within the slopes, or stronger on one side of a random plane
+    for (std::size_t j = 0; j < rows; ++j) {
+      pull[j] = slope[j] * (falls ? (side[j] > 0.0 ? 1.5 : 0.3) : random.uniform(0.2, 0.8));
+    }
+    Vector linear = transposed_product(matrix, rows, columns, pull.data());
+    linear.resize(design.stride(), 0.0);
+    const Programme programme{design, linear.data(), slope.data(), 1.0, 0.1};
+    Vector v(design.stride(), 0.0), z(rows, 0.0), multipliers(rows, 0.0);
+    std::size_t rounds = 0;
+    const auto verdict = origin.examine(programme, 40, v.data(), z.data(), multipliers.data(), rounds);
+    CHECK(rounds > 0);
+    if (!falls) {
+      CHECK(verdict == dconnet::Origin::Verdict::kSolution);
+      const Vector balance = transposed_product(matrix, rows, columns, multipliers.data());
+      for (std::size_t k = 0; k < columns; ++k) {
+        CHECK_AT_MOST(std::fabs(balance[k] - linear[k]), kRounding * largest(linear));
+      }
+      for (std::size_t j = 0; j < rows; ++j) CHECK(multipliers[j] >= 0.0 && multipliers[j] <= slope[j]);
+      CHECK(largest(v) == 0.0 && largest(z) == 0.0);
+    } else {
+      CHECK(verdict == dconnet::Origin::Verdict::kDescends);
+      CHECK(dconnet::value(programme, v.data(), z.data()) < 0.0);
+    }
+  }
+}
+
+// The walk alone, without the methods behind it: cold, and then with a new linear term from where it ended.
+void test_face_walk(double slope_size) {
+  subject = "face walk " + std::to_string(slope_size);
+  Random random(31);
+  const std::size_t rows = 300, columns = 7;
+  const Vector matrix = random_design(random, rows, columns);
+  const Design design(matrix.data(), rows, columns);
+  ActiveGram::Room room(rows);
+  ActiveGram gram(design);
+  dconnet::Face face(design, room);
+  dconnet::Scratch scratch(rows);
+  dconnet::FaceWalk walk(design, face, scratch);
+  dconnet::Certifier certifier(design, scratch);
+  const Vector slope = random.uniforms(rows, 0.0, slope_size);
+  Vector v = random.normals(columns), z(rows), multipliers(rows, 0.0);
+  v.resize(design.stride(), 0.0);
+  design.apply(v.data(), z.data());
+  for (int change = 0; change < 20; ++change) {
+    // A pull that is stronger than the slopes on one side of a random plane, so that the solution is not zero.
+    const Vector plane = random.normals(columns), side = product(matrix, rows, columns, plane.data());
+    Vector pull(rows);
+    for (std::size_t j = 0; j < rows; ++j) pull[j] = (side[j] > 0.0 ? 1.5 : 0.3) * slope[j];
+    Vector linear = transposed_product(matrix, rows, columns, pull.data());
+    linear.resize(design.stride(), 0.0);
+    const Programme programme{design, linear.data(), slope.data(), 0.5, 0.01};
+    std::size_t steps = 0;
+    CHECK(walk.solve(programme, 500, change > 0, v.data(), z.data(), multipliers.data(), gram, steps));
+    CHECK(steps > 0);
+    CHECK(certifier.certify(programme, v.data(), z.data(), multipliers.data(), kRounding).meets(kRounding, kRounding));
+  }
+}
+
+// Rows that come in many copies reach their kinks together, more of them than the walk keeps in mind: it may give up,
+// but what it calls solved is.
+void test_face_walk_among_copies(std::size_t copies) {
+  subject = "face walk among copies " + std::to_string(copies);
+  Random random(static_cast<unsigned>(copies));
+  const std::size_t distinct = 12, rows = distinct * copies, columns = 3;
+  const Vector few = random.normals(distinct * columns);
+  Vector matrix;
+  for (std::size_t i = 0; i < copies; ++i) matrix.insert(matrix.end(), few.begin(), few.end());
+  matrix = orthonormal(matrix, rows, columns);
+  const Design design(matrix.data(), rows, columns);
+  ActiveGram::Room room(rows);
+  ActiveGram gram(design);
+  dconnet::Face face(design, room);
+  dconnet::Scratch scratch(rows);
+  dconnet::FaceWalk walk(design, face, scratch);
+  dconnet::Certifier certifier(design, scratch);
+  const Vector slope = random.uniforms(rows, 0.0, 2.0);
+  for (int start = 0; start < 50; ++start) {
+    Vector v = random.normals(columns), z(rows), multipliers(rows, 0.0), linear = random.normals(columns);
+    v.resize(design.stride(), 0.0);
+    linear.resize(design.stride(), 0.0);
+    for (double& entry : linear) entry *= static_cast<double>(copies);
+    design.apply(v.data(), z.data());
+    const Programme programme{design, linear.data(), slope.data(), 0.5, 0.01};
+    std::size_t steps = 0;
+    if (!walk.solve(programme, 200, false, v.data(), z.data(), multipliers.data(), gram, steps)) continue;
+    CHECK(certifier.certify(programme, v.data(), z.data(), multipliers.data(), 1e-9).meets(1e-9, 1e-9));
+  }
+}
+
 void test_iteration_limit() {
   subject = "programme: iteration limit";
   const Case test = typical(93, 300, 20, 1e-4);
@@ -521,7 +670,7 @@ void test_iteration_limit() {
   for (std::size_t limit : {0, 1, 2, 3, 5, 8, 13, 21}) {
     Vector v(solver.design().stride(), 0.0), z(test.rows, 0.0), multipliers(test.rows, 0.0);
     const Programme programme{solver.design(), test.linear.data(), test.slope.data(), test.curvature, test.gamma};
-    CHECK(solver.solve(programme, kGap, limit, v.data(), z.data(), multipliers.data(), gram).iterations <= limit);
+    CHECK(solver.solve(programme, kGap, limit, false, v.data(), z.data(), multipliers.data(), gram).iterations <= limit);
   }
 }
 
@@ -647,6 +796,7 @@ int main() {
       test_listed_rows(rows, columns);
     }
     test_active_gram(200, columns);
+    test_kink_basis(200, columns);
   }
   for (std::size_t n = 1; n <= 40; ++n) {
     test_cholesky(n);
@@ -657,6 +807,9 @@ int main() {
   test_degenerate_programmes();
   test_extreme_programmes();
   test_hostile_programmes();
+  test_origin();
+  for (const double slope_size : {0.1, 1.0, 10.0}) test_face_walk(slope_size);
+  for (const std::size_t copies : {1, 2, 5, 20}) test_face_walk_among_copies(copies);
   test_iteration_limit();
   test_sweeps(Split::kPaper);
   test_sweeps(Split::kNet);

@@ -1,8 +1,8 @@
 """The compiled backend, in C++.
 
-An active-set method settles most programmes in a few rounds. Those that it does not settle go to an augmented
-Lagrangian method with semismooth Newton steps, and the last few to an interior-point method. Every answer is checked
-by its duality gap and its optimality conditions.
+A walk downhill from face to face settles nearly all programmes, and a test of its own those whose solution is zero.
+What they do not settle goes to an augmented Lagrangian method with semismooth Newton steps, and the last few to an
+interior-point method. Every answer is checked by its duality gap and its optimality conditions.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+// A face of the programme: every row keeps its side, or is held at its kink. There the programme is a linear system.
+//
+// From one face to the next few rows change sides, and the system is kept up to date with those alone.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "active_gram.hpp"
+#include "kink_basis.hpp"
+#include "programme.hpp"
+
+namespace dconnet {
+
+enum class Side : unsigned char { kInactive, kKink, kActive };
+
+class Face {
+ public:
+  Face(const Design& design, ActiveGram::Room& room);
+
+  // Enters the face of the given sides, one a row; `room` has a number for each row, and is free again afterwards.
+  // False if more rows are at their kink than there are unknowns.
+  bool enter(const Programme& programme, const Side* sides, ActiveGram& gram, double* room);
+  // Stays on the face, for a programme that differs from the last one in its linear term only.
+  void resume(const Programme& programme) { programme_ = &programme; }
+  // Moves a row to another side.
+  void move(std::size_t row, Side side);
+  // Finds the minimiser v() on the face, and the forces() that hold its rows at their kinks. False if those rows depend
+  // on each other, or are too many.
+  bool minimise();
+
+  Side side(std::size_t row) const { return side_[row]; }
+  const std::vector<std::size_t>& kinks() const { return basis_.rows(); }
+  const double* v() const { return v_.data(); }
+  double force(std::size_t kink) const { return forces_[kink]; }
+  // The curvature of the programme along d on this face.
+  double curvature_along(const double* d);
+  // The multipliers at the minimiser, where z = Q v().
+  void multipliers(const double* z, double* multipliers) const;
+
+ private:
+  void update_system();
+  void make_hessian();
+  bool reduce();
+
+  const Design& design_;
+  const Programme* programme_ = nullptr;
+  ActiveGram* gram_ = nullptr;
+  std::vector<Side> side_;
+  std::vector<unsigned char> active_;
+  KinkBasis basis_;
+  bool independent_ = true;                                   // the rows at their kinks
+  std::size_t pending_ = 0;                                   // rows that came to or left the active ones, in room_
+  bool hessian_known_ = false;
+  std::vector<double> forces_;                                // one for each kink
+  std::vector<double> v_, gradient_, active_slopes_, coordinates_, product_;  // columns
+  std::vector<double> hessian_, reduced_;          // columns by columns
+  ActiveGram::Room& room_;
+};
+
+}  // namespace dconnet

@@ -1,0 +1,368 @@
+#include "face_walk.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lanes.hpp"
+
+namespace dconnet {
+
+namespace {
+
+// Rows this close to their kink, as a fraction of the largest z, are held there at the start.
+constexpr double kKinkTolerance = 1e-12;
+// A row stays on its side unless it is wrong by more than this fraction of the largest value.
+constexpr double kTolerance = 1e-13;
+// Less than this fraction of the start, or of what the linear term calls for, is zero.
+constexpr double kZero = 1e-12;
+// How many times the length of the last move to look ahead.
+constexpr double kReach = 4.0;
+// Factor by which that may be too little, or too much, before it is corrected.
+constexpr double kGrowth = 4.0;
+// Outside of these fractions of a step, looking ahead as far as the whole of it costs no more.
+constexpr double kMostOfTheWay = 0.5, kLeastOfTheWay = 1e-6;
+// Room for rounding in the norm of a row.
+constexpr double kSafety = 1.0 + 1e-9;
+
+// Lists where z changes sign on the way to z + limit along. Most do not, and are passed in fours.
+DCONNET_CLONES std::size_t sign_changes(std::size_t count, double limit, const double* z,
+                                        const double* along, FaceWalk::Crossing* list) {
+  std::size_t found = 0, i = 0;
+  const auto changes = [&](std::size_t at) { return z[at] * (z[at] + limit * along[at]) < 0.0; };
+  for (; i + 4 <= count; i += 4) {
+    if (!(changes(i) | changes(i + 1) | changes(i + 2) | changes(i + 3))) continue;
+    for (std::size_t at = i; at < i + 4; ++at) {
+      list[found].place = at;
+      found += changes(at);
+    }
+  }
+  for (; i < count; ++i) {
+    list[found].place = i;
+    found += changes(i);
+  }
+  return found;
+}
+
+DCONNET_CLONES void advance(std::size_t count, double step, const double* along, double* z) {
+  for (std::size_t i = 0; i < count; ++i) z[i] += step * along[i];
+}
+
+// Lists the rows that a move of length `reach` can take to their kink.
+DCONNET_CLONES std::size_t rows_within(std::size_t rows, double reach, const double* z, const double* norms,
+                                       std::size_t* list) {
+  std::size_t found = 0;
+  for (std::size_t j = 0; j < rows; ++j) {
+    list[found] = j;
+    found += std::fabs(z[j]) <= reach * norms[j];
+  }
+  return found;
+}
+
+}  // namespace
+
+FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch)
+    : design_(design),
+      face_(face),
+      sides_(design.rows()),
+      norms_(design.rows()),
+      near_(design.rows() + 1),
+      z_(scratch.z),
+      along_(scratch.along),
+      crossings_(design.rows() + 1),
+      direction_(design.stride()),
+      reference_(design.stride()) {
+  for (std::size_t j = 0; j < design.rows(); ++j) {
+    norms_[j] = kSafety * std::sqrt(dot(design.row(j), design.row(j), design.stride()));
+  }
+  fresh_.reserve(design.columns());
+  released_.reserve(design.columns());
+  grounded_.reserve(2 * design.columns());
+}
+
+bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool resume, double* v, double* z,
+                     double* multipliers, ActiveGram& gram, std::size_t& steps) {
+  grounded_.clear();
+  fresh_.clear();
+  degenerate_ = false;
+  reach_ = 0.0;
+  moved_ = false;
+  const double called_for =
+      max_abs(programme.linear, design_.columns()) / (2.0 * (programme.gamma + programme.curvature));
+  noise_ = kZero * std::max(max_abs(v, design_.columns()), called_for);
+  if (resume) {
+    face_.resume(programme);
+  } else if (!start(programme, z, gram)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < max_steps && !degenerate_; ++i) {
+    ++steps;
+    if (!face_.minimise()) break;
+    const bool released = release(programme);
+    if (released && !settle_releases(v)) break;
+    if (step(programme, v, z)) continue;
+    fresh_.clear();
+    if (released || release(programme)) continue;
+    std::copy(face_.v(), face_.v() + design_.columns(), v);
+    design_.apply(v, z);
+    face_.multipliers(z, multipliers);
+    return true;
+  }
+  if (moved_) leave_start(programme, v, z, multipliers);
+  return false;
+}
+
+// What belongs to the point where the walk ended, which may be far from the start.
+void FaceWalk::leave_start(const Programme& programme, const double* v, double* z, double* multipliers) const {
+  design_.apply(v, z);
+  for (std::size_t j = 0; j < design_.rows(); ++j) {
+    multipliers[j] = z[j] > 0.0 ? programme.slope[j] + 2.0 * programme.curvature * z[j] : 0.0;
+  }
+}
+
+bool FaceWalk::start(const Programme& programme, const double* z, ActiveGram& gram) {
+  const double noise = kKinkTolerance * max_abs(z, design_.rows());
+  for (std::size_t j = 0; j < design_.rows(); ++j) {
+    sides_[j] = z[j] > noise ? Side::kActive : (z[j] < -noise ? Side::kInactive : Side::kKink);
+  }
+  return face_.enter(programme, sides_.data(), gram, along_.data());
+}
+
+// Goes towards the minimiser on the face; true if that led to another face.
+bool FaceWalk::step(const Programme& programme, double* v, double* z) {
+  const std::size_t columns = design_.columns();
+  for (std::size_t k = 0; k < columns; ++k) direction_[k] = face_.v()[k] - v[k];
+  if (max_abs(direction_.data(), columns) <= kTolerance * max_abs(v, columns)) return false;
+  const Stop stop = search(programme, v, z);
+  for (std::size_t k = 0; k < columns; ++k) v[k] += stop.at * direction_[k];
+  if (max_abs(v, columns) <= noise_) return end_at_zero(v);
+  advance(n_near_, stop.at, along_.data(), z_.data());
+  moved_ = true;
+  last_move_ = stop.at * std::sqrt(dot(direction_.data(), direction_.data(), columns));
+  return change_sides(stop);
+}
+
+// At zero all rows meet.
+bool FaceWalk::end_at_zero(double* v) {
+  std::fill(v, v + design_.columns(), 0.0);
+  moved_ = degenerate_ = true;
+  return true;
+}
+
+// Searches as far as the rows that are near are all that matter, and looks further around where that is not enough.
+FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, double* z) {
+  const double curvature = face_.curvature_along(direction_.data());
+  double ahead = kReach * last_move_;
+  if (ahead > 0.0 && reach_ > kGrowth * ahead) come_closer(ahead, v);
+  double limit = length_within_reach(v);
+  while (true) {
+    if (limit > 0.0) {
+      design_.apply_to_rows(near_.data(), n_near_, direction_.data(), along_.data());
+      for (const std::size_t row : face_.kinks()) along_[place_of(row)] = 0.0;  // exactly
+      collect_crossings(limit);
+      const Stop stop = lowest(programme, curvature, limit);
+      if (stop.at < limit || limit >= 1.0) return stop;
+      ahead = std::max(ahead, reach_ * kGrowth);
+    }
+    look_around(ahead, v, z);
+    limit = length_within_reach(v);
+  }
+}
+
+// How much of the direction, at most all of it, stays within reach of the reference.
+double FaceWalk::length_within_reach(const double* v) const {
+  double length = 0.0, so_far = 0.0, target = 0.0;
+  for (std::size_t k = 0; k < design_.columns(); ++k) {
+    const double moved = v[k] - reference_[k];
+    length += direction_[k] * direction_[k];
+    so_far += moved * moved;
+    target += (moved + direction_[k]) * (moved + direction_[k]);
+  }
+  if (target <= reach_ * reach_) return 1.0;
+  return (reach_ - std::sqrt(so_far)) / std::sqrt(length);
+}
+
+// Lists the rows that may come to their kink while v moves no further than `reach`; the others need not be looked at
+// until then.
+void FaceWalk::look_around(double reach, const double* v, double* z) {
+  if (moved_) design_.apply(v, z);
+  moved_ = false;
+  std::copy(v, v + design_.columns(), reference_.begin());
+  // Most of the way is as good as all of it, and a reach of nothing would be none.
+  const double length = std::sqrt(dot(direction_.data(), direction_.data(), design_.columns()));
+  reach_ = reach < kMostOfTheWay * length && reach > kLeastOfTheWay * length ? reach : kReach * length;
+  for (const std::size_t row : face_.kinks()) z[row] = 0.0;
+  for (const std::size_t row : grounded_) z[row] = 0.0;
+  n_near_ = rows_within(design_.rows(), reach_, z, norms_.data(), near_.data());
+  for (std::size_t i = 0; i < n_near_; ++i) {
+    z_[i] = z[near_[i]];
+    keep_on_side(i);
+  }
+}
+
+// Looks no further than `reach` from here on. Rows that were left out before are at least as far away as the old reach
+// less the way since then.
+void FaceWalk::come_closer(double reach, const double* v) {
+  double so_far = 0.0;
+  for (std::size_t k = 0; k < design_.columns(); ++k) so_far += (v[k] - reference_[k]) * (v[k] - reference_[k]);
+  if (!(reach_ - std::sqrt(so_far) > reach)) return;
+  std::copy(v, v + design_.columns(), reference_.begin());
+  reach_ = reach;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < n_near_; ++i) {
+    near_[kept] = near_[i];
+    z_[kept] = z_[i];
+    kept += std::fabs(z_[i]) <= reach_ * norms_[near_[i]];
+  }
+  n_near_ = kept;
+}
+
+// Rounding must not leave a row on the other side of its kink.
+void FaceWalk::keep_on_side(std::size_t place) {
+  const Side side = face_.side(near_[place]);
+  if (side == Side::kKink || (side == Side::kActive ? z_[place] > 0.0 : z_[place] < 0.0)) return;
+  z_[place] = 0.0;
+  ground(near_[place]);
+}
+
+void FaceWalk::ground(std::size_t row) {
+  if (std::find(grounded_.begin(), grounded_.end(), row) != grounded_.end()) return;
+  if (grounded_.size() == grounded_.capacity()) {
+    degenerate_ = true;
+  } else {
+    grounded_.push_back(row);
+  }
+}
+
+std::size_t FaceWalk::place_of(std::size_t row) const {
+  const auto end = near_.begin() + static_cast<std::ptrdiff_t>(n_near_);
+  return static_cast<std::size_t>(std::lower_bound(near_.begin(), end, row) - near_.begin());
+}
+
+// The rows that the whole direction takes to the other side, and where.
+void FaceWalk::collect_crossings(double limit) {
+  n_crossings_ = sign_changes(n_near_, limit, z_.data(), along_.data(), crossings_.data());
+  for (std::size_t i = 0; i < n_crossings_; ++i) {
+    const std::size_t place = crossings_[i].place;
+    crossings_[i].at = -z_[place] / along_[place];
+  }
+  for (const std::size_t row : grounded_) {
+    const std::size_t place = place_of(row);
+    const bool leaves = face_.side(row) == Side::kActive ? along_[place] < 0.0 : along_[place] > 0.0;
+    if (leaves) crossings_[n_crossings_++] = {0.0, place};
+  }
+}
+
+// Moves the rows that were passed to their new side, and the one at the stop to its kink; true if there were any.
+bool FaceWalk::change_sides(const Stop& stop) {
+  bool changed = stop.kinked;
+  if (stop.kinked) {
+    face_.move(near_[stop.place], Side::kKink);
+    if (fresh_.size() < fresh_.capacity()) fresh_.push_back(near_[stop.place]);
+    z_[stop.place] = 0.0;
+  }
+  const auto gone = [&](std::size_t row) { return z_[place_of(row)] != 0.0 || face_.side(row) == Side::kKink; };
+  grounded_.erase(std::remove_if(grounded_.begin(), grounded_.end(), gone), grounded_.end());
+  for (std::size_t i = 0; i < n_crossings_; ++i) {
+    const std::size_t row = near_[crossings_[i].place];
+    if (face_.side(row) == Side::kKink) continue;
+    if (crossings_[i].at < stop.at) {
+      face_.move(row, face_.side(row) == Side::kActive ? Side::kInactive : Side::kActive);
+      changed = true;
+    }
+    keep_on_side(crossings_[i].place);
+  }
+  return changed;
+}
+
+// The slope along the direction, c + d tau without the crossings, jumps up at each of them. The one at which it changes
+// sign is found by bisection of the crossings.
+FaceWalk::Stop FaceWalk::lowest(const Programme& programme, double curvature, double limit) {
+  double constant = -curvature, linear = curvature;
+  Crossing* first = crossings_.data();
+  Crossing* last = first + n_crossings_;
+  const auto pass = [&](const Crossing& crossing, double& c, double& d) {
+    const double along = along_[crossing.place];
+    const double bend = 2.0 * programme.curvature * along * along;
+    const double change = face_.side(near_[crossing.place]) == Side::kActive ? -bend : bend;
+    c += programme.slope[near_[crossing.place]] * std::fabs(along) - change * crossing.at;
+    d += change;
+  };
+  while (first != last) {
+    const double pivot = first[(last - first) / 2].at;
+    Crossing* const equal = std::partition(first, last, [&](const Crossing& x) { return x.at < pivot; });
+    Crossing* const above = std::partition(equal, last, [&](const Crossing& x) { return !(x.at > pivot); });
+    double c = constant, d = linear;
+    for (Crossing* x = first; x != equal; ++x) pass(*x, c, d);
+    if (c + d * pivot >= 0.0) {
+      last = equal;
+      continue;
+    }
+    for (Crossing* x = equal; x != above; ++x) pass(*x, c, d);
+    if (c + d * pivot >= 0.0) return {pivot, true, equal->place};
+    constant = c, linear = d;
+    first = above;
+  }
+  // Beyond the last crossing the direction was not looked at.
+  const double at = linear > 0.0 ? std::min(-constant / linear, limit) : limit;
+  return {at, false, 0};
+}
+
+// Lets go the rows that are held against their will; false if there are none.
+bool FaceWalk::release(const Programme& programme) {
+  const double hessian = 2.0 * (programme.gamma + programme.curvature);
+  const std::size_t columns = design_.columns();
+  const double noise = kTolerance * (hessian * max_abs(face_.v(), columns) + max_abs(programme.linear, columns));
+  double worst = noise;
+  released_.clear();
+  for (std::size_t i = 0; i < face_.kinks().size(); ++i) {
+    const std::size_t j = face_.kinks()[i];
+    const double below = -face_.force(i), above = face_.force(i) - programme.slope[j];
+    const double wrong = std::max(below, above);
+    if (wrong <= noise || std::find(fresh_.begin(), fresh_.end(), j) != fresh_.end()) continue;
+    released_.push_back({j, above > below ? Side::kActive : Side::kInactive});
+    if (wrong > worst) {
+      worst = wrong;
+      std::swap(released_.front(), released_.back());
+    }
+  }
+  for (const Release& release : released_) {
+    face_.move(release.row, release.side);
+    ground(release.row);
+  }
+  return !released_.empty();
+}
+
+// Rows that were let go together may turn out to move to the wrong side: they are held again.
+bool FaceWalk::settle_releases(const double* v) {
+  do {
+    if (!face_.minimise()) return false;
+  } while (hold_wrong_releases(v));
+  return true;
+}
+
+// True if there were any. The first one, which was held most against its will, moves to its side if it is alone.
+bool FaceWalk::hold_wrong_releases(const double* v) {
+  const std::size_t columns = design_.columns();
+  for (std::size_t k = 0; k < columns; ++k) direction_[k] = face_.v()[k] - v[k];
+  const auto wrong = [&](const Release& release) {
+    const double along = dot(design_.row(release.row), direction_.data(), columns);
+    return release.side == Side::kActive ? along <= 0.0 : along >= 0.0;
+  };
+  if (released_.size() < 2) return false;
+  const bool all = wrong(released_.front());
+  std::size_t kept = 1;
+  bool held = false;
+  for (std::size_t i = 1; i < released_.size(); ++i) {
+    if (all || wrong(released_[i])) {
+      face_.move(released_[i].row, Side::kKink);
+      grounded_.erase(std::remove(grounded_.begin(), grounded_.end(), released_[i].row), grounded_.end());
+      held = true;
+    } else {
+      released_[kept++] = released_[i];
+    }
+  }
+  released_.resize(kept);
+  return held;
+}
+
+}  // namespace dconnet

@@ -1,0 +1,81 @@
+// Walk downhill from face to face to the solution of the convex programme.
+//
+// Each step goes towards the minimiser on the present face, as far as the programme falls: past the kinks of some rows,
+// and up to the kink of one that is held there from then on. At the minimiser, a row that no longer wants to be held is
+// let go. Nothing ever rises, so that it cannot go round in circles but where many rows meet in one point.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "face.hpp"
+#include "scratch.hpp"
+
+namespace dconnet {
+
+class FaceWalk {
+ public:
+  struct Crossing {
+    double at;  // the step length at which a row comes to its kink
+    std::size_t place;  // of the row among those that are near
+  };
+
+  FaceWalk(const Design& design, Face& face, Scratch& scratch);
+
+  // Tries to solve from v with z = Q v. Both, and the multipliers, are replaced by the answer if one is found within
+  // `max_steps`, and by where the walk ended otherwise. Adds the steps made to `steps`. With `resume`, the start is
+  // where the last walk ended, and the programme differs from the last one in its linear term only.
+  bool solve(const Programme& programme, std::size_t max_steps, bool resume, double* v, double* z,
+             double* multipliers, ActiveGram& gram, std::size_t& steps);
+
+ private:
+  // Where along the direction the programme is least, and the row whose kink is there, if any.
+  struct Stop {
+    double at;
+    bool kinked;
+    std::size_t place;
+  };
+
+  struct Release {
+    std::size_t row;
+    Side side;
+  };
+
+  bool start(const Programme& programme, const double* z, ActiveGram& gram);
+  bool step(const Programme& programme, double* v, double* z);
+  void leave_start(const Programme& programme, const double* v, double* z, double* multipliers) const;
+  bool end_at_zero(double* v);
+  Stop search(const Programme& programme, const double* v, double* z);
+  double length_within_reach(const double* v) const;
+  void look_around(double reach, const double* v, double* z);
+  void come_closer(double reach, const double* v);
+  void keep_on_side(std::size_t place);
+  void ground(std::size_t row);
+  std::size_t place_of(std::size_t row) const;
+  void collect_crossings(double limit);
+  Stop lowest(const Programme& programme, double curvature, double limit);
+  bool change_sides(const Stop& stop);
+  bool release(const Programme& programme);
+  bool settle_releases(const double* v);
+  bool hold_wrong_releases(const double* v);
+
+  const Design& design_;
+  Face& face_;
+  std::vector<Side> sides_;
+  std::vector<double> norms_;        // of the rows
+  std::vector<std::size_t> near_;    // rows that may come to their kink while v is within reach_ of reference_
+  std::size_t n_near_ = 0;
+  std::vector<double>&z_, &along_;   // of the rows that are near
+  std::vector<Crossing> crossings_;  // rows
+  std::size_t n_crossings_ = 0;
+  std::vector<double> direction_, reference_;  // columns
+  double reach_ = 0.0, last_move_ = 0.0;
+  double noise_ = 0.0;  // size of v that counts as zero
+  bool moved_ = false;  // since z was computed
+  std::vector<std::size_t> grounded_;  // rows at zero that are not held there
+  bool degenerate_ = false;            // more of those than can be kept in mind
+  std::vector<std::size_t> fresh_;     // rows that came to their kink since a minimiser was reached
+  std::vector<Release> released_;    // rows let go in the last step
+};
+
+}  // namespace dconnet

@@ -1,0 +1,171 @@
+#include "origin.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lanes.hpp"
+
+namespace dconnet {
+
+namespace {
+
+// Beyond a projection: if the multipliers have some room, the iteration then ends after finitely many rounds.
+constexpr double kRelaxation = 1.5;
+// What is left of Qᵀ lambda = t, as a fraction of t, that is rounding.
+constexpr double kRounding = 1e-14;
+// Share of the defect that a projection may leave: with more, Newton's method is faster.
+constexpr double kGoodReduction = 0.5;
+// Keeps Newton's matrix regular where few multipliers are between their bounds; that of all rows is the identity.
+constexpr double kRegularisation = 1e-9;
+// A falling slope this small, as a fraction of its terms, may be rounding.
+constexpr double kFlat = 1e-10;
+
+// Moves multipliers along the direction and back into their bounds.
+DCONNET_CLONES void move_within(std::size_t rows, const double* from, double step, const double* along,
+                                const double* slope, double* multipliers) {
+  for (std::size_t j = 0; j < rows; ++j) {
+    const double moved = from[j] + step * along[j];
+    const double positive = moved > 0.0 ? moved : 0.0;
+    multipliers[j] = positive < slope[j] ? positive : slope[j];
+  }
+}
+
+// Sums of the slopes and of the squares over the rows that a direction moves beyond their kinks.
+struct Rise {
+  double slope, square;
+};
+
+DCONNET_CLONES void add_rise(std::size_t rows, const double* along, const double* slope, Rise& rise) {
+  double slopes[kLanes] = {}, squares[kLanes] = {};
+  std::size_t j = 0;
+  for (; j + kLanes <= rows; j += kLanes) {
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      const double beyond = along[j + i] > 0.0 ? along[j + i] : 0.0;
+      slopes[i] += slope[j + i] * beyond;
+      squares[i] += beyond * beyond;
+    }
+  }
+  for (; j < rows; ++j) {
+    const double beyond = along[j] > 0.0 ? along[j] : 0.0;
+    slopes[0] += slope[j] * beyond;
+    squares[0] += beyond * beyond;
+  }
+  rise = {(slopes[0] + slopes[1]) + (slopes[2] + slopes[3]), (squares[0] + squares[1]) + (squares[2] + squares[3])};
+}
+
+}  // namespace
+
+Origin::Origin(const Design& design, ActiveGram::Room& room, Scratch& scratch)
+    : design_(design),
+      defect_(design.stride()),
+      shift_(design.stride()),
+      gram_(design.stride() * design.stride()),
+      base_(scratch.slopes),
+      room_(room) {}
+
+Origin::Verdict Origin::examine(const Programme& programme, std::size_t max_rounds, double* v, double* z,
+                                double* multipliers, std::size_t& rounds) {
+  const std::size_t rows = design_.rows(), columns = design_.columns(), before = rounds;
+  if (max_abs(multipliers, rows) == 0.0) {
+    guess(programme, z, multipliers);
+  } else {
+    move_within(rows, multipliers, 0.0, multipliers, programme.slope, multipliers);
+  }
+  Verdict verdict = project(programme, max_rounds, v, z, multipliers, rounds);
+  if (verdict == Verdict::kUnknown) {
+    verdict = newton(programme, max_rounds - (rounds - before), v, z, multipliers, rounds);
+  }
+  if (verdict == Verdict::kDescends) return verdict;
+  std::fill(v, v + columns, 0.0);
+  std::fill(z, z + rows, 0.0);
+  if (verdict == Verdict::kUnknown) std::fill(multipliers, multipliers + rows, 0.0);
+  return verdict;
+}
+
+Origin::Verdict Origin::project(const Programme& programme, std::size_t max_rounds, double* v, double* z,
+                                double* multipliers, std::size_t& rounds) {
+  const std::size_t rows = design_.rows(), columns = design_.columns();
+  const double exact = kRounding * max_abs(programme.linear, columns);
+  double last = INFINITY;
+  for (std::size_t round = 0; round < max_rounds; ++round) {
+    const double defect = largest_defect(programme, multipliers);
+    if (defect <= exact) return Verdict::kSolution;
+    if (!(defect <= kGoodReduction * last)) return Verdict::kUnknown;
+    last = defect;
+    ++rounds;
+    design_.apply(defect_.data(), z);
+    // One for an orthonormal design: the step after which the defect is least.
+    const double whole = dot(defect_.data(), defect_.data(), columns) / dot(z, z, rows);
+    const double step = round == 0 ? whole : kRelaxation * whole;
+    if (falls_along(programme, defect_.data(), v, z)) return Verdict::kDescends;
+    move_within(rows, multipliers, step, z, programme.slope, multipliers);
+  }
+  return Verdict::kUnknown;
+}
+
+// The nearest multipliers within their bounds are those moved along Q x and back into their bounds, for some x; Newton's
+// method finds it. Without a solution x grows, and is a direction in which the programme falls.
+Origin::Verdict Origin::newton(const Programme& programme, std::size_t max_rounds, double* v, double* z,
+                               double* multipliers, std::size_t& rounds) {
+  const std::size_t rows = design_.rows(), columns = design_.columns();
+  const double exact = kRounding * max_abs(programme.linear, columns);
+  std::copy(multipliers, multipliers + rows, base_.begin());
+  std::fill(shift_.begin(), shift_.end(), 0.0);
+  for (std::size_t round = 0; round < max_rounds; ++round) {
+    if (largest_defect(programme, multipliers) <= exact) return Verdict::kSolution;
+    ++rounds;
+    if (!newton_step(programme, multipliers)) return Verdict::kUnknown;
+    for (std::size_t k = 0; k < columns; ++k) shift_[k] += defect_[k];
+    design_.apply(shift_.data(), z);
+    move_within(rows, base_.data(), 1.0, z, programme.slope, multipliers);
+    if (falls_along(programme, shift_.data(), v, z)) return Verdict::kDescends;
+  }
+  return Verdict::kUnknown;
+}
+
+// Replaces the defect by the change of x that makes up for it while the multipliers at their bounds stay there.
+bool Origin::newton_step(const Programme& programme, const double* multipliers) {
+  const std::size_t rows = design_.rows(), columns = design_.columns(), stride = design_.stride();
+  std::size_t between = 0;
+  for (std::size_t j = 0; j < rows; ++j) {
+    room_.rows[between] = j;
+    room_.weights[between] = 1.0;
+    between += multipliers[j] > 0.0 && multipliers[j] < programme.slope[j];
+  }
+  std::fill(gram_.begin(), gram_.end(), 0.0);
+  design_.add_gram(room_.rows.data(), room_.weights.data(), between, gram_.data());
+  for (std::size_t k = 0; k < columns; ++k) gram_[k * stride + k] += kRegularisation;
+  if (!cholesky(gram_.data(), columns, stride)) return false;
+  cholesky_solve(gram_.data(), columns, stride, defect_.data());
+  return true;
+}
+
+double Origin::largest_defect(const Programme& programme, const double* multipliers) {
+  design_.apply_transposed(multipliers, defect_.data());
+  for (std::size_t k = 0; k < design_.columns(); ++k) defect_[k] = programme.linear[k] - defect_[k];
+  return max_abs(defect_.data(), design_.columns());
+}
+
+// Whether the programme falls from zero along a direction with z = Q direction at hand; if so, v and z become the lowest
+// point there.
+bool Origin::falls_along(const Programme& programme, const double* direction, double* v, double* z) const {
+  const std::size_t rows = design_.rows(), columns = design_.columns();
+  Rise rise;
+  add_rise(rows, z, programme.slope, rise);
+  const double gain = dot(programme.linear, direction, columns);
+  if (!(gain - rise.slope > kFlat * (std::fabs(gain) + rise.slope))) return false;
+  const double square = dot(direction, direction, columns);
+  const double step = (gain - rise.slope) / (2.0 * (programme.gamma * square + programme.curvature * rise.square));
+  for (std::size_t k = 0; k < columns; ++k) v[k] = step * direction[k];
+  for (std::size_t j = 0; j < rows; ++j) z[j] *= step;
+  return true;
+}
+
+// The middle of the bounds, but no more than the linear term calls for: some slopes may be far larger.
+void Origin::guess(const Programme& programme, double* room, double* multipliers) const {
+  design_.apply(programme.linear, room);
+  const double called_for = max_abs(room, design_.rows());
+  for (std::size_t j = 0; j < design_.rows(); ++j) multipliers[j] = std::min(0.5 * programme.slope[j], called_for);
+}
+
+}  // namespace dconnet
