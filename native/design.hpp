@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "dense.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
@@ -44,22 +45,5 @@ class Design {
   std::vector<double> values_;  // empty in a view
   const double* data_ = nullptr;
 };
-
-// z = A v and g = Aᵀ w for any matrix A whose rows are padded with zeros to the length `stride`, as are v and g.
-void multiply(const double* A, std::size_t rows, std::size_t stride, const double* v, double* z);
-void multiply_transposed(const double* A, std::size_t rows, std::size_t stride, const double* w, double* g);
-
-// Factorises the symmetric matrix whose upper triangle is the leading n by n part of G; the factor goes into the lower
-// triangle. False if it is not positive definite.
-bool cholesky(double* G, std::size_t n, std::size_t stride);
-
-// Solves L x = b in place with the factor of `cholesky`.
-void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, double* x);
-
-// Solves L Lᵀ x = b in place.
-void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x);
-
-double dot(const double* x, const double* y, std::size_t n);
-double max_abs(const double* x, std::size_t n);
 
 }  // namespace dconnet

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "active_gram.hpp"
+#include "free_factor.hpp"
 #include "kink_basis.hpp"
 #include "programme.hpp"
 
@@ -40,8 +41,14 @@ class Face {
 
  private:
   void update_system();
-  void make_hessian();
-  bool reduce();
+  bool is_worth_updating(std::size_t changes) const;
+  void hold(std::size_t row);
+  void let_go(std::size_t row);
+  bool solve_anew();
+  bool solve_with_updates();
+  void descend();
+  double free_gradient();
+  void apply_hessian(const double* v);
 
   const Design& design_;
   const Programme* programme_ = nullptr;
@@ -49,12 +56,11 @@ class Face {
   std::vector<Side> side_;
   std::vector<unsigned char> active_;
   KinkBasis basis_;
+  FreeFactor factor_;                                         // for what is not pending
   bool independent_ = true;                                   // the rows at their kinks
   std::size_t pending_ = 0;                                   // rows that came to or left the active ones, in room_
-  bool hessian_known_ = false;
   std::vector<double> forces_;                                // one for each kink
-  std::vector<double> v_, gradient_, active_slopes_, coordinates_, product_;  // columns
-  std::vector<double> hessian_, reduced_;          // columns by columns
+  std::vector<double> v_, gradient_, active_slopes_, pull_, coordinates_, product_;  // columns
   ActiveGram::Room& room_;
 };
 

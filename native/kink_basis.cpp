@@ -12,20 +12,6 @@ namespace {
 // A row of which less than this fraction is new depends on the rows that are held already.
 constexpr double kIndependent = 1e-9;
 
-// y += a x over whole lanes.
-DCONNET_CLONES void add_multiple(double a, const double* x, std::size_t stride, double* y) {
-  for (std::size_t k = 0; k < stride; ++k) y[k] += a * x[k];
-}
-
-// (x, y) becomes (c x + s y, c y - s x).
-DCONNET_CLONES void rotate(double c, double s, std::size_t stride, double* x, double* y) {
-  for (std::size_t k = 0; k < stride; ++k) {
-    const double first = c * x[k] + s * y[k];
-    y[k] = c * y[k] - s * x[k];
-    x[k] = first;
-  }
-}
-
 }  // namespace
 
 KinkBasis::KinkBasis(const Design& design)
@@ -33,7 +19,8 @@ KinkBasis::KinkBasis(const Design& design)
       basis_(design.columns() * design.stride()),
       triangle_(design.columns() * design.stride()),
       coordinates_(design.stride()),
-      combination_(design.stride()) {
+      combination_(design.stride()),
+      turns_(design.stride()) {
   rows_.reserve(design.columns());
 }
 
@@ -44,35 +31,28 @@ void KinkBasis::clear() {
 }
 
 bool KinkBasis::add(std::size_t row) {
-  const std::size_t columns = design_.columns(), stride = design_.stride(), held = rows_.size();
-  if (held == columns) return false;
+  const std::size_t columns = design_.columns(), stride = design_.stride(), held = rows_.size(), free = columns - held;
+  if (free == 0) return false;
   const double* q = design_.row(row);
   multiply(basis_.data(), columns, stride, q, coordinates_.data());
-  const double fresh = dot(coordinates_.data() + held, coordinates_.data() + held, columns - held);
+  const double fresh = dot(coordinates_.data(), coordinates_.data(), free);
   if (!(fresh > kIndependent * kIndependent * dot(q, q, stride))) return false;
-  reflect(held);
-  std::copy(coordinates_.begin(), coordinates_.begin() + static_cast<std::ptrdiff_t>(held) + 1, column(held));
+  turn();
+  std::reverse_copy(coordinates_.begin() + static_cast<std::ptrdiff_t>(free) - 1,
+                    coordinates_.begin() + static_cast<std::ptrdiff_t>(columns), column(held));
   rows_.push_back(row);
   return true;
 }
 
-// Turns N by a reflection, so that its first vector is the direction of what is new in the row.
-void KinkBasis::reflect(std::size_t held) {
-  const std::size_t columns = design_.columns(), stride = design_.stride();
-  double* h = coordinates_.data() + held;
-  const std::size_t count = columns - held;
-  const double length = std::sqrt(dot(h, h, count));
-  const double image = h[0] > 0.0 ? -length : length;
-  h[0] -= image;
-  const double half_square = -image * h[0];  // of the length of h
-  if (half_square > 0.0 && count > 1) {
-    multiply_transposed(vector(held), count, stride, h, combination_.data());
-    for (std::size_t i = 0; i < count; ++i) {
-      add_multiple(-h[i] / half_square, combination_.data(), stride, vector(held + i));
-    }
-    h[0] = image;
-  } else {
-    h[0] += image;
+// Turns N, a pair of neighbours after the other, until only the last vector has a part in the new row.
+void KinkBasis::turn() {
+  double* h = coordinates_.data();
+  for (std::size_t i = 0; i + 1 < free(); ++i) {
+    const double length = std::sqrt(h[i] * h[i] + h[i + 1] * h[i + 1]);
+    turns_[i] = h[i] == 0.0 ? Rotation{1.0, 0.0} : Rotation{h[i + 1] / length, h[i] / length};
+    if (h[i] == 0.0) continue;
+    rotate(turns_[i].cosine, turns_[i].sine, design_.stride(), vector(i + 1), vector(i));
+    h[i + 1] = length;
   }
 }
 
@@ -97,13 +77,14 @@ void KinkBasis::remove(std::size_t row) {
     combination_[i] = x / length;
     coordinates_[i] = y / length;
     column(i)[i] = length;
-    rotate(combination_[i], coordinates_[i], stride, vector(i), vector(i + 1));
+    rotate(combination_[i], coordinates_[i], stride, pushed(i), pushed(i + 1));
   }
 }
 
 void KinkBasis::forces(const double* b, double* x) const {
   const std::size_t held = rows_.size();
-  multiply(basis_.data(), held, design_.stride(), b, x);
+  multiply(basis_.data() + free() * design_.stride(), held, design_.stride(), b, x);
+  std::reverse(x, x + held);
   for (std::size_t i = held; i-- > 0;) {
     x[i] /= column(i)[i];
     for (std::size_t l = 0; l < i; ++l) x[l] -= column(i)[l] * x[i];

@@ -1,7 +1,8 @@
 // An orthonormal basis of the space of v that is split by the rows held at their kinks.
 //
 // With the held rows as columns of a matrix A = Y R, the vectors Y span what the rows can push, and the vectors N all
-// directions in which they stay at their kinks. Rows come and go at the cost of a few products with the basis.
+// directions in which they stay at their kinks. Rows come and go at the cost of a few products with the basis: one that
+// comes turns N until only its last vector is not free any more, and one that goes sets a vector free at the end of N.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,11 @@
 #include "design.hpp"
 
 namespace dconnet {
+
+// Neighbouring vectors i and i + 1 become c v_i - s v_{i+1} and c v_{i+1} + s v_i.
+struct Rotation {
+  double cosine, sine;
+};
 
 class KinkBasis {
  public:
@@ -24,21 +30,24 @@ class KinkBasis {
   const std::vector<std::size_t>& rows() const { return rows_; }
   std::size_t free() const { return design_.columns() - rows_.size(); }
   // The vectors of N, free() of them, as the rows of a padded matrix.
-  const double* directions() const { return vector(rows_.size()); }
+  const double* directions() const { return basis_.data(); }
+  // How the last row that came has turned them, from the first pair on.
+  const std::vector<Rotation>& turns() const { return turns_; }
   // Solves A x = b in the sense of least squares, one number a row: the forces of the rows that make up b.
   void forces(const double* b, double* x) const;
 
  private:
-  const double* vector(std::size_t i) const { return basis_.data() + i * design_.stride(); }
   double* vector(std::size_t i) { return basis_.data() + i * design_.stride(); }
+  double* pushed(std::size_t i) { return vector(design_.columns() - 1 - i); }  // of Y
   double* column(std::size_t i) { return triangle_.data() + i * design_.stride(); }
   const double* column(std::size_t i) const { return triangle_.data() + i * design_.stride(); }
-  void reflect(std::size_t held);
+  void turn();
 
   const Design& design_;
-  std::vector<std::size_t> rows_;                     // in the order of the columns of R
-  std::vector<double> basis_, triangle_;              // the vectors of Y and then N; the columns of R
-  std::vector<double> coordinates_, combination_;     // columns
+  std::vector<std::size_t> rows_;                  // in the order of the columns of R
+  std::vector<double> basis_, triangle_;           // the vectors of N, and then of Y from the last to the first; R
+  std::vector<double> coordinates_, combination_;  // columns
+  std::vector<Rotation> turns_;
 };
 
 }  // namespace dconnet

@@ -27,6 +27,9 @@ DCONNET_INLINE void load(Lanes& lanes, const double* from) { std::memcpy(&lanes,
 
 DCONNET_INLINE void store(double* to, const Lanes& lanes) { std::memcpy(to, &lanes, sizeof(Lanes)); }
 
+// In a fixed order.
+DCONNET_INLINE double sum_of(const Lanes& lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
+
 constexpr std::size_t round_up_to_lanes(std::size_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 }  // namespace dconnet

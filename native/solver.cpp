@@ -11,8 +11,6 @@ namespace {
 // Limits for each method: what has not come to an end by then will not.
 constexpr std::size_t kWalkSteps = 60, kWalkStepsPerColumn = 4;
 constexpr std::size_t kRoundsAtZero = 40;
-// Rows for each column from which on the walk comes first.
-constexpr std::size_t kTall = 8;
 constexpr std::size_t kRounds = 12;
 constexpr std::size_t kNewtonSteps = 60;
 // The last resort, for programmes whose multipliers nearly all sit at their bounds: slow, but it gets there.
@@ -71,9 +69,7 @@ Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t 
     return {0, true};
   }
   std::size_t used = 0;
-  const bool settled = is_tall() ? walk(programme, max_iterations, resume, v, z, multipliers, gram, used)
-                                 : settle(programme, max_iterations, v, z, multipliers, gram, used);
-  if (settled) return {used, true};
+  if (walk(programme, max_iterations, resume, v, z, multipliers, gram, used)) return {used, true};
   Outcome outcome = solve_in_units(programme, tolerance, max_iterations - used, v, z, multipliers, gram);
   outcome.iterations += used;
   // An answer no better than zero is zero with some noise.
@@ -99,24 +95,6 @@ bool Solver::settle_at_zero(const Programme& programme, double tolerance, std::s
   std::copy(kept_v_.begin(), kept_v_.end(), v);
   design_.apply(v, z);
   return false;
-}
-
-// A walk of many cheap steps pays only where a pass over the rows costs more than the system of a face.
-bool Solver::is_tall() const { return design_.rows() >= kTall * design_.columns(); }
-
-// Few rounds of the active set, or none at zero.
-bool Solver::settle(const Programme& programme, std::size_t max_iterations, double* v, double* z, double* multipliers,
-                    ActiveGram& gram, std::size_t& used) {
-  if (max_abs(v, design_.columns()) == 0.0) {
-    const std::size_t rounds = std::min(kRoundsAtZero, max_iterations);
-    const Origin::Verdict verdict = origin_.examine(programme, rounds, v, z, multipliers, used);
-    if (verdict != Origin::Verdict::kDescends) {
-      return verdict == Origin::Verdict::kSolution && is_exact(programme, v, z, multipliers);
-    }
-  }
-  const std::size_t rounds = std::min(kRounds, max_iterations - used);
-  return active_set_.solve(programme, rounds, v, z, multipliers, gram, used) &&
-         is_exact(programme, v, z, multipliers);
 }
 
 // Walks from the start, or from zero if the walk leads there and it is not the solution.

@@ -36,9 +36,6 @@ class Solver {
 
  private:
   bool is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers);
-  bool is_tall() const;
-  bool settle(const Programme& programme, std::size_t max_iterations, double* v, double* z, double* multipliers,
-              ActiveGram& gram, std::size_t& used);
   bool walk(const Programme& programme, std::size_t max_iterations, bool resume, double* v, double* z,
             double* multipliers, ActiveGram& gram, std::size_t& used);
   bool settle_at_zero(const Programme& programme, double tolerance, std::size_t max_rounds, double* v, double* z,

@@ -280,6 +280,94 @@ void test_kink_basis(std::size_t rows, std::size_t columns) {
   for (std::size_t k = 0; k < columns; ++k) CHECK_AT_MOST(std::fabs(again[k] - pushed[k]), 1e-10 * columns);
 }
 
+// Whatever rows change sides, and in whatever numbers: on the face the minimiser is stationary but for the forces of the
+// rows at their kinks, all of it summed up naively.
+void test_face(std::size_t columns, double gamma) {
+  const std::size_t rows = 200;
+  subject = "face " + shape(rows, columns) + " gamma " + std::to_string(gamma);
+  Random random(static_cast<unsigned>(columns));
+  const Vector matrix = random_design(random, rows, columns);
+  const Design design(matrix.data(), rows, columns);
+  Vector linear = random.normals(columns);
+  linear.resize(design.stride(), 0.0);
+  const Vector slope = random.uniforms(rows, 0.0, 1.0);
+  const Programme programme{design, linear.data(), slope.data(), 0.5, gamma};
+  ActiveGram gram(design);
+  ActiveGram::Room room(rows);
+  dconnet::Face face(design, room);
+  std::vector<dconnet::Side> sides(rows, dconnet::Side::kInactive);
+  for (std::size_t j = 0; j < rows; j += 2) sides[j] = dconnet::Side::kActive;
+  Vector spare(rows);
+  CHECK(face.enter(programme, sides.data(), gram, spare.data()));
+  for (int change = 0; change < 200; ++change) {
+    const int moves = change % 10 == 9 ? 40 : 1 + change % 3;
+    for (int move = 0; move < moves; ++move) {
+      const std::size_t row = static_cast<std::size_t>(random.uniform(0.0, 0.999) * static_cast<double>(rows));
+      const double choice = random.uniform(0.0, 1.0);
+      dconnet::Side side = choice < 0.3 ? dconnet::Side::kActive : dconnet::Side::kInactive;
+      if (choice > 0.6 && face.kinks().size() < columns) side = dconnet::Side::kKink;
+      if (side == face.side(row)) continue;
+      face.move(row, side);
+    }
+    CHECK(face.minimise());
+    Vector rest(linear.begin(), linear.begin() + static_cast<std::ptrdiff_t>(columns));
+    double at_kinks = 0.0, largest_force = largest(rest);
+    const auto add = [&](std::size_t row, double weight) {
+      for (std::size_t k = 0; k < columns; ++k) rest[k] += weight * matrix[row * columns + k];
+    };
+    for (std::size_t k = 0; k < columns; ++k) rest[k] -= 2.0 * gamma * face.v()[k];
+    for (std::size_t j = 0; j < rows; ++j) {
+      const double z = dconnet::dot(&matrix[j * columns], face.v(), columns);
+      if (face.side(j) == dconnet::Side::kActive) add(j, -slope[j] - 2.0 * programme.curvature * z);
+      if (face.side(j) == dconnet::Side::kKink) at_kinks = std::max(at_kinks, std::fabs(z));
+    }
+    for (std::size_t i = 0; i < face.kinks().size(); ++i) {
+      add(face.kinks()[i], -face.force(i));
+      largest_force = std::max(largest_force, std::fabs(face.force(i)));
+    }
+    double size = 0.0;
+    for (std::size_t k = 0; k < columns; ++k) size = std::max(size, std::fabs(face.v()[k]));
+    CHECK_AT_MOST(at_kinks, 1e-11 * size);
+    CHECK_AT_MOST(largest(rest), 1e-10 * (largest_force + size));
+  }
+}
+
+void test_symmetric_product(std::size_t n) {
+  subject = "symmetric product " + std::to_string(n);
+  Random random(static_cast<unsigned>(n));
+  const std::size_t stride = (n + 3) / 4 * 4;
+  Vector full(stride * stride, 0.0), tiles(stride * stride, std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t k = 0; k < n; ++k) {
+    for (std::size_t l = k; l < n; ++l) full[k * stride + l] = full[l * stride + k] = random.uniform(-1.0, 1.0);
+  }
+  for (std::size_t k = 0; k < stride; ++k) {
+    for (std::size_t l = k / 4 * 4; l < stride; ++l) tiles[k * stride + l] = full[k * stride + l];
+  }
+  Vector v = random.normals(n), y(stride);
+  v.resize(stride, 0.0);
+  dconnet::multiply_symmetric(tiles.data(), stride, v.data(), y.data());
+  const Vector expected = product(full, stride, stride, v.data());
+  for (std::size_t k = 0; k < n; ++k) CHECK_AT_MOST(std::fabs(y[k] - expected[k]), kRounding * n);
+}
+
+void test_row_products(std::size_t rows, std::size_t columns) {
+  subject = "row products " + shape(rows, columns);
+  Random random(static_cast<unsigned>(100 * rows + columns));
+  const std::size_t stride = (std::max(rows, columns) + 3) / 4 * 4;
+  const Vector A = random.normals(rows * stride), B = random.normals(columns * stride);
+  for (const bool upper : {false, true}) {
+    Vector C(rows * stride, 0.0);
+    dconnet::multiply_rows(A.data(), rows, B.data(), columns, stride, upper, C.data());
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t j = upper ? i : 0; j < columns; ++j) {
+        double sum = 0.0;
+        for (std::size_t k = 0; k < stride; ++k) sum += A[i * stride + k] * B[j * stride + k];
+        CHECK_AT_MOST(std::fabs(C[i * stride + j] - sum), kRounding * stride);
+      }
+    }
+  }
+}
+
 void test_active_gram(std::size_t rows, std::size_t columns) {
   subject = "active Gram matrix " + shape(rows, columns);
   Random random(static_cast<unsigned>(300 * rows + columns));
@@ -797,9 +885,12 @@ int main() {
     }
     test_active_gram(200, columns);
     test_kink_basis(200, columns);
+    for (const double gamma : {1.0, 1e-3, 1e-6}) test_face(columns, gamma);
+    for (std::size_t rows : {1, 2, 3, 4, 9, 30}) test_row_products(rows, columns);
   }
   for (std::size_t n = 1; n <= 40; ++n) {
     test_cholesky(n);
+    test_symmetric_product(n);
     test_sums(n - 1);
   }
   test_cholesky_refuses();

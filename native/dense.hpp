@@ -1,0 +1,36 @@
+// Small dense matrices: products and the Cholesky factor. Rows are padded to whole lanes unless told otherwise.
+#pragma once
+
+#include <cstddef>
+
+namespace dconnet {
+
+// z = A v and g = Aᵀ w for any matrix A whose rows are padded with zeros to the length `stride`, as are v and g.
+void multiply(const double* A, std::size_t rows, std::size_t stride, const double* v, double* z);
+void multiply_transposed(const double* A, std::size_t rows, std::size_t stride, const double* w, double* g);
+
+// y = G v for a symmetric matrix of which only tiles of four by four on and above the diagonal are filled.
+void multiply_symmetric(const double* G, std::size_t stride, const double* v, double* y);
+
+// C = A Bᵀ, where A has `rows` rows and B has `columns`; with `upper` only entries on and above the diagonal are sure
+// to be filled. C has rows of length `stride` too.
+void multiply_rows(const double* A, std::size_t rows, const double* B, std::size_t columns, std::size_t stride,
+                   bool upper, double* C);
+
+// (x, y) becomes (c x + s y, c y - s x).
+void rotate(double c, double s, std::size_t count, double* x, double* y);
+
+// Factorises the symmetric matrix whose upper triangle is the leading n by n part of G; the factor goes into the lower
+// triangle. False if it is not positive definite. Any stride will do.
+bool cholesky(double* G, std::size_t n, std::size_t stride);
+
+// Solves L x = b in place with the factor of `cholesky`.
+void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, double* x);
+
+// Solves L Lᵀ x = b in place.
+void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x);
+
+double dot(const double* x, const double* y, std::size_t n);
+double max_abs(const double* x, std::size_t n);
+
+}  // namespace dconnet
