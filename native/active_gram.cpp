@@ -8,7 +8,7 @@ void ActiveGram::match(const Design& design, const unsigned char* wanted, Room& 
   std::size_t count = 0;
   for (std::size_t j = 0; j < design.rows(); ++j) {
     const bool is = wanted[j] != 0, was = member_[j] != 0;
-    room.rows[count] = j;
+    room.rows[count] = static_cast<Row>(j);
     room.weights[count] = is ? 1.0 : -1.0;
     count += is != was;
   }
@@ -33,7 +33,7 @@ void ActiveGram::change(const Design& design, Room& room, std::size_t count) {
 void ActiveGram::recompute(const Design& design, Room& room) {
   std::size_t count = 0;
   for (std::size_t j = 0; j < design.rows(); ++j) {
-    room.rows[count] = j;
+    room.rows[count] = static_cast<Row>(j);
     room.weights[count] = 1.0;
     count += member_[j] != 0;
   }

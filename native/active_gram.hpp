@@ -19,7 +19,7 @@ class ActiveGram {
   // Room for the rows that change; shared by all instances that are matched one after the other.
   struct Room {
     explicit Room(std::size_t rows) : rows(rows + 1), weights(rows + 1) {}
-    std::vector<std::size_t> rows;
+    std::vector<Row> rows;
     std::vector<double> weights;
   };
 

@@ -136,7 +136,7 @@ bool AugmentedLagrangian::newton_direction(const Programme& programme, ActiveGra
   for (std::size_t i = 0; i < hessian_.size(); ++i) hessian_[i] = weight * gram.values()[i];
   std::size_t kinked = 0;
   for (std::size_t j = 0; j < rows; ++j) {
-    room_.rows[kinked] = j;
+    room_.rows[kinked] = static_cast<Row>(j);
     room_.weights[kinked] = penalty_;
     kinked += derivative_[j] > 0.0 && !active_[j];
   }

@@ -16,11 +16,11 @@ constexpr std::size_t kTileRows = 4;
 constexpr std::size_t kTileColumns = 2 * kLanes;
 
 // Adds the rows' contribution to a tile of 4 x 8 entries of G, kept in registers meanwhile.
-DCONNET_INLINE void wide_tile(const double* Q, std::size_t stride, const double* w, const std::size_t* rows,
+DCONNET_INLINE void wide_tile(const double* Q, std::size_t stride, const double* w, const Row* rows,
                               std::size_t count, std::size_t k, std::size_t l, double* G) {
   Lanes sum[kTileRows][2] = {};
   for (std::size_t i = 0; i < count; ++i) {
-    const double* q = Q + rows[i] * stride;
+    const double* q = Q + std::size_t{rows[i]} * stride;
     const double weight = w[i];
     Lanes left, right;
     load(left, q + l);
@@ -42,11 +42,11 @@ DCONNET_INLINE void wide_tile(const double* Q, std::size_t stride, const double*
 }
 
 // The same for a tile of 4 x 4 at the right border.
-DCONNET_INLINE void narrow_tile(const double* Q, std::size_t stride, const double* w, const std::size_t* rows,
+DCONNET_INLINE void narrow_tile(const double* Q, std::size_t stride, const double* w, const Row* rows,
                                 std::size_t count, std::size_t k, std::size_t l, double* G) {
   Lanes sum[kTileRows] = {};
   for (std::size_t i = 0; i < count; ++i) {
-    const double* q = Q + rows[i] * stride;
+    const double* q = Q + std::size_t{rows[i]} * stride;
     const double weight = w[i];
     Lanes right;
     load(right, q + l);
@@ -60,7 +60,7 @@ DCONNET_INLINE void narrow_tile(const double* Q, std::size_t stride, const doubl
   }
 }
 
-DCONNET_CLONES void gram_upper(const double* Q, std::size_t stride, const double* w, const std::size_t* rows,
+DCONNET_CLONES void gram_upper(const double* Q, std::size_t stride, const double* w, const Row* rows,
                                std::size_t count, double* G) {
   for (std::size_t first = 0; first < count; first += kRowBlock) {
     const std::size_t block = std::min(kRowBlock, count - first);
@@ -74,7 +74,7 @@ DCONNET_CLONES void gram_upper(const double* Q, std::size_t stride, const double
 
 // The same for some of the rows.
 template <std::size_t Groups>
-DCONNET_INLINE void multiply_some_narrow(const double* Q, const std::size_t* rows, std::size_t count, const double* v,
+DCONNET_INLINE void multiply_some_narrow(const double* Q, const Row* rows, std::size_t count, const double* v,
                                          double* z) {
   Lanes x[Groups];
   for (std::size_t k = 0; k < Groups; ++k) load(x[k], v + k * kLanes);
@@ -82,17 +82,17 @@ DCONNET_INLINE void multiply_some_narrow(const double* Q, const std::size_t* row
     Lanes sum = {};
     for (std::size_t k = 0; k < Groups; ++k) {
       Lanes q;
-      load(q, Q + (rows[i] * Groups + k) * kLanes);
+      load(q, Q + (std::size_t{rows[i]} * Groups + k) * kLanes);
       sum += q * x[k];
     }
     z[i] = sum_of(sum);
   }
 }
 
-DCONNET_INLINE void multiply_some_wide(const double* Q, const std::size_t* rows, std::size_t count, std::size_t stride,
+DCONNET_INLINE void multiply_some_wide(const double* Q, const Row* rows, std::size_t count, std::size_t stride,
                                        const double* v, double* z) {
   for (std::size_t i = 0; i < count; ++i) {
-    const double* row = Q + rows[i] * stride;
+    const double* row = Q + std::size_t{rows[i]} * stride;
     Lanes sum = {};
     for (std::size_t k = 0; k < stride; k += kLanes) {
       Lanes q, x;
@@ -104,7 +104,7 @@ DCONNET_INLINE void multiply_some_wide(const double* Q, const std::size_t* rows,
   }
 }
 
-DCONNET_CLONES void multiply_some(const double* Q, const std::size_t* rows, std::size_t count, std::size_t stride,
+DCONNET_CLONES void multiply_some(const double* Q, const Row* rows, std::size_t count, std::size_t stride,
                                   const double* v, double* z) {
   switch (stride / kLanes) {
     case 1: return multiply_some_narrow<1>(Q, rows, count, v, z);
@@ -136,7 +136,7 @@ Design Design::view(const double* padded, std::size_t rows, std::size_t columns)
 
 void Design::apply(const double* v, double* z) const { multiply(data_, rows_, stride_, v, z); }
 
-void Design::apply_to_rows(const std::size_t* rows, std::size_t count, const double* v, double* z) const {
+void Design::apply_to_rows(const Row* rows, std::size_t count, const double* v, double* z) const {
   multiply_some(data_, rows, count, stride_, v, z);
 }
 
@@ -149,7 +149,7 @@ void Design::add_row(std::size_t j, double weight, double* g) const {
   for (std::size_t k = 0; k < columns_; ++k) g[k] += weight * q[k];
 }
 
-void Design::add_gram(const std::size_t* rows, const double* weights, std::size_t count, double* G) const {
+void Design::add_gram(const Row* rows, const double* weights, std::size_t count, double* G) const {
   gram_upper(data_, stride_, weights, rows, count, G);
 }
 

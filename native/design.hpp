@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "dense.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
+
+// Lists of rows may be as long as the data: they take half the room.
+using Row = std::uint32_t;
 
 class Design {
  public:
@@ -30,13 +34,13 @@ class Design {
   // z = Q v
   void apply(const double* v, double* z) const;
   // The same for the listed rows only; z has an entry for each of them.
-  void apply_to_rows(const std::size_t* rows, std::size_t count, const double* v, double* z) const;
+  void apply_to_rows(const Row* rows, std::size_t count, const double* v, double* z) const;
   // g = Qᵀ w
   void apply_transposed(const double* w, double* g) const;
   // Adds weight q of the row q to g.
   void add_row(std::size_t row, double weight, double* g) const;
   // Adds the sum of weights[i] q q^T over the listed rows q to the upper triangle of G, of shape (stride, stride).
-  void add_gram(const std::size_t* rows, const double* weights, std::size_t count, double* G) const;
+  void add_gram(const Row* rows, const double* weights, std::size_t count, double* G) const;
 
  private:
   Design(std::size_t rows, std::size_t columns);

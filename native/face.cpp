@@ -57,7 +57,7 @@ void Face::move(std::size_t row, Side side) {
   const bool was = side_[row] == Side::kActive, is = side == Side::kActive;
   side_[row] = side;
   if (was == is) return;
-  room_.rows[pending_] = row;
+  room_.rows[pending_] = static_cast<Row>(row);
   room_.weights[pending_] = is ? 1.0 : -1.0;
   if (++pending_ == design_.rows()) update_system();
 }

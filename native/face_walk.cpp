@@ -26,18 +26,18 @@ constexpr double kSafety = 1.0 + 1e-9;
 
 // Lists where z changes sign on the way to z + limit along. Most do not, and are passed in fours.
 DCONNET_CLONES std::size_t sign_changes(std::size_t count, double limit, const double* z,
-                                        const double* along, FaceWalk::Crossing* list) {
+                                        const double* along, Row* list) {
   std::size_t found = 0, i = 0;
   const auto changes = [&](std::size_t at) { return z[at] * (z[at] + limit * along[at]) < 0.0; };
   for (; i + 4 <= count; i += 4) {
     if (!(changes(i) | changes(i + 1) | changes(i + 2) | changes(i + 3))) continue;
     for (std::size_t at = i; at < i + 4; ++at) {
-      list[found].place = at;
+      list[found] = static_cast<Row>(at);
       found += changes(at);
     }
   }
   for (; i < count; ++i) {
-    list[found].place = i;
+    list[found] = static_cast<Row>(i);
     found += changes(i);
   }
   return found;
@@ -49,10 +49,10 @@ DCONNET_CLONES void advance(std::size_t count, double step, const double* along,
 
 // Lists the rows that a move of length `reach` can take to their kink.
 DCONNET_CLONES std::size_t rows_within(std::size_t rows, double reach, const double* z, const double* norms,
-                                       std::size_t* list) {
+                                       Row* list) {
   std::size_t found = 0;
   for (std::size_t j = 0; j < rows; ++j) {
-    list[found] = j;
+    list[found] = static_cast<Row>(j);
     found += std::fabs(z[j]) <= reach * norms[j];
   }
   return found;
@@ -68,6 +68,7 @@ FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch)
       near_(design.rows() + 1),
       z_(scratch.z),
       along_(scratch.along),
+      at_(scratch.slopes),
       crossings_(design.rows() + 1),
       direction_(design.stride()),
       reference_(design.stride()) {
@@ -242,13 +243,15 @@ std::size_t FaceWalk::place_of(std::size_t row) const {
 void FaceWalk::collect_crossings(double limit) {
   n_crossings_ = sign_changes(n_near_, limit, z_.data(), along_.data(), crossings_.data());
   for (std::size_t i = 0; i < n_crossings_; ++i) {
-    const std::size_t place = crossings_[i].place;
-    crossings_[i].at = -z_[place] / along_[place];
+    const std::size_t place = crossings_[i];
+    at_[place] = -z_[place] / along_[place];
   }
   for (const std::size_t row : grounded_) {
     const std::size_t place = place_of(row);
     const bool leaves = face_.side(row) == Side::kActive ? along_[place] < 0.0 : along_[place] > 0.0;
-    if (leaves) crossings_[n_crossings_++] = {0.0, place};
+    if (!leaves) continue;
+    at_[place] = 0.0;
+    crossings_[n_crossings_++] = static_cast<Row>(place);
   }
 }
 
@@ -263,13 +266,13 @@ bool FaceWalk::change_sides(const Stop& stop) {
   const auto gone = [&](std::size_t row) { return z_[place_of(row)] != 0.0 || face_.side(row) == Side::kKink; };
   grounded_.erase(std::remove_if(grounded_.begin(), grounded_.end(), gone), grounded_.end());
   for (std::size_t i = 0; i < n_crossings_; ++i) {
-    const std::size_t row = near_[crossings_[i].place];
+    const std::size_t place = crossings_[i], row = near_[place];
     if (face_.side(row) == Side::kKink) continue;
-    if (crossings_[i].at < stop.at) {
+    if (at_[place] < stop.at) {
       face_.move(row, face_.side(row) == Side::kActive ? Side::kInactive : Side::kActive);
       changed = true;
     }
-    keep_on_side(crossings_[i].place);
+    keep_on_side(place);
   }
   return changed;
 }
@@ -278,27 +281,27 @@ bool FaceWalk::change_sides(const Stop& stop) {
 // sign is found by bisection of the crossings.
 FaceWalk::Stop FaceWalk::lowest(const Programme& programme, double curvature, double limit) {
   double constant = -curvature, linear = curvature;
-  Crossing* first = crossings_.data();
-  Crossing* last = first + n_crossings_;
-  const auto pass = [&](const Crossing& crossing, double& c, double& d) {
-    const double along = along_[crossing.place];
+  Row* first = crossings_.data();
+  Row* last = first + n_crossings_;
+  const auto pass = [&](std::size_t place, double& c, double& d) {
+    const double along = along_[place];
     const double bend = 2.0 * programme.curvature * along * along;
-    const double change = face_.side(near_[crossing.place]) == Side::kActive ? -bend : bend;
-    c += programme.slope[near_[crossing.place]] * std::fabs(along) - change * crossing.at;
+    const double change = face_.side(near_[place]) == Side::kActive ? -bend : bend;
+    c += programme.slope[near_[place]] * std::fabs(along) - change * at_[place];
     d += change;
   };
   while (first != last) {
-    const double pivot = first[(last - first) / 2].at;
-    Crossing* const equal = std::partition(first, last, [&](const Crossing& x) { return x.at < pivot; });
-    Crossing* const above = std::partition(equal, last, [&](const Crossing& x) { return !(x.at > pivot); });
+    const double pivot = at_[first[(last - first) / 2]];
+    Row* const equal = std::partition(first, last, [&](Row place) { return at_[place] < pivot; });
+    Row* const above = std::partition(equal, last, [&](Row place) { return !(at_[place] > pivot); });
     double c = constant, d = linear;
-    for (Crossing* x = first; x != equal; ++x) pass(*x, c, d);
+    for (const Row* x = first; x != equal; ++x) pass(*x, c, d);
     if (c + d * pivot >= 0.0) {
       last = equal;
       continue;
     }
-    for (Crossing* x = equal; x != above; ++x) pass(*x, c, d);
-    if (c + d * pivot >= 0.0) return {pivot, true, equal->place};
+    for (const Row* x = equal; x != above; ++x) pass(*x, c, d);
+    if (c + d * pivot >= 0.0) return {pivot, true, *equal};
     constant = c, linear = d;
     first = above;
   }

@@ -15,11 +15,6 @@ namespace dconnet {
 
 class FaceWalk {
  public:
-  struct Crossing {
-    double at;  // the step length at which a row comes to its kink
-    std::size_t place;  // of the row among those that are near
-  };
-
   FaceWalk(const Design& design, Face& face, Scratch& scratch);
 
   // Tries to solve from v with z = Q v. Both, and the multipliers, are replaced by the answer if one is found within
@@ -63,10 +58,11 @@ class FaceWalk {
   Face& face_;
   std::vector<Side> sides_;
   std::vector<double> norms_;        // of the rows
-  std::vector<std::size_t> near_;    // rows that may come to their kink while v is within reach_ of reference_
+  std::vector<Row> near_;            // rows that may come to their kink while v is within reach_ of reference_
   std::size_t n_near_ = 0;
   std::vector<double>&z_, &along_;   // of the rows that are near
-  std::vector<Crossing> crossings_;  // rows
+  std::vector<double>& at_;          // step lengths at which rows that are near come to their kinks
+  std::vector<Row> crossings_;       // which of those that are near do
   std::size_t n_crossings_ = 0;
   std::vector<double> direction_, reference_;  // columns
   double reach_ = 0.0, last_move_ = 0.0;

@@ -40,7 +40,7 @@ InteriorPoint::InteriorPoint(const Design& design)
       pulled_(design.stride()),
       schur_(design.stride() * design.stride()),
       all_rows_(design.rows()) {
-  std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
+  std::iota(all_rows_.begin(), all_rows_.end(), Row{0});
 }
 
 std::size_t InteriorPoint::solve(const Programme& programme, double tolerance, std::size_t max_iterations, double* v,

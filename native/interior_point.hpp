@@ -40,7 +40,7 @@ class InteriorPoint {
   std::vector<double> lambda_over_w_, mu_over_s_, diagonal_, weight_;  // rows
   std::vector<double> change_lambda_, change_mu_, pull_;               // rows
   std::vector<double> residual_, pulled_, schur_;                      // columns
-  std::vector<std::size_t> all_rows_;
+  std::vector<Row> all_rows_;
 };
 
 }  // namespace dconnet

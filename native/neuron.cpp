@@ -20,8 +20,8 @@ Neuron::Neuron(Solver& solver)
       candidate_v_(design_.stride()),
       candidate_z_(design_.rows()),
       multipliers_(design_.rows()),
-      pull_(design_.rows()),
       linear_(design_.stride()),
+      pull_(solver.scratch().slopes),
       active_(design_.rows()) {}
 
 void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double* v, double* z, ActiveGram& gram,

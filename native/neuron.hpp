@@ -54,7 +54,8 @@ class Neuron {
 
   Solver& solver_;
   const Design& design_;
-  std::vector<double> candidate_v_, candidate_z_, multipliers_, pull_, linear_;
+  std::vector<double> candidate_v_, candidate_z_, multipliers_, linear_;
+  std::vector<double>& pull_;  // rows
   std::vector<unsigned char> active_;
 };
 

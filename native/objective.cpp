@@ -147,7 +147,7 @@ Objective::Objective(const Design& design, const double* y, double gamma, std::s
       unit_(layout_.width),
       weights_(kTile, 1.0),
       rows_(kTile) {
-  for (std::size_t j = 0; j < kTile; ++j) rows_[j] = j;
+  for (std::size_t j = 0; j < kTile; ++j) rows_[j] = static_cast<Row>(j);
 }
 
 double Objective::penalty(const double* theta) const { return gamma_ * dot(theta, theta, layout_.size()); }

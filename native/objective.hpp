@@ -39,7 +39,7 @@ class Objective {
   double gamma_;
   Layout layout_;
   std::vector<double> outputs_, back_, residual_, gram_, moments_, unit_, weights_;
-  std::vector<std::size_t> rows_;
+  std::vector<Row> rows_;
 };
 
 }  // namespace dconnet

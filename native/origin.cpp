@@ -128,7 +128,7 @@ bool Origin::newton_step(const Programme& programme, const double* multipliers) 
   const std::size_t rows = design_.rows(), columns = design_.columns(), stride = design_.stride();
   std::size_t between = 0;
   for (std::size_t j = 0; j < rows; ++j) {
-    room_.rows[between] = j;
+    room_.rows[between] = static_cast<Row>(j);
     room_.weights[between] = 1.0;
     between += multipliers[j] > 0.0 && multipliers[j] < programme.slope[j];
   }

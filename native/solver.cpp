@@ -48,7 +48,6 @@ Solver::Solver(Design design)
       linear_(design_.stride()),
       slope_(design_.rows()),
       v_(design_.stride()),
-      multipliers_(design_.rows()),
       kept_v_(design_.stride()),
       kept_multipliers_(design_.rows()) {}
 
@@ -132,57 +131,57 @@ Outcome Solver::solve_in_units(const Programme& programme, double tolerance, std
   for (std::size_t j = 0; j < rows; ++j) {
     z[j] /= length_unit;
     slope_[j] = programme.slope[j] / gradient_unit;
-    multipliers_[j] = std::max(multipliers[j] / gradient_unit, 0.0);
+    multipliers[j] = std::max(multipliers[j] / gradient_unit, 0.0);
   }
   const Programme scaled{design_, linear_.data(), slope_.data(), programme.curvature / hessian,
                          programme.gamma / hessian};
-  const Outcome outcome = escalate(scaled, tolerance, max_iterations, z, gram);
+  const Outcome outcome = escalate(scaled, tolerance, max_iterations, z, multipliers, gram);
   for (std::size_t k = 0; k < columns; ++k) v[k] = v_[k] * length_unit;
   for (std::size_t j = 0; j < rows; ++j) {
     z[j] *= length_unit;
-    multipliers[j] = multipliers_[j] * gradient_unit;
+    multipliers[j] *= gradient_unit;
   }
   return outcome;
 }
 
-// One method after the other, each from where the last one ended, until the answer in v_ and multipliers_ is exact, or
+// One method after the other, each from where the last one ended, until the answer in v_ and the multipliers is exact, or
 // the best of them.
 Outcome Solver::escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* z,
-                         ActiveGram& gram) {
+                         double* multipliers, ActiveGram& gram) {
   std::size_t used = 0;
   const auto left = [&](std::size_t limit) { return std::min(limit, max_iterations - used); };
-  const auto exact = [&] { return is_exact(programme, v_.data(), z, multipliers_.data()); };
+  const auto exact = [&] { return is_exact(programme, v_.data(), z, multipliers); };
   const auto smooth = [&](double violation, double penalty, std::size_t steps) {
-    used += augmented_lagrangian_.solve(programme, violation, left(steps), penalty, v_.data(), multipliers_.data(),
+    used += augmented_lagrangian_.solve(programme, violation, left(steps), penalty, v_.data(), multipliers,
                                         gram);
     design_.apply(v_.data(), z);
   };
   if (!(value(programme, v_.data(), z) <= 0.0)) {  // worse than zero, where P is zero: a start that only misleads
     std::fill(v_.begin(), v_.end(), 0.0);
-    std::fill(multipliers_.begin(), multipliers_.end(), 0.0);
+    std::fill(multipliers, multipliers + design_.rows(), 0.0);
   }
   const double rows_per_unknown = static_cast<double>(design_.rows()) / static_cast<double>(design_.columns());
   const double first_penalty = std::clamp(kFirstPenaltyPerRow * rows_per_unknown, 1e3, 1e6);
   smooth(kNearly / std::sqrt(rows_per_unknown), first_penalty, kNewtonSteps);
-  if (active_set_.solve(programme, left(kRounds), v_.data(), z, multipliers_.data(), gram, used) && exact()) {
+  if (active_set_.solve(programme, left(kRounds), v_.data(), z, multipliers, gram, used) && exact()) {
     return {used, true};
   }
   smooth(kFully, first_penalty, kNewtonSteps);
   if (exact()) return {used, true};
 
-  const auto judge = [&] { return certifier_.certify(programme, v_.data(), z, multipliers_.data(), kAimedGap); };
+  const auto judge = [&] { return certifier_.certify(programme, v_.data(), z, multipliers, kAimedGap); };
   const Certificate before = judge();
   std::copy(v_.begin(), v_.end(), kept_v_.begin());
-  std::copy(multipliers_.begin(), multipliers_.end(), kept_multipliers_.begin());
+  std::copy(multipliers, multipliers + design_.rows(), kept_multipliers_.begin());
   if (!interior_point_) interior_point_ = std::make_unique<InteriorPoint>(design_);
-  used += interior_point_->solve(programme, kInteriorGap, left(kInteriorIterations), v_.data(), multipliers_.data(),
+  used += interior_point_->solve(programme, kInteriorGap, left(kInteriorIterations), v_.data(), multipliers,
                                  certifier_);
   smooth(kFully, kPolishPenalty, kLastNewtonSteps);
   Certificate best = judge();
   if (before.kkt < best.kkt) {
     best = before;
     std::copy(kept_v_.begin(), kept_v_.end(), v_.begin());
-    std::copy(kept_multipliers_.begin(), kept_multipliers_.end(), multipliers_.begin());
+    std::copy(kept_multipliers_.begin(), kept_multipliers_.end(), multipliers);
     design_.apply(v_.data(), z);
   }
   return {used, best.meets(tolerance, kAcceptedKkt)};

@@ -27,6 +27,8 @@ class Solver {
   Solver& operator=(const Solver&) = delete;
 
   const Design& design() const { return design_; }
+  // Free between two programmes.
+  Scratch& scratch() { return scratch_; }
 
   // Solves one programme. On entry `v`, `z` = Q v and `multipliers` hold a start, on return the answer; v has
   // design().stride() entries. `gram` may hold any set of rows: best those of a solution that is like this one. With
@@ -43,7 +45,7 @@ class Solver {
   Outcome solve_in_units(const Programme& programme, double tolerance, std::size_t max_iterations, double* v,
                          double* z, double* multipliers, ActiveGram& gram);
   Outcome escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* z,
-                   ActiveGram& gram);
+                   double* multipliers, ActiveGram& gram);
 
   Design design_;
   ActiveGram::Room room_;
@@ -56,7 +58,7 @@ class Solver {
   AugmentedLagrangian augmented_lagrangian_;
   std::unique_ptr<InteriorPoint> interior_point_;  // hardly ever needed, and large: made the first time it is
   Certifier certifier_;
-  std::vector<double> linear_, slope_, v_, multipliers_;
+  std::vector<double> linear_, slope_, v_;         // in units of order one
   std::vector<double> kept_v_, kept_multipliers_;  // the better answer, while another one is tried
 };
 

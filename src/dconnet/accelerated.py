@@ -149,7 +149,7 @@ class AcceleratedDescent(Descent):
             state.n_epochs += 1
         if self.moves.balance:
             self.balance(state)
-        state.Z = self.problem.preactivations(state.V)
+        self.problem.preactivations(state.V, out=state.Z)
         if not self.problem.regloss(state.V, state.Z, state.alpha) <= objective:  # the rounding of many small steps
             state.V, state.alpha = V, alpha
 
@@ -196,11 +196,11 @@ class AcceleratedDescent(Descent):
 
     def move(self, state: State, V: FloatArray, alpha: FloatArray, decrease: float = 0.0) -> bool:
         """Go to other weights if RegLoss falls by at least this much, and tell whether it did."""
-        Z = self.problem.preactivations(V)
         before = self.problem.regloss(state.V, state.Z, state.alpha)
-        lower = self.problem.regloss(V, Z, alpha) <= before - decrease
+        lower = self.problem.regloss(V, None, alpha) <= before - decrease
         if lower:
-            state.V, state.alpha, state.Z = V, alpha, Z
+            state.V, state.alpha = V, alpha
+            self.problem.preactivations(V, out=state.Z)
         return lower
 
     def has_converged(self, state: State) -> bool:

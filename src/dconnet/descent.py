@@ -170,7 +170,7 @@ class Descent:
 
     def record(self, state: State, validation: Validation | None) -> None:
         """Append what the epoch reached to the history."""
-        state.Z = self.problem.preactivations(state.V)  # an interrupt may have come between V and Z
+        self.problem.preactivations(state.V, out=state.Z)  # an interrupt may have come between V and Z
         network = self.problem.network(state.V, state.alpha)
         step_norm = safe_norm(network.parameters - state.network.parameters)
         state.network = network

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +38,7 @@ class Problem:
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights, not all zero.
     copy : bool, default=True
-        Whether to keep a copy of X. Without one, X must not change while the problem lives.
+        Whether to keep copies. Without them, the arrays must not change while the problem lives.
 
     Examples
     --------
@@ -64,9 +65,9 @@ class Problem:
         X = frozen_copy(X, name="X", ndim=2, copy=copy)
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         object.__setattr__(self, "X", X)
-        object.__setattr__(self, "y", frozen_copy(y, name="y", ndim=1))
+        object.__setattr__(self, "y", frozen_copy(y, name="y", ndim=1, copy=copy))
         object.__setattr__(self, "gamma", float(gamma))
-        object.__setattr__(self, "sample_weight", frozen_copy(weight, name="sample_weight", ndim=1))
+        object.__setattr__(self, "sample_weight", frozen_copy(weight, name="sample_weight", ndim=1, copy=copy))
         self._check()
 
     def _check(self) -> None:
@@ -184,22 +185,32 @@ class WhitenedProblem:
         """Orthonormal design, of shape (n_rows, rank)."""
         return self.whitening.Q
 
-    def regloss(self, V: FloatArray, Z: FloatArray, alpha: FloatArray) -> float:
-        """RegLoss at hidden weights ``V`` (n_hidden, rank) with preactivations ``Z`` (n_rows, n_hidden)."""
+    def regloss(self, V: FloatArray, Z: FloatArray | None, alpha: FloatArray) -> float:
+        """RegLoss at hidden weights ``V`` (n_hidden, rank), with their preactivations ``Z`` if they are at hand."""
         penalty = float(np.sum(V * V)) + float(alpha @ alpha)
-        return self.mse(Z, alpha) + self.gamma * penalty / self.total_weight
+        preactivations = partial(self._some_preactivations, V) if Z is None else Z.__getitem__
+        return self._mse(preactivations, alpha) + self.gamma * penalty / self.total_weight
 
     def mse(self, Z: FloatArray, alpha: FloatArray) -> float:
         """Mean squared error at preactivations ``Z``."""
+        return self._mse(Z.__getitem__, alpha)
+
+    def _mse(self, preactivations: Callable[[slice], FloatArray], alpha: FloatArray) -> float:
         total = self.scatter
         for rows in blocks(len(self.y)):
-            residual = self.y[rows] - np.maximum(Z[rows], 0.0) @ alpha
+            residual = self.y[rows] - np.maximum(preactivations(rows), 0.0) @ alpha
             total += float(residual @ residual)
         return total / self.total_weight
 
-    def preactivations(self, V: FloatArray) -> FloatArray:
-        """``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order."""
-        return (V @ self.Q.T).T
+    def preactivations(self, V: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order; written into ``out`` if given."""
+        Z = np.empty((len(self.y), len(V)), order="F") if out is None else out
+        for rows in blocks(len(self.y)):
+            Z[rows] = self._some_preactivations(V, rows)
+        return Z
+
+    def _some_preactivations(self, V: FloatArray, rows: slice) -> FloatArray:
+        return (V @ self.Q[rows].T).T
 
     def whiten(self, network: Network) -> FloatArray:
         """Hidden weights of ``network`` in whitened coordinates, of shape (n_hidden, rank)."""

@@ -210,9 +210,9 @@ void test_listed_rows(std::size_t rows, std::size_t columns) {
   const Vector matrix = random.normals(rows * columns);
   const Design design(matrix.data(), rows, columns);
   const std::size_t stride = design.stride();
-  std::vector<std::size_t> listed;
+  std::vector<dconnet::Row> listed;
   for (std::size_t j = 0; j < rows; ++j) {
-    if (random.uniform(0.0, 1.0) < 0.7) listed.push_back(j);
+    if (random.uniform(0.0, 1.0) < 0.7) listed.push_back(static_cast<dconnet::Row>(j));
   }
   const Vector weights = random.normals(listed.size());
   Vector g(stride, 0.0), G(stride * stride, 1.0);
