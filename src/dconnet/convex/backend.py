@@ -71,6 +71,7 @@ _REGISTRY = {
     "piqp": _Entry("dconnet.convex.piqp", "PIQP", "piqp"),
     "gurobi": _Entry("dconnet.convex.gurobi", "Gurobi", "gurobipy"),
     "admm": _Entry("dconnet.convex.admm", "ADMM", None),
+    "parallel": _Entry("dconnet.convex.parallel", "Parallel", None),
 }
 
 
