@@ -88,11 +88,15 @@ class ADMM:
 
 
 class _Library(Protocol):
-    """Who computes: arrays go there and come back."""
+    """Who computes."""
 
-    def put(self, values: FloatArray) -> Array: ...
+    def put(self, values: FloatArray) -> Array:
+        """Bring an array to where the iterations run."""
+        ...
 
-    def get(self, values: Array) -> FloatArray: ...
+    def get(self, values: Array) -> FloatArray:
+        """Bring it back."""
+        ...
 
 
 class _NumPy:
@@ -103,27 +107,33 @@ class _NumPy:
         return np.asarray(values)
 
 
-def _torch(device: str) -> _Library:
+@dataclass(frozen=True, slots=True)
+class _Torch:
+    torch: Any
+    device: str
+
+    def put(self, values: FloatArray) -> Array:
+        return self.torch.tensor(values, dtype=self.torch.float64, device=self.device)
+
+    def get(self, values: Array) -> FloatArray:
+        return np.asarray(values.cpu().numpy())
+
+
+def _torch(device: str) -> _Torch:
+    """Torch on that device, if both are there."""
     try:
         import torch
     except ModuleNotFoundError as error:
         raise ImportError(f"ADMM(device={device!r}) needs the package torch: pip install 'dconnet[torch]'") from error
-
-    class Torch:
-        def put(self, values: FloatArray) -> Array:
-            return torch.tensor(values, dtype=torch.float64, device=device)
-
-        def get(self, values: Array) -> FloatArray:
-            return np.asarray(values.cpu().numpy())
-
+    library = _Torch(torch, device)
     try:
-        torch.zeros(1, dtype=torch.float64, device=device)
+        library.put(np.zeros(1))
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(
             f"torch cannot compute in double precision on device={device!r} here ({error}). "
             "Choose another one, or device=None for NumPy."
         ) from error
-    return Torch()
+    return library
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +159,15 @@ class ADMMSolver:
         if start is None:
             state = splitting.start()
         else:
-            pair = (self.library.put(start.v / unit.length), self.library.put(start.multipliers / unit.gradient))
-            state = splitting.start_at(*pair)
+            put = self.library.put
+            state = splitting.start_at(put(start.v / unit.length), put(start.multipliers / unit.gradient))
         iterations = 0
         while iterations < self.options.max_iter and not state.residual <= self.options.tol:
             state = splitting.step(state)
             iterations += 1
         v, multipliers = map(self.library.get, splitting.pair(state))
-        solved = state.residual <= self.options.tol
-        return ConvexSolution(unit.length * v, unit.gradient * multipliers, iterations, solved)
+        converged = state.residual <= self.options.tol
+        return ConvexSolution(unit.length * v, unit.gradient * multipliers, iterations, converged)
 
     def splitting(self, scaled: Programme) -> Splitting:
         """The iteration for a programme in units of order one."""
@@ -265,7 +275,7 @@ class Splitting:
         return State(x, z, state.u + relaxed - z, y, max(primal, dual))
 
     def onto_equations(self, w: Array) -> tuple[Array, Array]:
-        """Solve ``Gx + Aᵀy = w, Ax = 0`` for x and y; the paper's second algorithm, with two products.
+        """Solve ``Gx + Aᵀy = w, Ax = 0`` for x, in the place of w, and y: the paper's second algorithm.
 
         With h = G⁻¹w it is y = (AG⁻¹Aᵀ)⁻¹ Ah and x = h - G⁻¹Aᵀy.
         """
@@ -276,11 +286,10 @@ class Splitting:
         solved_on_span = (rows_on_span + columns) / self.on_span  # Qᵀy
         y = rows / self.off_span + self.Q @ (solved_on_span - rows_on_span / self.off_span)
         My = self.root * solved_on_span  # Mᵀy
-        x1, x2, x3, x4 = w1, w2, w3, w4  # x takes the place of w
-        x1[:] = h1 - (self.g2 - self.g1) * y
-        x2[:] = h2 - (self.g3 - self.g2) * y
-        x3[:] = (w3 - My) / self.rho
-        x4[:] = (w4 + My) / self.rho
+        w1[:] = h1 - (self.g2 - self.g1) * y
+        w2[:] = h2 - (self.g3 - self.g2) * y
+        w3[:] = (w3 - My) / self.rho
+        w4[:] = (w4 + My) / self.rho
         return w, y
 
     def pair(self, state: State) -> tuple[Array, Array]:
