@@ -20,6 +20,7 @@ from backends import backends
 from engine import epoch, osqp_epoch, programmes
 from processes import growth, simd, startup
 from report import Report, make_console
+from scalable import admm, parallel
 
 PARTS: dict[str, Callable[[bool], Report]] = {
     "programmes": programmes,
@@ -29,6 +30,8 @@ PARTS: dict[str, Callable[[bool], Report]] = {
     "growth": growth,
     "simd": simd,
     "startup": startup,
+    "admm": admm,
+    "parallel": parallel,
 }
 
 

@@ -50,7 +50,7 @@ def test_import_of_the_package_is_light():
 
 
 def test_fitting_needs_no_optional_package():
-    optional = ("pandas", "matplotlib", "osqp", "clarabel", "piqp", "gurobipy", "pyarrow", "typer", "rich")
+    optional = ("pandas", "matplotlib", "osqp", "clarabel", "piqp", "gurobipy", "torch", "pyarrow", "typer", "rich")
     code = (
         "import sys, numpy as np\n"
         "class Absent:\n"

@@ -89,7 +89,7 @@ def fit(
     algorithm: Annotated[str, typer.Option(help="accelerated, or paper for Algorithm 1 alone.")] = "accelerated",
     split: Annotated[str | None, typer.Option(help="DC split: paper or net. [default: the algorithm's own]")] = None,
     solver: Annotated[
-        str, typer.Option(help="Convex solver: native, reference, osqp, clarabel, piqp or gurobi.")
+        str, typer.Option(help="Convex solver: native, reference, osqp, clarabel, piqp, gurobi, admm or parallel.")
     ] = "native",
     max_epochs: Annotated[int, typer.Option(min=1, help="Limit on epochs.")] = 1000,
     max_seconds: Annotated[

@@ -159,8 +159,8 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
     split : {"paper", "net"} or None, default=None
         How a neuron's problem is split into convex parts. None takes the algorithm's own.
     solver : str or Backend, default="native"
-        Who solves the convex programmes: "native", "reference", "osqp", "clarabel", "piqp", "gurobi", or a configured
-        backend object.
+        Who solves the convex programmes: "native", "reference", "osqp", "clarabel", "piqp", "gurobi", "admm",
+        "parallel", or a configured backend object such as ``ADMM(device="cuda")``.
     max_epochs : int or None, default=1000
         Limit on epochs. None goes on until convergence.
     max_seconds : float or None, default=None

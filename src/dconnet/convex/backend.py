@@ -70,6 +70,8 @@ _REGISTRY = {
     "clarabel": _Entry("dconnet.convex.clarabel", "Clarabel", "clarabel"),
     "piqp": _Entry("dconnet.convex.piqp", "PIQP", "piqp"),
     "gurobi": _Entry("dconnet.convex.gurobi", "Gurobi", "gurobipy"),
+    "admm": _Entry("dconnet.convex.admm", "ADMM", None),
+    "parallel": _Entry("dconnet.convex.parallel", "Parallel", None),
 }
 
 

@@ -1,0 +1,217 @@
+"""The paper's ADMM: its iterates, its limit, its settings, and the same on torch tensors."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from dconnet import DCONRegressor
+from dconnet.convex.admm import ADMM, Splitting
+from dconnet.convex.native import Native
+from dconnet.convex.paper_form import PaperForm
+from dconnet.convex.programme import Programme
+from dconnet.convex.scaling import Unit
+from dconnet.whitening import Whitening
+from problems import catalogue, dca_programme, inputs
+from tolerances import KKT, ROUNDING, SOLUTION
+
+CASES = catalogue()
+SOME = ["typical 40x4 gamma=0.1 alpha=1", "typical 30x27 gamma=0.1 alpha=1", "known solution, 3 kinked rows"]
+TIGHT = ADMM(rho=3.0, tol=1e-12, max_iter=50_000)
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+
+
+class PaperADMM:
+    """The paper's two algorithms with its m x m matrix V, in its own units, and with M = √m Q for the inputs."""
+
+    def __init__(self, programme: Programme, rho: float, relaxation: float) -> None:
+        self.m, self.p = programme.design.shape
+        self.M = np.sqrt(self.m) * programme.design
+        a, gamma, m = programme.curvature, programme.gamma, self.m
+        self.rho, self.relaxation = rho, relaxation
+        # The paper's QP is m times smaller; beta and d for rows of M, which are √m times those of Q.
+        beta, d = programme.slope / np.sqrt(m), self.M @ programme.linear / m
+        self.q = np.concatenate([beta - d, d, np.zeros(2 * self.p)])
+        q1, q2, q3 = 2 * (a + gamma) / m + rho, -2 * gamma / m, 2 * gamma / m + rho
+        self.g1, self.g2, self.g3 = (entry / (q1 * q3 - q2**2) for entry in (q3, -q2, q1))
+        xi1, xi2 = np.sqrt(self.g1), self.g2 / np.sqrt(self.g1)
+        xi3, xi4 = np.sqrt((self.g1 * self.g3 - self.g2**2) / self.g1), np.sqrt(1 / rho)
+        _, sigma, Vt = np.linalg.svd(self.M.T, full_matrices=True)
+        self.V = Vt.T  # (m, m)
+        squares = np.concatenate([sigma**2, np.zeros(m - self.p)])
+        self.D = (xi2 - xi1) ** 2 + xi3**2 + 2 * xi4**2 * squares
+
+    def evaluate(self, w: np.ndarray) -> np.ndarray:
+        """The paper's second algorithm, line by line."""
+        w1, w2, w3, w4 = np.split(w, [self.m, 2 * self.m, 2 * self.m + self.p])
+        h1, h2 = self.g1 * w1 + self.g2 * w2, self.g2 * w1 + self.g3 * w2
+        h3, h4 = w3 / self.rho, w4 / self.rho
+        e1 = self.V @ ((self.V.T @ (h2 - h1)) / self.D)
+        f1 = self.M.T @ e1
+        e2 = self.V @ ((self.V.T @ (self.M @ (h3 - h4))) / self.D)
+        f2 = self.M.T @ e2
+        v1, v2 = h1 - (self.g2 - self.g1) * (e1 + e2), h2 - (self.g3 - self.g2) * (e1 + e2)
+        return np.concatenate([v1, v2, h3 - (f1 + f2) / self.rho, h4 + (f1 + f2) / self.rho])
+
+    def iterates(self, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """The paper's first algorithm, with over-relaxation: v, z and u after each iteration."""
+        z = u = np.zeros(2 * self.m + 2 * self.p)
+        found = []
+        for _ in range(count):
+            v = self.evaluate(self.rho * (z - u) - self.q)
+            relaxed = self.relaxation * v + (1 - self.relaxation) * z
+            z = np.maximum(0.0, relaxed + u)
+            u = u + relaxed - z
+            found.append((v, z, u))
+        return found
+
+
+def splitting(programme: Programme, options: ADMM) -> Splitting:
+    return options.prepare(programme.design).splitting(programme)
+
+
+@pytest.mark.parametrize("case", SOME)
+@pytest.mark.parametrize(("rho", "relaxation"), [(1.0, 1.4), (1.0, 1.0), (0.2, 1.7)])
+def test_iterates_are_those_of_the_papers_square_form(case: str, rho: float, relaxation: float) -> None:
+    programme = CASES[case].programme
+    unit = Unit.of(programme)
+    thin = splitting(unit.scaled(programme), ADMM(rho, relaxation))
+    papers_rho = rho * (programme.curvature + programme.gamma) / len(programme.design)
+    state = thin.start()
+    for full in PaperADMM(programme, papers_rho, relaxation).iterates(60):
+        state = thin.step(state)
+        for ours, theirs in zip((state.x, state.z, state.u), full, strict=True):
+            assert np.max(np.abs(unit.length * ours - theirs)) <= ROUNDING * np.max(np.abs(full[0]))
+
+
+@pytest.mark.parametrize("case", SOME)
+def test_equations_are_solved_as_by_a_dense_solver(case: str) -> None:
+    programme = CASES[case].programme
+    form, thin = PaperForm.of(programme.design), splitting(programme, ADMM(rho=0.7))
+    A = form.constraints.toarray()
+    G = form.quadratic(programme).full_hessian().toarray() + 0.7 * np.eye(A.shape[1])
+    w = np.random.default_rng(0).standard_normal(A.shape[1])
+    system = np.block([[G, A.T], [A, np.zeros((len(A), len(A)))]])
+    expected = np.linalg.solve(system, np.concatenate([w, np.zeros(len(A))]))
+    assert np.allclose(np.concatenate(thin.onto_equations(w.copy())), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("case", SOME)
+def test_linear_term_is_that_of_the_paper_form(case: str) -> None:
+    programme = CASES[case].programme
+    expected = PaperForm.of(programme.design).quadratic(programme).linear
+    assert np.allclose(splitting(programme, ADMM()).q, expected, rtol=ROUNDING)
+
+
+@pytest.mark.parametrize("case", SOME)
+def test_limit_is_the_exact_solution(case: str) -> None:
+    programme = CASES[case].programme
+    answer = TIGHT.prepare(programme.design).solve(programme)
+    exact = Native().prepare(programme.design).solve(programme)
+    assert answer.converged
+    assert answer.kkt_residual(programme) <= KKT
+    assert np.max(np.abs(answer.v - exact.v)) <= SOLUTION * np.max(np.abs(exact.v))
+
+
+@pytest.mark.parametrize("case", SOME)
+def test_own_settings_give_three_digits(case: str) -> None:
+    programme = CASES[case].programme
+    answer = ADMM().prepare(programme.design).solve(programme)
+    exact = programme.value(Native().prepare(programme.design).solve(programme).v)
+    assert answer.converged
+    assert programme.value(answer.v) - exact <= 1e-3 * (abs(exact) + programme.magnitude)
+
+
+@pytest.mark.parametrize("case", SOME)
+def test_iteration_stands_still_at_the_solution(case: str) -> None:
+    programme = CASES[case].programme
+    exact = Native().prepare(programme.design).solve(programme)
+    again = ADMM(tol=1e-9).prepare(programme.design).solve(programme, exact)
+    assert again.converged
+    assert again.iterations == 1
+
+
+def test_memory_grows_with_the_rows_and_not_with_their_square() -> None:
+    rng = np.random.default_rng(0)
+    programme = dca_programme(Whitening.of(inputs(rng, 4000, 5)).Q, rng)
+    tracemalloc.start()
+    try:
+        ADMM(tol=1e-6).prepare(programme.design).solve(programme)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= 40 * programme.slope.nbytes  # the square form would take 4000 such vectors
+
+
+def test_training_descends_and_ends_near_the_exact_one() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    y = np.abs(X[:, 0]) + 0.1 * rng.standard_normal(200)
+    model = DCONRegressor(5, gamma=0.1, algorithm="paper", max_epochs=60, tol=0.1, random_state=0)
+    exact = model.fit(X, y).objective_
+    model.set_params(solver=ADMM()).fit(X, y)
+    assert np.all(np.diff(model.history_.objective) <= 0.0)
+    assert model.objective_ == pytest.approx(exact, rel=5e-3)
+    assert model.history_.total("iterations") > model.history_.total("programmes") > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rho": 0.0}, "rho must be positive"),
+        ({"rho": np.nan}, "rho must be positive"),
+        ({"relaxation": 2.0}, "relaxation must be between 0 and 2"),
+        ({"max_iter": 0}, "max_iter must be at least 1"),
+        ({"tol": -1.0}, "tol must be positive"),
+    ],
+)
+def test_bad_option_is_refused(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ADMM(**options)
+
+
+@needs_torch
+@pytest.mark.parametrize("case", SOME)
+def test_torch_gives_the_answer_of_numpy(case: str) -> None:
+    programme = CASES[case].programme
+    expected = ADMM().prepare(programme.design).solve(programme)
+    answer = ADMM(device="cpu").prepare(programme.design).solve(programme)
+    assert answer.iterations == expected.iterations
+    assert np.allclose(answer.v, expected.v, rtol=1e-9, atol=1e-12)
+    assert np.allclose(answer.multipliers, expected.multipliers, rtol=1e-9, atol=1e-12)
+
+
+@needs_torch
+def test_torch_starts_from_an_earlier_answer() -> None:
+    programme = CASES[SOME[0]].programme
+    exact = Native().prepare(programme.design).solve(programme)
+    assert ADMM(tol=1e-9, device="cpu").prepare(programme.design).solve(programme, exact).iterations == 1
+
+
+@needs_torch
+def test_training_on_torch_is_that_on_numpy() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 3))
+    model = DCONRegressor(3, gamma=0.1, algorithm="paper", max_epochs=5, tol=1.0, random_state=0)
+    losses = [
+        model.set_params(solver=ADMM(device=device)).fit(X, np.abs(X[:, 0])).objective_ for device in (None, "cpu")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+
+
+@needs_torch
+@pytest.mark.parametrize("device", ["no such device", "cuda:99"])
+def test_device_that_is_not_there_is_refused(device: str) -> None:
+    with pytest.raises(ValueError, match="Choose another one, or device=None for NumPy"):
+        ADMM(device=device).prepare(np.eye(2))
+
+
+def test_missing_torch_is_named_with_its_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"pip install 'dconnet\[torch\]'"):
+        ADMM(device="cpu").prepare(np.eye(2))
