@@ -11,11 +11,19 @@ from dconnet._arrays import FloatArray
 
 ROWS = 8192
 
+# QR factorisations of longer blocks are spread over the threads of the BLAS, which for few columns makes them slower.
+QR_ROWS = 512
 
-def blocks(n_rows: int) -> Iterator[slice]:
+
+def blocks(n_rows: int, size: int = ROWS) -> Iterator[slice]:
     """Slices that cover the rows one after the other."""
-    for first in range(0, n_rows, ROWS):
-        yield slice(first, min(first + ROWS, n_rows))
+    for first in range(0, n_rows, size):
+        yield slice(first, min(first + size, n_rows))
+
+
+def qr_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Slices that suit `triangle_of`."""
+    return blocks(n_rows, max(QR_ROWS, 4 * n_columns))
 
 
 def triangle_of(parts: Iterable[FloatArray]) -> FloatArray:

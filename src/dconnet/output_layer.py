@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet._blocks import blocks, triangle_of
+from dconnet._blocks import qr_blocks, triangle_of
 
 
 def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArray:
@@ -29,7 +29,7 @@ def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArr
     -------
     array of shape (n_hidden,)
     """
-    triangle = triangle_of(np.column_stack([np.maximum(Z[rows], 0.0), y[rows]]) for rows in blocks(len(y)))
+    triangle = triangle_of(np.column_stack([np.maximum(Z[rows], 0.0), y[rows]]) for rows in qr_blocks(*Z.shape))
     hidden, target = triangle[:, :-1], triangle[:, -1]
     alpha = np.zeros(Z.shape[1])
     alive = hidden.any(axis=0)  # a dead neuron's weight is zero, and not the rounding of a decomposition

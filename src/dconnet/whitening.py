@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet._blocks import blocks, triangle_of
+from dconnet._blocks import blocks, qr_blocks, triangle_of
 
 # Directions of M (columns scaled to one) whose singular value is below this fraction of the largest are
 # taken as dependent. Weights along them could not be mapped back to u with more than five digits.
@@ -53,7 +53,7 @@ class Whitening:
     def of_blocks(cls, n_rows: int, block: Callable[[slice], FloatArray]) -> Whitening:
         """Factorise the design of which ``block`` gives some rows, without ever holding it whole."""
         scale = _column_scale(np.max([np.max(np.abs(block(rows)), axis=0) for rows in blocks(n_rows)], axis=0))
-        triangle = triangle_of(block(rows) / scale for rows in blocks(n_rows))
+        triangle = triangle_of(block(rows) / scale for rows in qr_blocks(n_rows, len(scale)))
         _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
         rank = int(np.count_nonzero(singular > RANK_TOLERANCE * singular[0]))
         basis = right[:rank].T / singular[:rank]  # of the scaled columns; M / scale @ basis is nearly orthonormal
