@@ -356,9 +356,7 @@ def test_bad_parameters_are_named(make, changes, message):
         make(**changes).fit(X, LABELS if make is classifier else Y)
 
 
-@pytest.mark.parametrize(
-    ("weight", "message"), [(np.zeros(80), "zero"), (-np.ones(80), "must not be negative")]
-)
+@pytest.mark.parametrize(("weight", "message"), [(np.zeros(80), "zero"), (-np.ones(80), "must not be negative")])
 def test_bad_weights_are_named(weight, message):
     with pytest.raises(ValueError, match=message):
         regressor().fit(X, Y, sample_weight=weight)
