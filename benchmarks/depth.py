@@ -29,11 +29,11 @@ from paper_data import DATASETS, require_data, table
 from report import Report, geometric_mean, make_console
 
 GAMMAS = (1e-3, 1e-2, 0.1, 1.0)
-SHALLOW_WIDTH = 30
-MAX_EPOCHS, TOL = 50, 1e-4
+SHALLOW_WIDTH = 24
+MAX_EPOCHS, TOL = 20, 1e-3
 
 # Rows of the synthetic data for training, validation and test.
-SIZES = (500, 250, 2000)
+SIZES = (400, 200, 2000)
 NOISE = 0.05
 
 Points = np.ndarray

@@ -100,9 +100,10 @@ def continuation(
     """A start for another layer that goes on from the network below.
 
     Two neurons repeat its output on the training data, one for each sign of its output weights: activations are not
-    negative, and so ``max(<w, x>, 0) = <w, x>`` for weights that are not negative either. By the triangle inequality the two bear no
-    more penalty than the network below. All other neurons are new, drawn by the rule of Xavier in the units of the
-    features, and halved until RegLoss is within the limit. A single neuron cannot repeat both signs; it is all new.
+    negative, and so ``max(<w, x>, 0) = <w, x>`` for weights that are not negative either. By the triangle inequality,
+    the two bear no more penalty than the network below. All other neurons are new, drawn by the rule of Xavier in the
+    units of the features, and halved until RegLoss is within the limit. A single neuron cannot repeat both signs; it
+    is all new then.
 
     Parameters
     ----------
@@ -266,7 +267,7 @@ class _LayerwiseEstimator(BaseEstimator):
             raise ValueError(f"gamma must be a positive finite number in every layer, got {self.gamma!r}.")
         return sizes, gammas
 
-    def _fit_layers(self, X: FloatArray, tasks: list[Task], weight: FloatArray) -> None:
+    def _fit_layers(self, X: FloatArray, tasks: list[Task], weight: FloatArray) -> list[_Level]:
         """Train the layers from bottom to top; a warm start keeps all but the top as they are."""
         trainers = self._trainers()
         before: tuple[tuple[Solution, ...], ...] = getattr(self, "_solutions", ()) if self.warm_start else ()
@@ -289,20 +290,15 @@ class _LayerwiseEstimator(BaseEstimator):
             stack = stack.with_layer(level.networks)
         self._stack = stack
         self._solutions = tuple(tuple(level.solutions) for level in levels)
-        self._publish(levels)
+        self.n_iter_ = max(solution.n_epochs for solution in levels[-1].solutions)
+        self._warn(levels)
+        return levels
 
-    def _publish(self, levels: list[_Level]) -> None:
-        """Set the fitted attributes that need no more than the levels, and warn where the goal was missed."""
-        top = levels[-1]
-        self.n_iter_ = max(solution.n_epochs for solution in top.solutions)
-        objectives = np.array([level.objectives for level in levels])  # (n_layers, n_targets)
-        self._describe(objectives, np.array(top.stationarities()))
+    def _warn(self, levels: list[_Level]) -> None:
+        """Warn of what went short of the goal; the limit on the lower layers is meant."""
         lower = [solution for level in levels[:-1] for solution in level.solutions]
         intended = [] if self.lower_epochs is None else [s for s in lower if s.status is Status.EPOCH_LIMIT]
-        _warn_about(lower + top.solutions, intended)
-
-    def _describe(self, objectives: FloatArray, stationarities: FloatArray) -> None:
-        raise NotImplementedError
+        _warn_about(lower + levels[-1].solutions, intended)
 
     def _outputs(self, X: ArrayLike) -> FloatArray:
         """Predictions of the top layer, of shape (n_samples, n_targets)."""
@@ -358,6 +354,7 @@ class _Level:
         pairs = zip(self.problems, self.networks, strict=True)
         return [_regloss(replace(problem.whitened, gamma=gamma), network) for problem, network in pairs]
 
+    @property
     def stationarities(self) -> list[float]:
         """Norm of a subgradient at each network."""
         return [stationarity(p, network).norm for p, network in zip(self.problems, self.networks, strict=True)]
@@ -510,18 +507,16 @@ class LayerwiseDCONRegressor(RegressorMixin, _LayerwiseEstimator):
         inputs, targets = _validated(self, X, y, y_numeric=True)
         weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64)
         inputs, targets, weight, validation = _with_validation(self, inputs, targets, weight, X_val, y_val)
-        self._fit_layers(inputs, [Task("", targets, validation)], weight)
-        return self
-
-    def _describe(self, objectives: FloatArray, stationarities: FloatArray) -> None:
-        solutions = [layer[0] for layer in self._solutions]
+        levels = self._fit_layers(inputs, [Task("", targets, validation)], weight)
+        solutions = [level.solutions[0] for level in levels]
         self.networks_ = tuple(s.network for s in solutions)
         self.histories_ = tuple(s.history for s in solutions)
         self.statuses_ = tuple(s.status for s in solutions)
         self.messages_ = tuple(s.message for s in solutions)
-        self.objectives_ = objectives[:, 0]
-        self.objective_ = float(objectives[-1, 0])
-        self.stationarity_ = float(stationarities[0])
+        self.objectives_ = np.array([level.objectives[0] for level in levels])
+        self.objective_ = float(self.objectives_[-1])
+        self.stationarity_ = levels[-1].stationarities[0]
+        return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict the target of every row of ``X``, of shape (n_samples,)."""
@@ -652,17 +647,15 @@ class LayerwiseDCONClassifier(ClassifierMixin, _LayerwiseEstimator):
             Task(f", class {positive}", _signs(labels, positive), _for_class(validation, positive))
             for positive in _positives(self.classes_)
         ]
-        self._fit_layers(inputs, tasks, weight)
+        levels = self._fit_layers(inputs, tasks, weight)
+        self.networks_ = tuple(level.networks for level in levels)
+        self.histories_ = tuple(tuple(s.history for s in level.solutions) for level in levels)
+        self.statuses_ = tuple(tuple(s.status for s in level.solutions) for level in levels)
+        self.messages_ = tuple(tuple(s.message for s in level.solutions) for level in levels)
+        self.objectives_ = np.array([level.objectives for level in levels])
+        self.objective_ = self.objectives_[-1]
+        self.stationarity_ = np.array(levels[-1].stationarities)
         return self
-
-    def _describe(self, objectives: FloatArray, stationarities: FloatArray) -> None:
-        self.networks_ = tuple(tuple(s.network for s in layer) for layer in self._solutions)
-        self.histories_ = tuple(tuple(s.history for s in layer) for layer in self._solutions)
-        self.statuses_ = tuple(tuple(s.status for s in layer) for layer in self._solutions)
-        self.messages_ = tuple(tuple(s.message for s in layer) for layer in self._solutions)
-        self.objectives_ = objectives
-        self.objective_ = objectives[-1]
-        self.stationarity_ = stationarities
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Confidence in the classes.
