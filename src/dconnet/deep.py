@@ -117,6 +117,18 @@ def continuation(
         RegLoss that the start should not exceed.
     rng : numpy.random.Generator
         Source of the new neurons.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet import Network, Problem
+    >>> from dconnet.deep import continuation
+    >>> X, y = np.linspace(-1, 1, 9).reshape(-1, 1), np.ones(9)
+    >>> below = Network(W=[[1.0], [-1.0]], b=[0.0, 0.5], alpha=[1.0, -1.0])
+    >>> above = Problem(below.hidden(X), y, gamma=0.1)
+    >>> start = continuation(above, below.alpha, n_hidden=2, limit=0.0, rng=np.random.default_rng(0))
+    >>> bool(np.allclose(start.predict(below.hidden(X)), below.predict(X)))
+    True
     """
     white = problem.whitened  # indifferent to the order of the rows, and so is the start
     copy = _copied_output(white, carried)
@@ -408,7 +420,8 @@ class LayerwiseDCONRegressor(RegressorMixin, _LayerwiseEstimator):
     gamma : float or sequence of float, default=1e-3
         Strength of the data-weighted regularisation, one for all layers or one for each.
     skip : bool, default=False
-        Whether the layers above the first also see the raw inputs.
+        Whether the layers above the first also see the raw inputs. Check the prediction on plenty of validation data:
+        rows that are few can gain weights of any size this way, see the documentation.
     lower_epochs : int or None, default=10
         Limit on epochs of each layer but the top. None trains them like the top layer.
     algorithm : {"accelerated", "paper"}, default="accelerated"
