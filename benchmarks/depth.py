@@ -36,6 +36,7 @@ MAX_EPOCHS, TOL = 20, 1e-3
 SIZES = (400, 200, 2000)
 NOISE = 0.05
 
+PARTS = ("training", "validation", "test")
 Points = np.ndarray
 Target = Callable[[Points], np.ndarray]
 
@@ -131,8 +132,7 @@ def run(cell: Cell) -> Result:
         model.fit(*parts[0])
     errors = [float(np.mean((y - model.predict(X)) ** 2)) for X, y in parts]
     spread = [float(np.var(y)) for _, y in parts]
-    names = ("training", "validation", "test")
-    return {name: error / var for name, error, var in zip(names, errors, spread, strict=True)} | {"width": width}
+    return {name: error / var for name, error, var in zip(PARTS, errors, spread, strict=True)} | {"width": width}
 
 
 def chosen_fit(store: Store, dataset: str, method: str, seed: int, gammas: tuple[float, ...]) -> Result | None:
@@ -191,7 +191,7 @@ def main() -> None:
             require_data()
         store.compute(cells, run, chosen.jobs, console)
     warning = builds(result for result in map(store.read, cells) if result is not None)
-    for part in ("training", "test"):
+    for part in PARTS:
         report = errors_table(store, chosen, part)
         report.notes += warning
         report.publish(f"depth-{part}", console, chosen.results)
