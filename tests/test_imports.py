@@ -18,6 +18,7 @@ LAYERS = [
     ["sweep", "early_stopping", "descent", "accelerated", "certificates"],
     ["progress"],
     ["estimators"],
+    ["deep"],
     ["_files", "_json", "tables", "model_file"],
     ["cli", "__main__"],
 ]

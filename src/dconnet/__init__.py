@@ -8,17 +8,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dconnet.deep import LayerwiseDCONClassifier, LayerwiseDCONRegressor
     from dconnet.estimators import DCONClassifier, DCONRegressor
     from dconnet.network import Network
     from dconnet.problem import Problem
     from dconnet.status import Status
 
 __version__ = "0.1.0"
-__all__ = ["DCONClassifier", "DCONRegressor", "Network", "Problem", "Status", "__version__"]
+__all__ = [
+    "DCONClassifier",
+    "DCONRegressor",
+    "LayerwiseDCONClassifier",
+    "LayerwiseDCONRegressor",
+    "Network",
+    "Problem",
+    "Status",
+    "__version__",
+]
 
 _HOME = {
     "DCONClassifier": "dconnet.estimators",
     "DCONRegressor": "dconnet.estimators",
+    "LayerwiseDCONClassifier": "dconnet.deep",
+    "LayerwiseDCONRegressor": "dconnet.deep",
     "Network": "dconnet.network",
     "Problem": "dconnet.problem",
     "Status": "dconnet.status",

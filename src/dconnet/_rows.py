@@ -47,7 +47,7 @@ class Groups:
 
     def spread_out(self, values: FloatArray) -> FloatArray:
         """A value of each group for each of its rows, in sorted order."""
-        return np.repeat(values, np.diff(self.starts, append=len(self.order)))
+        return np.repeat(values, np.diff(self.starts, append=len(self.order)), axis=0)
 
 
 def _sorted(X: FloatArray, kept: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -381,12 +382,7 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
         previous = getattr(self, "networks_", ()) if self.warm_start else ()
         known: NDArray[Any] = getattr(self, "classes_", np.empty(0))
         weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64)
-        # A class that occurs only in rows of weight zero does not occur.
-        self.classes_ = np.unique(labels[weight > 0.0]) if np.any(weight > 0.0) else np.unique(labels)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"A classifier needs at least two classes, but y holds only one class: {self.classes_[0]!r}."
-            )
+        self.classes_ = _classes_of(labels, weight)
         if previous and not np.array_equal(known, self.classes_):
             raise ValueError("warm_start=True needs the same classes as the last fit.")
         inputs, labels, weight, validation = _with_validation(
@@ -403,7 +399,7 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
         validation: Validation | None,
         previous: tuple[Network, ...],
     ) -> None:
-        positives = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        positives = _positives(self.classes_)
         generators = self._rng().spawn(len(positives))
         first = Problem(X, _signs(y, positives[0]), self.gamma, weight, copy=False)
         problems = [first] + [first.with_targets(_signs(y, positive)) for positive in positives[1:]]
@@ -435,8 +431,7 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
             of each class's output from one: the largest wins.
         """
         check_is_fitted(self)
-        outputs = self._outputs(X, self.networks_)
-        return outputs[:, 0] if len(self.networks_) == 1 else -np.abs(outputs - 1.0)
+        return _confidence(self._outputs(X, self.networks_))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of every row of ``X``, of shape (n_samples,)."""
@@ -446,7 +441,7 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
 
 
 def _validated(
-    estimator: _DCONEstimator, X: ArrayLike, y: ArrayLike, *, y_numeric: bool = False, reset: bool = True
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, *, y_numeric: bool = False, reset: bool = True
 ) -> tuple[FloatArray, NDArray[Any]]:
     """Data that scikit-learn has checked, as arrays."""
     _refuse_sparse(X)
@@ -457,6 +452,24 @@ def _validated(
 def _refuse_sparse(X: object) -> None:
     if issparse(X):
         raise ValueError("X is sparse, but dense data is required. Convert it with X.toarray().")
+
+
+def _classes_of(labels: NDArray[Any], weight: FloatArray) -> NDArray[Any]:
+    """The classes to tell apart, sorted; one that occurs only in rows of weight zero does not occur."""
+    classes: NDArray[Any] = np.unique(labels[weight > 0.0]) if np.any(weight > 0.0) else np.unique(labels)
+    if len(classes) < 2:
+        raise ValueError(f"A classifier needs at least two classes, but y holds only one class: {classes[0]!r}.")
+    return classes
+
+
+def _positives(classes: NDArray[Any]) -> NDArray[Any]:
+    """The classes that get a network of their own: all of them, but of two only the second."""
+    return classes[1:] if len(classes) == 2 else classes
+
+
+def _confidence(outputs: FloatArray) -> FloatArray:
+    """The decision function at these outputs (n_samples, n_networks)."""
+    return outputs[:, 0] if outputs.shape[1] == 1 else -np.abs(outputs - 1.0)
 
 
 def _signs(y: NDArray[Any], positive: object) -> FloatArray:
@@ -471,7 +484,7 @@ def _for_class(validation: Validation | None, positive: object) -> Validation | 
 
 
 def _with_validation(
-    estimator: _DCONEstimator,
+    estimator: BaseEstimator,
     X: FloatArray,
     y: NDArray[Any],
     weight: FloatArray,
@@ -501,9 +514,9 @@ def _with_validation(
     return parts[0], parts[2], parts[4], Validation(parts[1], parts[3], parts[5], patience)
 
 
-def _warn_about(solutions: list[Solution]) -> None:
-    """One warning for all that went short of the goal."""
-    short = [s for s in solutions if s.status in (Status.EPOCH_LIMIT, Status.INTERRUPTED)]
+def _warn_about(solutions: list[Solution], intended: Sequence[Solution] = ()) -> None:
+    """One warning for all that went short of the goal, and were not meant to."""
+    short = [s for s in solutions if s.status in (Status.EPOCH_LIMIT, Status.INTERRUPTED) and s not in intended]
     if short:
         of = f" ({len(short)} of {len(solutions)} networks)" if len(solutions) > 1 else ""
         warnings.warn(short[0].message + of, ConvergenceWarning, stacklevel=3)

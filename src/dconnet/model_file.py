@@ -274,13 +274,16 @@ class SavedModel:
         """
         from sklearn.utils.validation import check_is_fitted
 
-        check_is_fitted(estimator)
-        is_classifier = hasattr(estimator, "networks_")
-        if not is_classifier and not hasattr(estimator, "network_"):
+        from dconnet.estimators import DCONClassifier, DCONRegressor
+
+        if not isinstance(estimator, (DCONRegressor, DCONClassifier)):
             raise TypeError(
                 f"A model file holds a DCONRegressor or DCONClassifier, not a {type(estimator).__name__}. "
-                "Of a pipeline pass the last step, and the scaling before it as feature_scaling."
+                "Of a pipeline pass the last step, and the scaling before it as feature_scaling. "
+                "Layer-wise networks have no model file; pickle can keep them."
             )
+        check_is_fitted(estimator)
+        is_classifier = isinstance(estimator, DCONClassifier)
         n_features = int(estimator.n_features_in_)
         seen = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(n_features)])
         return cls(

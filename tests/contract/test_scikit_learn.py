@@ -6,10 +6,22 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dconnet import DCONClassifier, DCONRegressor
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor
+
+# Small and short: the contract is the same for all sizes.
+DEEP = {"hidden_layer_sizes": (4, 3), "lower_epochs": 2, "tol": 1e-3}
+ESTIMATORS = [
+    DCONRegressor(),
+    DCONClassifier(),
+    DCONRegressor(split="net"),
+    DCONClassifier(split="net"),
+    LayerwiseDCONRegressor(**DEEP),
+    LayerwiseDCONRegressor(**DEEP, skip=True),
+    LayerwiseDCONClassifier(**DEEP),
+]
 
 
-@parametrize_with_checks([DCONRegressor(), DCONClassifier(), DCONRegressor(split="net"), DCONClassifier(split="net")])
+@parametrize_with_checks(ESTIMATORS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_contract(estimator, check):
     if "array_api" in str(check):
