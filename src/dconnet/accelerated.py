@@ -19,6 +19,7 @@ from dconnet.convex.native import padded
 from dconnet.descent import Descent, Options, State
 from dconnet.early_stopping import Validation
 from dconnet.network import Network
+from dconnet.newton import newton_step, newton_work
 from dconnet.problem import Problem
 from dconnet.sweep import Tally
 
@@ -38,6 +39,11 @@ STALLED = {"small": 1e-2, "medium": 1e-2, "large": 1e-3}
 STALLED_BEFORE_RESTART = 1e-4
 # A step counts if it lowers F by at least this share of gamma times its squared length.
 SUFFICIENT_DECREASE = 1e-6
+# Multiplications for an evaluation of the objective and its gradient, for each neuron and entry of the design.
+EVALUATION = 2
+# The parts of a Newton step that are tried, and how near to a kink a row is taken to it.
+NEWTON_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)
+NEWTON_WIDTHS = (1e-9, 1e-6, 1e-4, 1e-3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,8 @@ class Moves:
         Whether neurons are scaled to their least penalty.
     revive : bool
         Whether neurons that carry nothing are replaced.
+    newton : bool
+        Whether Newton steps with rows held at their kinks end the search, once all hops are tried.
     """
 
     race: bool = True
@@ -69,6 +77,7 @@ class Moves:
     extrapolate: bool = True
     balance: bool = True
     revive: bool = True
+    newton: bool = True
 
     def __post_init__(self) -> None:
         if self.hop not in HOPS:
@@ -114,6 +123,7 @@ class AcceleratedDescent(Descent):
         super().__init__(problem, backend, options, rng)
         self.moves = Moves() if moves is None else moves
         self.budget = ROUND
+        self.width = 0  # of the band about a kink, in NEWTON_WIDTHS
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
         """The state at the start, recorded as epoch 0."""
@@ -149,6 +159,8 @@ class AcceleratedDescent(Descent):
             state.n_epochs += 1
         if self.moves.balance:
             self.balance(state)
+        if self.moves.newton and self.kernel.settled:
+            self.newton(state)
         self.problem.preactivations(state.V, out=state.Z)
         if not self.problem.regloss(state.V, state.Z, state.alpha) <= objective:  # the rounding of many small steps
             state.V, state.alpha = V, alpha
@@ -176,15 +188,34 @@ class AcceleratedDescent(Descent):
     def extrapolate(self, state: State, V: FloatArray, alpha: FloatArray) -> None:
         """Go on in the direction of the sweep that began at these weights, twice as far each time, while it pays."""
         step_V, step_alpha = state.V - V, state.alpha - alpha
-        square = float(np.sum(step_V**2)) + float(step_alpha @ step_alpha)
-        if square == 0.0:
-            return
-        enough = SUFFICIENT_DECREASE * self.problem.gamma * square / self.problem.total_weight
         length = 1.0
-        while self.seconds_left() > 0.0 and self.move(
-            state, state.V + length * step_V, state.alpha + length * step_alpha, decrease=enough * length**2
-        ):
+        while self.seconds_left() > 0.0 and self.advance(state, length * step_V, length * step_alpha):
             length *= 2.0
+
+    def newton(self, state: State) -> None:
+        """Newton steps with rows held at their kinks, until none leads lower or they have taken their share of work."""
+        round_work = self.budget * EVALUATION * self.problem.Q.size * len(state.alpha)
+        attempts = int(round_work // newton_work(self.problem, len(state.alpha)))
+        in_vain = 0
+        for _ in range(max(attempts, 1)):
+            if in_vain == len(NEWTON_WIDTHS) or self.seconds_left() <= 0.0:
+                return
+            if self.newton_step(state, NEWTON_WIDTHS[self.width]):
+                in_vain = 0
+            else:
+                in_vain += 1
+                self.width = (self.width + 1) % len(NEWTON_WIDTHS)
+
+    def newton_step(self, state: State, width: float) -> bool:
+        """A Newton step, or a part of it, if RegLoss falls enough; tells whether it did."""
+        step = newton_step(self.problem, state.V, state.Z, state.alpha, width)
+        return step is not None and any(self.advance(state, t * step[0], t * step[1]) for t in NEWTON_LENGTHS)
+
+    def advance(self, state: State, step_V: FloatArray, step_alpha: FloatArray) -> bool:
+        """Move by this step if RegLoss falls by enough for its length, and tell whether it did."""
+        square = float(np.sum(step_V**2)) + float(step_alpha @ step_alpha)
+        enough = SUFFICIENT_DECREASE * self.problem.gamma * square / self.problem.total_weight
+        return square > 0.0 and self.move(state, state.V + step_V, state.alpha + step_alpha, decrease=enough)
 
     def balance(self, state: State) -> None:
         """Scale every neuron to its least penalty, which leaves the network as it is."""
