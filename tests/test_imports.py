@@ -14,9 +14,10 @@ LAYERS = [
     ["_arrays", "_blocks", "_native", "_rows"],
     ["convex"],
     ["dc", "output_layer", "network", "whitening", "problem", "initialization", "history", "status", "solution"],
-    ["sweep", "early_stopping", "descent", "accelerated", "certificates"],
+    ["sweep", "early_stopping", "descent", "accelerated", "certificates", "piecewise"],
     ["progress"],
     ["estimators"],
+    ["selection", "plotting"],
     ["_files", "_json", "tables", "model_file"],
     ["cli", "__main__"],
 ]
