@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice
@@ -62,13 +63,15 @@ def _matplotlib() -> Any:
 def make_panels(
     ax: Any, n_panels: int, n_columns: int, size: tuple[float, float], share_y: bool = False
 ) -> NDArray[Any]:
-    """One axes a panel: in a new figure, in the place of one given axes, or the given ones."""
+    """One axes a panel: in a new or given figure, in the place of one given axes, or the given ones."""
+    from matplotlib.figure import Figure
+
     n_columns = min(n_columns, n_panels)
     n_rows = -(-n_panels // n_columns)
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(n_columns * size[0], n_rows * size[1]), layout="constrained")
+    if ax is None or isinstance(ax, Figure):
+        figure = _new_figure() if ax is None else ax
+        figure.set_size_inches(n_columns * size[0], n_rows * size[1])
+        figure.set_layout_engine("constrained")
         return _grid(figure.add_gridspec(n_rows, n_columns), figure, n_panels, share_y)
     if isinstance(ax, (list, tuple, np.ndarray)):
         given = np.array(ax, dtype=object).ravel()
@@ -81,6 +84,12 @@ def make_panels(
         raise ValueError("An axes without a place in a grid cannot be divided. Make it with plt.subplots().")
     ax.set_axis_off()
     return _grid(ax.get_subplotspec().subgridspec(n_rows, n_columns), ax.figure, n_panels, share_y)
+
+
+def _new_figure() -> Any:
+    import matplotlib.pyplot as plt
+
+    return plt.figure()
 
 
 def _grid(spec: Any, figure: Any, n_panels: int, share_y: bool) -> NDArray[Any]:
@@ -100,12 +109,17 @@ def shortened(name: object, limit: int = 40) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
+def wrapped(name: object, width: int = 24) -> str:
+    """A name that fits beside an axis, on two lines if need be."""
+    return "\n".join(textwrap.wrap(shortened(name, 3 * width), width, max_lines=2, placeholder="…"))
+
+
 def label_axes(axis: Any, x: object | None = None, y: object | None = None) -> None:
     """Label the axes with names from anywhere, in which a dollar sign is not the beginning of a formula."""
     if x is not None:
         axis.set_xlabel(shortened(x), parse_math=False)
     if y is not None:
-        axis.set_ylabel(shortened(y), parse_math=False)
+        axis.set_ylabel(wrapped(y), parse_math=False)
 
 
 def add_legend(axis: Any, handles: Sequence[Any] | None = None, **options: Any) -> None:

@@ -146,6 +146,10 @@ class ConvergenceDisplay:
         listed = [names[panel.__name__] for panel in self._drawn() if panel.__name__ in names]
         return f"By epoch: {', '.join(listed)}. Last panel: estimated order of convergence."
 
+    @property
+    def _last_epoch(self) -> int:
+        return max(len(run.objective) for run in self.runs) - 1
+
     def _drawn(self) -> list[Callable[[Any], None]]:
         """The panels for which there are numbers."""
         panels = [self._plot_loss]
@@ -160,8 +164,8 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        ax : Axes or array of Axes, optional
-            By default a new figure. A single axes gives its place to all panels.
+        ax : Axes, array of Axes or Figure, optional
+            By default a new figure. A single axes gives its place to all panels; an empty Figure is filled.
 
         Returns
         -------
@@ -206,21 +210,19 @@ class ConvergenceDisplay:
         axis.set(ylabel=name)
         self._over_epochs(axis)
 
-    @staticmethod
-    def _plot_line(axis: Any, values: FloatArray, **options: Any) -> None:
+    def _plot_line(self, axis: Any, values: FloatArray, **options: Any) -> None:
         shown = np.where(values > 0.0, values, np.nan)  # a step of zero has no place on a logarithmic scale
-        few = {"marker": "o", "ms": 2.5} if len(values) <= 12 else {}
+        few = {"marker": "o", "ms": 2.5} if self._last_epoch <= 12 else {}
         axis.plot(np.arange(len(values)), shown, **few, **options)
 
     def _over_epochs(self, axis: Any) -> None:
-        last = max(len(run.objective) for run in self.runs) - 1
-        if last > 60:
+        if self._last_epoch > 60:
             # Most happens in the first epochs; symlog has room for them, and for the start at zero.
             axis.set_xscale("symlog", linthresh=1)
             axis.xaxis.set_major_formatter("{x:g}")
         else:
             axis.xaxis.get_major_locator().set_params(integer=True)
-        axis.set(xlabel="epoch", xlim=(0, max(last, 1)))
+        axis.set(xlabel="epoch", xlim=(0, max(self._last_epoch, 1)))
         log_y(axis)
 
     def _plot_order(self, axis: Any) -> None:
@@ -228,7 +230,7 @@ class ConvergenceDisplay:
             before, after = _successive_errors(run.objective)
             alone = len(self.runs) == 1
             axis.plot(before, after, "o", color=GREY if alone else line["color"], ms=3.5, alpha=0.45, mew=0.0)
-            if alone:
+            if alone and len(before) > self.early:
                 self._order_line(axis, before[: self.early], after[: self.early], orders[0], VERMILION, "--")
             self._order_line(axis, before, after, orders[1], line["color"], "-", run.label)
         axis.set(xlabel=r"$\ln\,e^{k}$", ylabel=r"$\ln\,e^{k+1}$")

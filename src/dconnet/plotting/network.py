@@ -171,7 +171,7 @@ class NetworkDisplay:
         feature_names : sequence of str, optional
             By default the names that the estimator saw.
         target_name : str, default="y"
-            Name of the output, with its unit if it has one.
+            Name of the output of a regressor, with its unit if it has one.
         classes : sequence of labels, optional
             The classes whose networks are drawn; by default all.
         max_points : int, default=4000
@@ -195,7 +195,7 @@ class NetworkDisplay:
             None if targets is None else targets[:, chosen],
             features=None if features is None else [_position(feature, names) for feature in features],
             feature_names=names,
-            target_name=output_name(target_name) if is_classifier(estimator) else target_name,
+            target_name="network output" if is_classifier(estimator) else target_name,
             labels=[labels[k] for k in chosen] if is_classifier(estimator) else None,
             max_points=max_points,
         )
@@ -217,8 +217,8 @@ class NetworkDisplay:
 
         Parameters
         ----------
-        ax : Axes or array of Axes, optional
-            By default a new figure. A single axes gives its place to all panels.
+        ax : Axes, array of Axes or Figure, optional
+            By default a new figure. A single axes gives its place to all panels; an empty Figure is filled.
 
         Returns
         -------
@@ -326,18 +326,22 @@ class NetworkDisplay:
             first_of_row = axis.get_subplotspec() is None or axis.get_subplotspec().is_first_col()
             label_axes(axis, x=self._name(feature), y=f"mean {self.target_name}" if first_of_row else None)
         if self.labels and len(self.labels) > 1:
-            add_legend(axes[0])
+            self._dependence_legend(axes, outside=ax is None or not hasattr(ax, "plot"))
         return axes
+
+    @staticmethod
+    def _dependence_legend(axes: NDArray[Any], outside: bool) -> None:
+        """Above all panels where the figure is ours, in the first where it is not."""
+        handles = axes[0].get_legend_handles_labels()[0]
+        if outside and axes[0].figure.get_layout_engine() is not None:
+            add_legend(axes[0].figure, handles, loc="outside upper center", ncols=min(len(handles), 5))
+        else:
+            add_legend(axes[0], handles)
 
     @staticmethod
     def _scatter(axis: Any, x: FloatArray, y: FloatArray, **options: Any) -> None:
         marks: dict[str, Any] = {"s": 14, "linewidths": 0.0, "zorder": 2, "rasterized": len(x) > MANY_POINTS}
         axis.scatter(x, y, **{**marks, **options})
-
-
-def output_name(target_name: str) -> str:
-    """What the network of a classifier gives, which is not yet the target."""
-    return "network output" if target_name == "y" else f"network output for {target_name}"
 
 
 def _feature_names(estimator: Any, given: Sequence[str] | None) -> list[str]:

@@ -81,8 +81,8 @@ class PathDisplay:
 
         Parameters
         ----------
-        ax : Axes or array of two Axes, optional
-            By default a new figure. A single axes gives its place to both panels.
+        ax : Axes, array of two Axes or Figure, optional
+            By default a new figure. A single axes gives its place to both panels; an empty Figure is filled.
 
         Returns
         -------
