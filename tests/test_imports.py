@@ -18,7 +18,7 @@ LAYERS = [
     ["sweep", "early_stopping", "descent", "accelerated", "certificates", "piecewise"],
     ["progress"],
     ["estimators"],
-    ["selection", "plotting"],
+    ["selection", "replay", "plotting"],
     ["_files", "_json", "_split", "tables", "model_file"],
     ["examination", "report"],
     ["cli", "__main__"],

@@ -14,7 +14,8 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dconnet import DCONClassifier, DCONRegressor, Network
+from dconnet import DCONClassifier, DCONRegressor, Network, Problem
+from dconnet.certificates import subgradient
 from dconnet.plotting import ConvergenceDisplay, NetworkDisplay, PathDisplay, Run
 from tolerances import ROUNDING
 
@@ -201,6 +202,28 @@ class TestConvergenceDisplay:
         steps = display.axes_[-2].get_lines()[0].get_ydata()
         np.testing.assert_array_equal(steps[1:], history.step_norm[1:])
 
+    def test_training_data_bring_the_stationarity(self, paper_model, data):
+        display = saved(ConvergenceDisplay.from_estimator(paper_model, *data))
+        assert len(display.axes_) == 4
+        norms = display.axes_[1].get_lines()[0].get_ydata()
+        assert len(norms) == len(paper_model.history_)
+        last = subgradient(Problem(*data, gamma=0.1), paper_model.network_, split="paper").norm
+        assert norms[-1] == pytest.approx(last)
+        np.testing.assert_array_equal(drawn(display.axes_[0], "RegLoss")[1], paper_model.history_.objective)
+
+    def test_classes_bring_theirs(self, classifier, iris):
+        display = saved(ConvergenceDisplay.from_estimator(classifier, *iris, classes=["versi_color"]))
+        k = classifier.classes_.tolist().index("versi_color")
+        problem = Problem(iris[0], np.where(iris[1] == "versi_color", 1.0, -1.0), classifier.gamma)
+        norm = subgradient(problem, classifier.networks_[k], split="net").norm
+        assert display.runs[0].stationarity[-1] == pytest.approx(norm)
+
+    def test_other_data_are_refused(self, paper_model, data):
+        with pytest.raises(ValueError, match="cannot be repeated"):
+            ConvergenceDisplay.from_estimator(paper_model, data[0], data[1] + 1.0)
+        with pytest.raises(ValueError, match="given together"):
+            ConvergenceDisplay.from_estimator(paper_model, data[0])
+
     def test_validation_error_is_drawn_if_there_is_one(self, data):
         X, y = data
         model = DCONRegressor(2, tol=1e-2, random_state=0).fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
@@ -215,11 +238,11 @@ class TestConvergenceDisplay:
             errors.append(0.5 * errors[-1] ** order)
         run = Run(objective=np.array([*errors, 0.0]))
         display = saved(ConvergenceDisplay([run]).plot())
-        assert display.orders_[0] == pytest.approx((order, order), rel=1e-9)
+        assert (display.orders_[0].early, display.orders_[0].all) == pytest.approx((order, order), rel=1e-9)
 
     def test_too_few_epochs_give_no_order(self):
         display = saved(ConvergenceDisplay([Run(objective=np.array([2.0, 1.0]))]).plot())
-        assert np.isnan(display.orders_[0]).all()
+        assert np.isnan(display.orders_[0].all)
         assert len(display.axes_) == 2  # what is not known is left out
 
     def test_a_step_of_zero_is_left_out(self):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from dconnet._arrays import FloatArray
+from dconnet.certificates import Trajectory, convergence_order
 from dconnet.history import History
 from dconnet.plotting.canvas import (
     BLUE,
@@ -23,6 +24,7 @@ from dconnet.plotting.canvas import (
     make_panels,
     style,
 )
+from dconnet.replay import replay
 from dconnet.selection import chosen_networks, network_labels
 
 
@@ -39,7 +41,7 @@ class Run:
     step_norm : array of shape (n_epochs + 1,) or None
         Distance from the weights one epoch before; the first entry is not used.
     stationarity : array of shape (n_epochs + 1,) or None
-        Norm of an element of the limiting subdifferential.
+        Norm of an element of the limiting subdifferential of RegLoss, as in `dconnet.certificates.subgradient`.
     label : str
         What tells it from other runs.
     """
@@ -52,10 +54,16 @@ class Run:
     label: str = ""
 
     @classmethod
-    def of_history(cls, history: History, stationarity: FloatArray | None = None, label: str = "") -> Run:
+    def of_history(cls, history: History) -> Run:
         """Take over a history."""
         validation = history.validation_mse if np.isfinite(history.validation_mse).any() else None
-        return cls(history.objective, history.mse, validation, history.step_norm, stationarity, label)
+        return cls(history.objective, history.mse, validation, history.step_norm)
+
+    @classmethod
+    def of_trajectory(cls, trajectory: Trajectory) -> Run:
+        """Take over a history, and the norm of a subgradient at the network of every epoch, in the paper's form."""
+        norms = np.array([vector.norm for vector in trajectory.subgradients()])
+        return replace(cls.of_history(trajectory.history), stationarity=norms)
 
 
 @dataclass(eq=False)
@@ -76,8 +84,8 @@ class ConvergenceDisplay:
 
     Attributes
     ----------
-    orders_ : list of tuples
-        The estimated order of each run in the early phase and over all epochs; NaN where it cannot be estimated.
+    orders_ : list of ConvergenceOrder
+        The estimated order of each run in the early phase and over all epochs.
     figure_, axes_ : Figure, array of Axes
         What was drawn last.
 
@@ -89,9 +97,9 @@ class ConvergenceDisplay:
     >>> X = np.linspace(-1, 1, 50).reshape(-1, 1)
     >>> y = np.abs(X[:, 0])
     >>> model = DCONRegressor(n_hidden=3, gamma=0.01, algorithm="paper", tol=1e-3, random_state=0).fit(X, y)
-    >>> display = ConvergenceDisplay.from_estimator(model)
+    >>> display = ConvergenceDisplay.from_estimator(model, X, y)
     >>> len(display.axes_)
-    3
+    4
     """
 
     runs: Sequence[Run]
@@ -102,7 +110,7 @@ class ConvergenceDisplay:
     def __post_init__(self) -> None:
         if not self.runs:
             raise ValueError("There must be at least one run to draw.")
-        self.orders_ = [(_order(run.objective, self.early), _order(run.objective)) for run in self.runs]
+        self.orders_ = [convergence_order(run.objective, early=self.early) for run in self.runs]
 
     @classmethod
     def from_estimator(
@@ -111,11 +119,15 @@ class ConvergenceDisplay:
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
         *,
+        fit_params: Mapping[str, Any] | None = None,
         classes: Sequence[object] | None = None,
         early: int = 30,
         ax: Any = None,
     ) -> Self:
         """Draw the training of a fitted estimator.
+
+        The norm of a subgradient at every epoch needs the networks on the way, which an estimator does not keep. If the
+        training data are given, the fit is repeated to get them, and takes as long again.
 
         Parameters
         ----------
@@ -123,6 +135,8 @@ class ConvergenceDisplay:
             A fitted estimator.
         X, y : array-like, optional
             The training data.
+        fit_params : mapping, optional
+            What else `fit` was given, such as ``sample_weight``.
         classes : sequence of labels, optional
             The classes whose networks are drawn; by default all.
         early : int, default=30
@@ -135,8 +149,14 @@ class ConvergenceDisplay:
         ConvergenceDisplay
         """
         chosen, labels = chosen_networks(estimator, classes), network_labels(estimator)
-        histories = estimator.histories_ if is_classifier(estimator) else (estimator.history_,)
-        runs = [Run.of_history(histories[k], None, labels[k] if len(chosen) > 1 else "") for k in chosen]
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together.")
+        if X is not None and y is not None:
+            every = [Run.of_trajectory(trajectory) for trajectory in replay(estimator, X, y, fit_params=fit_params)]
+        else:
+            histories = estimator.histories_ if is_classifier(estimator) else (estimator.history_,)
+            every = [Run.of_history(history) for history in histories]
+        runs = [replace(every[k], label=labels[k] if len(chosen) > 1 else "") for k in chosen]
         return cls(runs, early=early).plot(ax=ax)
 
     @property
@@ -197,7 +217,7 @@ class ConvergenceDisplay:
         axis.legend()
 
     def _plot_stationarity(self, axis: Any) -> None:
-        self._plot_lines(axis, [run.stationarity for run in self.runs], "norm of a subgradient")
+        self._plot_lines(axis, [run.stationarity for run in self.runs], "subgradient norm")
 
     def _plot_steps(self, axis: Any) -> None:
         self._plot_lines(axis, [run.step_norm for run in self.runs], r"step $\|\theta^{k}-\theta^{k-1}\|_2$")
@@ -226,16 +246,18 @@ class ConvergenceDisplay:
         log_y(axis)
 
     def _plot_order(self, axis: Any) -> None:
-        for run, orders, line in zip(self.runs, self.orders_, line_styles(len(self.runs)), strict=True):
-            before, after = _successive_errors(run.objective)
-            alone = len(self.runs) == 1
+        alone = len(self.runs) == 1
+        for run, order, line in zip(self.runs, self.orders_, line_styles(len(self.runs)), strict=True):
+            logarithms = np.log(order.errors)
+            before, after = logarithms[:-1], logarithms[1:]
             axis.plot(before, after, "o", color=GREY if alone else line["color"], ms=3.5, alpha=0.45, mew=0.0)
             if alone and len(before) > self.early:
-                self._order_line(axis, before[: self.early], after[: self.early], orders[0], VERMILION, "--")
-            self._order_line(axis, before, after, orders[1], line["color"], "-", run.label)
+                first = slice(self.early)
+                self._order_line(axis, before[first], after[first], order.early, VERMILION, "--")
+            self._order_line(axis, before, after, order.all, line["color"], "-", run.label)
         axis.set(xlabel=r"$\ln\,e^{k}$", ylabel=r"$\ln\,e^{k+1}$")
         add_legend(axis)
-        if not np.isfinite(self.orders_).any():
+        if not np.isfinite([order.all for order in self.orders_]).any():
             axis.text(0.5, 0.5, "too few epochs for an order", ha="center", transform=axis.transAxes, color=GREY)
 
     def _order_line(
@@ -248,18 +270,3 @@ class ConvergenceDisplay:
         level = after.mean() + order * (ends - before.mean())
         phase = label or (f"first {self.early} epochs" if dashes == "--" else "all epochs")
         axis.plot(ends, level, color=colour, linestyle=dashes, linewidth=1.3, label=f"{phase}: order {order:.2f}")
-
-
-def _successive_errors(objective: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``ln e^k`` and ``ln e^(k+1)``, with ``e^k`` the distance of RegLoss from its last value while it is positive."""
-    errors = objective - objective[-1]
-    logs = np.log(errors[: int(np.argmax(~(errors > 0.0)))])
-    return logs[:-1], logs[1:]
-
-
-def _order(objective: FloatArray, early: int | None = None) -> float:
-    """Slope of the regression of ``ln e^(k+1)`` on ``ln e^k``."""
-    before, after = (part[:early] for part in _successive_errors(objective))
-    if len(before) < 2 or np.ptp(before) == 0.0:
-        return float("nan")
-    return float(np.polyfit(before, after, 1)[0])
