@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
@@ -39,6 +40,16 @@ default_role = "py:obj"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "image_srcset": ["2x"],
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 1e6,  # how long an example takes depends on who builds the page
+    "abort_on_example_error": True,
+}
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"dconnet {release}"
 html_static_path = ["_static"]
@@ -47,13 +58,24 @@ html_show_sourcelink = False
 html_copy_source = False
 # The bar at the top leads to every page; only the reference has pages below it.
 html_sidebars = {
-    page: [] for page in ("index", "getting-started", "algorithm", "solvers", "model-file", "architecture", "search")
+    page: []
+    for page in (
+        "index",
+        "getting-started",
+        "algorithm",
+        "accelerated",
+        "solvers",
+        "gallery/*",
+        "model-file",
+        "architecture",
+        "search",
+    )
 }
 html_math_renderer = "mathml"
 html_theme_options = {
     "navigation_with_keys": False,
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 9,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

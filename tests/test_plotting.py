@@ -14,8 +14,9 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dconnet import DCONClassifier, DCONRegressor, Network, Problem
-from dconnet.certificates import subgradient
+from dconnet import DCONClassifier, DCONRegressor, Network, Problem, Status
+from dconnet.certificates import Trajectory, subgradient
+from dconnet.history import Epoch, History
 from dconnet.plotting import ConvergenceDisplay, NetworkDisplay, PathDisplay, Run
 from tolerances import ROUNDING
 
@@ -200,16 +201,26 @@ class TestConvergenceDisplay:
         np.testing.assert_array_equal(drawn(display.axes_[0], "RegLoss")[1], history.objective)
         np.testing.assert_array_equal(drawn(display.axes_[0], "training MSE")[1], history.mse)
         steps = display.axes_[-2].get_lines()[0].get_ydata()
-        np.testing.assert_array_equal(steps[1:], history.step_norm[1:])
+        np.testing.assert_array_equal(steps, history.step_norm[1:])
 
     def test_training_data_bring_the_stationarity(self, paper_model, data):
         display = saved(ConvergenceDisplay.from_estimator(paper_model, *data))
         assert len(display.axes_) == 4
         norms = display.axes_[1].get_lines()[0].get_ydata()
-        assert len(norms) == len(paper_model.history_)
         last = subgradient(Problem(*data, gamma=0.1), paper_model.network_, split="paper").norm
         assert norms[-1] == pytest.approx(last)
         np.testing.assert_array_equal(drawn(display.axes_[0], "RegLoss")[1], paper_model.history_.objective)
+
+    def test_long_runs_are_looked_at_now_and_then(self):
+        network = Network([[1.0]], [0.0], [1.0])
+        problem = Problem([[1.0], [2.0]], [1.0, 2.0], gamma=0.1)
+        history = History([Epoch(objective=1.0, mse=1.0)] * 5000)
+        run = Run.of_trajectory(Trajectory(problem, (network,) * 5000, history, Status.CONVERGED, "paper", "net", 50))
+        known = np.flatnonzero(np.isfinite(run.stationarity))
+        assert known[:100].tolist() == list(range(100))
+        assert known[-1] == 4999
+        assert 150 < len(known) <= 200
+        np.testing.assert_allclose(run.stationarity[known], subgradient(problem, network).norm)
 
     def test_classes_bring_theirs(self, classifier, iris):
         display = saved(ConvergenceDisplay.from_estimator(classifier, *iris, classes=["versi_color"]))
@@ -248,7 +259,7 @@ class TestConvergenceDisplay:
     def test_a_step_of_zero_is_left_out(self):
         run = Run(objective=np.array([2.0, 1.0, 1.0]), step_norm=np.array([np.nan, 1.0, 0.0]))
         display = saved(ConvergenceDisplay([run]).plot())
-        assert np.isnan(display.axes_[1].get_lines()[0].get_ydata()[2])
+        assert display.axes_[1].get_lines()[0].get_xdata().tolist() == [1]
 
     def test_classifier_has_one_line_a_class(self, classifier):
         display = saved(ConvergenceDisplay.from_estimator(classifier))

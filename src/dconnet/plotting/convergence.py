@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from dconnet._arrays import FloatArray
-from dconnet.certificates import Trajectory, convergence_order
+from dconnet.certificates import Trajectory, convergence_order, subgradient
 from dconnet.history import History
 from dconnet.plotting.canvas import (
     BLUE,
@@ -41,7 +41,8 @@ class Run:
     step_norm : array of shape (n_epochs + 1,) or None
         Distance from the weights one epoch before; the first entry is not used.
     stationarity : array of shape (n_epochs + 1,) or None
-        Norm of an element of the limiting subdifferential of RegLoss, as in `dconnet.certificates.subgradient`.
+        Norm of an element of the limiting subdifferential of RegLoss, as in `dconnet.certificates.subgradient`; NaN
+        where it was not computed.
     label : str
         What tells it from other runs.
     """
@@ -61,8 +62,10 @@ class Run:
 
     @classmethod
     def of_trajectory(cls, trajectory: Trajectory) -> Run:
-        """Take over a history, and the norm of a subgradient at the network of every epoch, in the paper's form."""
-        norms = np.array([vector.norm for vector in trajectory.subgradients()])
+        """Take over a history, and the norm of a subgradient, in the paper's form, at up to 200 of the networks."""
+        norms = np.full(len(trajectory.networks), np.nan)
+        for k in _spread(len(norms)):
+            norms[k] = subgradient(trajectory.problem, trajectory.networks[k], trajectory.split).norm
         return replace(cls.of_history(trajectory.history), stationarity=norms)
 
 
@@ -231,9 +234,9 @@ class ConvergenceDisplay:
         self._over_epochs(axis)
 
     def _plot_line(self, axis: Any, values: FloatArray, **options: Any) -> None:
-        shown = np.where(values > 0.0, values, np.nan)  # a step of zero has no place on a logarithmic scale
+        shown = np.flatnonzero(values > 0.0)  # a step of zero has no place on a logarithmic scale
         few = {"marker": "o", "ms": 2.5} if self._last_epoch <= 12 else {}
-        axis.plot(np.arange(len(values)), shown, **few, **options)
+        axis.plot(shown, values[shown], **few, **options)
 
     def _over_epochs(self, axis: Any) -> None:
         if self._last_epoch > 60:
@@ -270,3 +273,11 @@ class ConvergenceDisplay:
         level = after.mean() + order * (ends - before.mean())
         phase = label or (f"first {self.early} epochs" if dashes == "--" else "all epochs")
         axis.plot(ends, level, color=colour, linestyle=dashes, linewidth=1.3, label=f"{phase}: order {order:.2f}")
+
+
+def _spread(n_epochs: int, dense: int = 100, most: int = 200) -> list[int]:
+    """Epochs to look at, the first and the last among them: all of the first, then ever fewer."""
+    if n_epochs <= most:
+        return list(range(n_epochs))
+    later = np.geomspace(dense, n_epochs - 1, most - dense).round().astype(int)
+    return sorted({*range(dense), *later.tolist()})
