@@ -23,6 +23,9 @@ from dconnet.theory import Constants
 # Weights up to which the eigenvalues of the Hessian are computed; the work grows with their cube.
 MAX_HESSIAN = 1500
 
+# By how much the correlation of a new neuron has to exceed one to tell it from rounding.
+PAYS = 1e-9
+
 Line = tuple[str, str, str]  # name, value and meaning of one row of the report
 
 
@@ -82,7 +85,8 @@ class Certificate:
     def report(self) -> str:
         """One readable table of plain text."""
         name = f" of {self.label}" if self.label else ""
-        title = f"Certificate{name}: {self.n_hidden} neurons, {self.n_rows} rows, {self.n_features} inputs"
+        sizes = [(self.n_hidden, "neuron"), (self.n_rows, "row"), (self.n_features, "input")]
+        title = f"Certificate{name}: " + ", ".join(f"{count} {noun}{'s' * (count != 1)}" for count, noun in sizes)
         return "\n".join([title, "", *_aligned(self.lines())])
 
     def lines(self) -> list[Line]:
@@ -119,26 +123,26 @@ class Certificate:
         verdicts = sorted(set(self.local.verdicts) - {"local minimum"})
         others = ", ".join(f"{self.local.count(verdict)} {verdict}" for verdict in verdicts)
         minima = f"{self.local.count('local minimum')} of {self.n_hidden}"
+        meaning = f"neurons that are local minima of their subproblems, to {self.local.tol:.0e}"
         return [
-            ("local minima", minima, others or "every neuron is a local minimum of its own subproblem"),
+            ("local minima", minima, f"{meaning}; {others}" if others else meaning),
             ("dead neurons", str(int(self.dead.sum())), "neurons that contribute nothing"),
         ]
 
     def _gap_lines(self) -> list[Line]:
-        more = "a new neuron would lower RegLoss" if self.gap.correlation > 1.0 + 1e-6 else "no better neuron found"
-        if self.gap.exact and self.gap.correlation <= 1.0 + 1e-6:
-            more = "no new neuron can lower RegLoss"
+        kind = "proved" if self.gap.exact else "an estimate, not proved"
         lines = [
-            (
-                "global gap",
-                f"{100.0 * self.gap.relative_gap:.3g} %",
-                f"{self.gap.kind}: of RegLoss, against all widths",
-            ),
-            ("  lower bound", f"{self.gap.bound:.6g}", f"{self.gap.kind}: no network of any width is below"),
+            ("global gap", f"{100.0 * self.gap.relative_gap:.3g} %", f"of RegLoss above the bound; {kind}"),
+            ("  lower bound", f"{self.gap.bound:.6g}", f"on RegLoss of networks of all widths; {kind}"),
         ]
         if not self.gap.exact:
-            lines.append(("  proved bound", f"{self.gap.proved_bound:.6g}", "weaker, but proved"))
-        return [*lines, ("  new neuron", f"{self.gap.correlation:.6g}", f"above 1 if it pays: {more}")]
+            lines.append(("  proved bound", f"{self.gap.proved_bound:.6g}", "the same, weaker but proved"))
+        return [*lines, ("  new neuron", f"{self.gap.correlation:.6g}", f"above 1 if one pays: {self._new_neuron()}")]
+
+    def _new_neuron(self) -> str:
+        if self.gap.correlation > 1.0 + PAYS:
+            return "it would lower RegLoss"
+        return "none can lower RegLoss" if self.gap.exact else "none was found"
 
     def _kl_lines(self) -> list[Line]:
         if self.kl is None:
@@ -216,7 +220,7 @@ def certificate(
     >>> found.local.count("local minimum"), found.gap.kind
     (4, 'proved')
     >>> print(found.report().splitlines()[0])
-    Certificate: 4 neurons, 30 rows, 1 inputs
+    Certificate: 4 neurons, 30 rows, 1 input
     """
     if objectives is None and trajectory is not None:
         objectives = trajectory.history.objective

@@ -109,7 +109,7 @@ def proximal_point_order(
     n_starts: int = 100,
     dimension: int = 10,
     step: float = 0.1,
-    smallest: float = 1e-16,
+    smallest: float = 1e-12,
     random_state: int = 0,
 ) -> ProximalOrder:
     """Run the paper's example of superlinear convergence: the proximal-point algorithm on ``|x|^(2q / (2q - 1))``.

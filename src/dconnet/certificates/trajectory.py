@@ -173,7 +173,7 @@ def trace(
     *,
     algorithm: str = "paper",
     solver: str | Backend = "native",
-    random_state: int = 0,
+    random_state: int | np.random.Generator = 0,
 ) -> Trajectory:
     """Descend from ``start`` and keep the network of every epoch.
 
@@ -189,7 +189,7 @@ def trace(
         Which descent.
     solver : str or Backend
         Who solves the convex programmes.
-    random_state : int
+    random_state : int or numpy.random.Generator
         Seed of the order of the neurons, and of the search of the accelerated algorithm.
 
     Examples
