@@ -46,7 +46,9 @@ sphinx_gallery_conf = {
     "image_srcset": ["2x"],
     "download_all_examples": False,
     "show_memory": False,
+    "show_signature": False,
     "min_reported_time": 1e6,  # how long an example takes depends on who builds the page
+    "write_computation_times": False,  # that page would load scripts from elsewhere
     "abort_on_example_error": True,
 }
 
@@ -75,7 +77,7 @@ html_math_renderer = "mathml"
 html_theme_options = {
     "navigation_with_keys": False,
     "navbar_align": "left",
-    "header_links_before_dropdown": 9,
+    "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

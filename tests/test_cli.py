@@ -465,8 +465,9 @@ class TestInspectWithData:
         result = run("inspect", "model.json", "--data", "data.csv")
         training = model.trainings[0]
         assert "48 of the 60 rows of data.csv (the training part)" in result.stdout
-        assert f"RegLoss {training.objective:.10g}, stored {training.objective:.10g}" in result.stdout
-        assert f"stationarity {training.stationarity:.2e}" in result.stdout
+        table = result.stdout.partition("Certificate: 3 neurons, 48 rows, 3 inputs")[2]
+        assert f"{training.objective:.6g}" in table
+        assert f"{training.stationarity:.2e}" in table
         assert "The report is in report.html." in result.stdout
         assert Path("report.html").read_text().startswith("<!DOCTYPE html>")
 
@@ -480,8 +481,8 @@ class TestInspectWithData:
     def test_classes_have_their_certificates(self, data):
         run("fit", "data.csv", "--target", "colour", "--drop", "y", *QUICK)
         text = run("inspect", "model.json", "--data", "data.csv").stdout
-        assert [line for line in text.splitlines() if line.startswith("certificate")] == [
-            f"certificate for class {label}:" for label in ("blue", "green", "red")
+        assert [line.partition(":")[0] for line in text.splitlines() if line.startswith("Certificate")] == [
+            f"Certificate of class {label}" for label in ("blue", "green", "red")
         ]
 
     def test_json(self, model):
@@ -499,6 +500,11 @@ class TestInspectWithData:
 
     def test_output_without_data_is_refused(self, model):
         assert "Name the table with --data" in refusal("inspect", "model.json", "-o", "report.html")
+        assert "Name the table with --data" in refusal("inspect", "model.json", "--replay")
+
+    def test_training_is_repeated_on_demand(self, model):
+        text = run("inspect", "model.json", "--data", "data.csv", "--replay").stdout
+        assert "(H1) constant a" in text
 
     def test_missing_columns_are_named(self, model):
         write_csv("narrow.csv", ["a", "y"], [[1.0], [2.0]])

@@ -50,9 +50,9 @@ def test_training_data_are_recognised(table):
     found = examine(model, table)
     assert found.is_training_data
     assert len(found.rows) == 60
-    assert found.findings[0].objective == pytest.approx(estimator.objective_, rel=1e-12)
+    assert found.findings[0].certificate.objective == pytest.approx(estimator.objective_, rel=1e-12)
     assert found.findings[0].stored_objective == estimator.objective_
-    assert found.findings[0].certificate.norm == pytest.approx(estimator.stationarity_, rel=1e-6)
+    assert found.findings[0].certificate.stationarity.norm == pytest.approx(estimator.stationarity_, rel=1e-6)
     assert "they are the rows that the model was trained on" in found.sentence
 
 
@@ -67,8 +67,8 @@ def test_other_data_are_told_from_them(table):
         model.target_scaling.apply(table.numeric(["y"]))[:, 0],
         gamma=0.1,
     )
-    assert found.findings[0].objective == problem.objective(model.networks[0])
-    assert found.findings[0].certificate.norm == stationarity(problem, model.networks[0]).norm
+    assert found.findings[0].certificate.objective == problem.objective(model.networks[0])
+    assert found.findings[0].certificate.stationarity.norm == stationarity(problem, model.networks[0]).norm
 
 
 def test_training_part_is_found_again(table):
@@ -95,7 +95,7 @@ def test_classifier_has_a_finding_a_class(table):
     found = examine(model, table)
     assert found.is_training_data
     assert [finding.label for finding in found.findings] == ["high", "low", "mid"]
-    np.testing.assert_allclose([f.objective for f in found.findings], estimator.objective_)
+    np.testing.assert_allclose([f.certificate.objective for f in found.findings], estimator.objective_)
     assert found.score.accuracy == pytest.approx(
         estimator.score(model.feature_scaling.apply(found.X), table.labels("kind"))
     )
@@ -149,3 +149,27 @@ def test_dictionary_is_json(table):
     assert found["examined_rows"] == 60
     assert found["is_training_data"] is True
     assert [network["class"] for network in found["networks"]] == ["high", "low", "mid"]
+    assert found["networks"][0]["certificate"]["stationarity"]["norm"] >= 0.0
+
+
+def test_training_is_repeated_on_its_own_data(table):
+    train, test = split_rows(table.numeric(["y"])[:, 0], 12, 7, classify=False)
+    estimator, model = regressor_of(table, train, random_state=7)
+    model = model.with_scores({"train": Score(len(train)), "test": Score(len(test))})
+    (finding,) = examine(model, table, repeat=True).findings
+    np.testing.assert_array_equal(finding.trajectory.history.objective, estimator.history_.objective)
+    assert finding.certificate.decrease is not None
+    assert all(f.trajectory is not None for f in examine(classifier_of(table)[1], table, repeat=True).findings)
+
+
+def test_training_that_cannot_be_repeated_is_refused(table):
+    _, model = regressor_of(table, slice(0, 30))
+    with pytest.raises(ValueError, match=r"data\.csv is other data"):
+        examine(model, table, repeat=True)
+    _, model = regressor_of(table, slice(None))
+    model.settings["random_state"] = 1
+    with pytest.raises(ValueError, match="cannot be repeated"):
+        examine(model, table, repeat=True)
+    model.settings["colour"] = "red"
+    with pytest.raises(ValueError, match="not those of a DCONRegressor"):
+        examine(model, table, repeat=True)

@@ -46,7 +46,7 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def examined(n_features=3, names=None, target="y", classes=None):
+def examined(n_features=3, names=None, target="y", classes=None, repeat=False):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, n_features))
     names = names or [f"f{i}" for i in range(n_features)]
@@ -58,7 +58,7 @@ def examined(n_features=3, names=None, target="y", classes=None):
         estimator = DCONClassifier(2, gamma=0.1, tol=1e-1, random_state=0).fit(X, y)
     model = SavedModel.from_estimator(estimator, feature_names=names, target_name=target)
     columns = {**dict(zip(names, X.T, strict=True)), target: y if classes is None else y.astype(object)}
-    return examine(model, Table(tuple(columns), tuple(columns.values()), "<data>.csv"))
+    return examine(model, Table(tuple(columns), tuple(columns.values()), "<data>.csv"), repeat=repeat)
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +104,17 @@ def test_pictures_are_svg_without_scripts(page):
 def test_holds_the_figures_of_the_certificate():
     found = examined()
     text = " ".join(Page(report_page(found)).text)
-    assert f"{found.findings[0].objective:.10g}" in text
-    assert f"{found.findings[0].stored_objective:.10g}" in text
-    assert f"{found.findings[0].certificate.norm:.2e}" in text
+    assert f"{found.findings[0].stored_objective:.6g}" in text
+    for _, value, meaning in found.findings[0].certificate.lines():
+        assert value in text
+        assert meaning in text
     assert found.sentence in text
+
+
+def test_a_repeated_training_fills_all_four_panels():
+    page = report_page(examined(repeat=True))
+    assert "stationarity, step norm" in Page(page).all("img")[0]["alt"]
+    assert "found by training once more" in page
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3])

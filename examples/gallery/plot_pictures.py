@@ -25,7 +25,8 @@ rng = np.random.default_rng(0)
 time = np.sort(rng.uniform(-3.0, 3.0, size=(120, 1)), axis=0)
 height = np.sin(1.7 * time[:, 0]) + 0.15 * rng.normal(size=120)
 model = DCONRegressor(n_hidden=10, gamma=0.01, random_state=0).fit(time, height)
-display = NetworkDisplay.from_estimator(model, time, height, feature_names=["time (s)"], target_name="height (m)")
+names = {"feature_names": ["time (s)"], "target_name": "height (m)"}
+display = NetworkDisplay.from_estimator(model, time, height, **names)
 
 # %%
 # Two inputs
@@ -34,7 +35,8 @@ display = NetworkDisplay.from_estimator(model, time, height, feature_names=["tim
 # otherwise. The points are coloured like the map, so that one that stands out is one that the network misses.
 
 X = rng.uniform(-2.0, 2.0, size=(250, 2))
-y = np.abs(X[:, 0] + X[:, 1]) - 0.5 * np.maximum(X[:, 0] - X[:, 1], 0.0) + 0.1 * rng.normal(size=250)
+y = np.abs(X[:, 0] + X[:, 1]) - 0.5 * np.maximum(X[:, 0] - X[:, 1], 0.0)
+y += 0.1 * rng.normal(size=250)
 model = DCONRegressor(n_hidden=6, gamma=0.05, random_state=0).fit(X, y)
 display = NetworkDisplay.from_estimator(model, X, y)
 
@@ -48,9 +50,8 @@ display = NetworkDisplay.from_estimator(model, X, y)
 diabetes = load_diabetes(scaled=False)
 X, y = scale(diabetes.data), scale(diabetes.target)
 model = DCONRegressor(n_hidden=10, gamma=1.0, random_state=0).fit(X, y)
-display = NetworkDisplay.from_estimator(
-    model, X, y, feature_names=diabetes.feature_names, target_name="progression (std. dev.)"
-)
+names = {"feature_names": diabetes.feature_names, "target_name": "progression"}
+display = NetworkDisplay.from_estimator(model, X, y, **names)
 
 # %%
 # A classifier has one network a class, whose curves are laid over each other.
@@ -58,7 +59,8 @@ display = NetworkDisplay.from_estimator(
 iris = load_iris()
 measures, species = scale(iris.data), iris.target_names[iris.target]
 classifier = DCONClassifier(n_hidden=3, gamma=0.1, random_state=0).fit(measures, species)
-display = NetworkDisplay.from_estimator(classifier, measures, species, feature_names=iris.feature_names)
+names = {"feature_names": iris.feature_names}
+display = NetworkDisplay.from_estimator(classifier, measures, species, **names)
 
 # %%
 # Convergence
@@ -67,7 +69,8 @@ display = NetworkDisplay.from_estimator(classifier, measures, species, feature_n
 # iterates, and the order of convergence as the slope of a regression. The estimator keeps no networks of earlier
 # epochs, and so the second plot needs the training data: the fit is repeated. Without them, that plot is left out.
 
-model = DCONRegressor(n_hidden=10, gamma=0.1, algorithm="paper", max_epochs=2000, random_state=0).fit(X, y)
+limits = {"algorithm": "paper", "max_epochs": 2000}
+model = DCONRegressor(n_hidden=10, gamma=0.1, random_state=0, **limits).fit(X, y)
 display = ConvergenceDisplay.from_estimator(model, X, y)
 
 # %%
@@ -76,6 +79,6 @@ display = ConvergenceDisplay.from_estimator(model, X, y)
 # What becomes of loss and neurons as the regularisation grows. Each fit starts from the one before. The dotted line is
 # the gamma with the least error on the validation data.
 
-display = PathDisplay.from_estimator(
-    DCONRegressor(n_hidden=10, tol=1e-5, random_state=0), X[:300], y[:300], X_val=X[300:], y_val=y[300:]
-)
+model = DCONRegressor(n_hidden=10, tol=1e-5, random_state=0)
+validation = {"X_val": X[300:], "y_val": y[300:]}
+display = PathDisplay.from_estimator(model, X[:300], y[:300], **validation)

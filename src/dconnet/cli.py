@@ -317,6 +317,9 @@ def inspect(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="HTML file of the report. [default: report.html]")
     ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Train once more on DATA, for steps and subgradients of every epoch.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all neurons and features.")] = False,
     force: ForceOption = False,
 ) -> None:
@@ -329,13 +332,13 @@ def inspect(
     with _user_errors():
         from dconnet.model_file import load_model
 
-        if data is None and output is not None:
-            raise ValueError("--output names the report on a table. Name the table with --data.")
+        if data is None and (output is not None or replay):
+            raise ValueError("--output and --replay belong to the report on a table. Name the table with --data.")
         report = Path("report.html") if output is None else output
         if data is not None:
             _check_output(report, force)
         loaded = load_model(model)
-        found = None if data is None else _examined(loaded, data)
+        found = None if data is None else _examined(loaded, data, replay)
         if found is not None:
             from dconnet.report import write_report
 
@@ -351,20 +354,18 @@ def inspect(
                 _print_examination(found, report)
 
 
-def _examined(model: SavedModel, data: Path) -> Examination:
+def _examined(model: SavedModel, data: Path, replay: bool) -> Examination:
     from dconnet.examination import examine
     from dconnet.tables import read_table
 
-    return examine(model, read_table(data))
+    return examine(model, read_table(data), repeat=replay)
 
 
 def _print_examination(found: Examination, report: Path) -> None:
     typer.echo(f"\n{printable(found.sentence)}")
     for finding in found.findings:
-        typer.echo(f"certificate{f' for class {finding.label}' if finding.label else ''}:")
-        typer.echo(f"  RegLoss {finding.objective:.10g}, stored {finding.stored_objective:.10g}")
-        typer.echo(f"  stationarity {finding.certificate.norm:.2e}")
-    typer.echo(_score_line("all rows", found.score))
+        typer.echo(f"\n{finding.certificate.report()}")
+    typer.echo(f"\n{_score_line('all rows', found.score)}")
     typer.echo(f"The report is in {report}.")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet._split import split_rows
 from dconnet._text import printable
-from dconnet.certificates import Stationarity, stationarity
+from dconnet.certificates import Certificate, Trajectory, certificate
 from dconnet.model_file import SavedModel, Score
 from dconnet.network import Network
 from dconnet.problem import Problem
@@ -30,26 +30,23 @@ class Finding:
     ----------
     label : str
         The class that the network speaks for, or nothing.
-    objective : float
-        RegLoss on the rows examined.
     stored_objective : float
         RegLoss that the model file holds, of the training.
-    mse : float
-        Mean squared error on the rows examined.
-    certificate : Stationarity
-        Distance from a stationary point of RegLoss on the rows examined.
+    certificate : Certificate
+        What is known about the network on the rows examined.
+    trajectory : Trajectory or None
+        The networks on the way, if the training was repeated.
     """
 
     label: str
-    objective: float
     stored_objective: float
-    mse: float
-    certificate: Stationarity
+    certificate: Certificate
+    trajectory: Trajectory | None = None
 
     @property
     def is_as_trained(self) -> bool:
         """Whether RegLoss is that of the training, to rounding."""
-        return _same(self.objective, self.stored_objective)
+        return _same(self.certificate.objective, self.stored_objective)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,17 +111,15 @@ class Examination:
             "networks": [
                 {
                     "class": finding.label or None,
-                    "objective": finding.objective,
                     "stored_objective": finding.stored_objective,
-                    "mse": finding.mse,
-                    "stationarity": finding.certificate.norm,
+                    "certificate": finding.certificate.to_dict(),
                 }
                 for finding in self.findings
             ],
         }
 
 
-def examine(model: SavedModel, table: Table) -> Examination:
+def examine(model: SavedModel, table: Table, *, repeat: bool = False) -> Examination:
     """Examine a model on a table.
 
     If the table is the one that ``dconnet fit`` was given, the rows that it held out for the test are found and left
@@ -136,11 +131,14 @@ def examine(model: SavedModel, table: Table) -> Examination:
         The model.
     table : Table
         Data with the features and the target of the model.
+    repeat : bool
+        Whether to train once more, which gives the networks of all epochs. It needs the data of the training.
 
     Raises
     ------
     ValueError
-        If a column is missing or not numeric, a class is unknown, or the file does not tell gamma.
+        If a column is missing or not numeric, a class is unknown, the file does not tell gamma, or the training cannot
+        be repeated.
     """
     X = table.numeric(model.feature_names, needed=True)
     table.require([model.target_name])
@@ -148,17 +146,55 @@ def examine(model: SavedModel, table: Table) -> Examination:
         y: NDArray[Any] = table.numeric([model.target_name], needed=True)[:, 0]
     else:
         y = _known_labels(table.labels(model.target_name), model)
-    rows = next((rows for rows in _candidates(model, y) if _is_trained_on(model, X[rows], y[rows])), np.arange(len(y)))
-    problems = _problems(model, X[rows], y[rows])
-    findings = tuple(
-        Finding(
-            label, problem.objective(network), training.objective, problem.mse(network), _certificate(problem, network)
-        )
-        for label, network, training, problem in zip(
-            network_labels(model), model.networks, model.trainings, problems, strict=True
-        )
-    )
+    trained_on = next((rows for rows in _candidates(model, y) if _is_trained_on(model, X[rows], y[rows])), None)
+    rows = np.arange(len(y)) if trained_on is None else trained_on
+    trajectories: Sequence[Trajectory | None] = [None] * len(model.networks)
+    if repeat:
+        if trained_on is None:
+            raise ValueError(f"The training can be repeated on its own data only, and {table.source} is other data.")
+        trajectories = _repeated(model, X[rows], y[rows])
+    findings = _findings(model, _problems(model, X[rows], y[rows]), trajectories, trained_on is not None)
     return Examination(model, table.source, X, y, rows, Score.of(model, X, y), findings)
+
+
+def _findings(
+    model: SavedModel, problems: list[Problem], trajectories: Sequence[Trajectory | None], is_training_data: bool
+) -> tuple[Finding, ...]:
+    found = []
+    for k, (label, network, training) in enumerate(
+        zip(network_labels(model), model.networks, model.trainings, strict=True)
+    ):
+        measured = certificate(
+            problems[k],
+            network,
+            objectives=training.objectives if is_training_data else None,
+            trajectory=trajectories[k],
+            label=f"class {label}" if label else "",
+        )
+        found.append(Finding(label, training.objective, measured, trajectories[k]))
+    return tuple(found)
+
+
+def _repeated(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> tuple[Trajectory, ...]:
+    """The training once more, from the settings of the model file."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    from dconnet.estimators import DCONClassifier, DCONRegressor
+    from dconnet.replay import check_same, record
+
+    kind: Any = DCONRegressor if model.classes is None else DCONClassifier
+    try:
+        estimator = kind(**model.settings)
+    except TypeError as error:
+        raise ValueError(f"The settings of the model file are not those of a {kind.__name__}: {error}.") from error
+    targets = model.target_scaling.apply(y) if model.classes is None else y
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the file says how the training ended
+        trajectories = record(estimator, model.feature_scaling.apply(X), targets)
+    check_same(model.networks, trajectories)
+    return trajectories
 
 
 def network_labels(model: SavedModel) -> list[str]:
@@ -184,10 +220,6 @@ def in_data_units(model: SavedModel) -> tuple[list[Network], float]:
         for n in model.networks
     ]
     return networks, float(model.target_scaling.mean[0])
-
-
-def _certificate(problem: Problem, network: Network) -> Stationarity:
-    return stationarity(problem, network)
 
 
 def _known_labels(labels: NDArray[Any], model: SavedModel) -> NDArray[Any]:
@@ -216,7 +248,7 @@ def _problems(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> list[Problem
     """The training problem of each network, posed on these rows."""
     targets = network_targets(model, y)
     first = Problem(model.feature_scaling.apply(X), targets[:, 0], _gamma(model), copy=False)
-    return [first] + [Problem(first.X, column, first.gamma, copy=False) for column in targets.T[1:]]
+    return [first] + [first.with_targets(column) for column in targets.T[1:]]
 
 
 def _candidates(model: SavedModel, y: NDArray[Any]) -> Iterator[NDArray[np.intp]]:

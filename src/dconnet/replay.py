@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,33 +54,44 @@ def replay(
     True
     """
     reached = fitted_networks(estimator)
+    trajectories = record(clone(estimator), X, y, fit_params=fit_params)
+    check_same(reached, trajectories)
+    return trajectories
+
+
+def record(
+    estimator: Any, X: ArrayLike, y: ArrayLike, *, fit_params: Mapping[str, Any] | None = None
+) -> tuple[Trajectory, ...]:
+    """Fit an estimator, and keep the network of every epoch; see `replay`."""
     recorded: list[tuple[Problem, list[Network]]] = []
 
     def visitor(problem: Problem) -> Visitor:
         recorded.append((problem, []))
         return recorded[-1][1].append
 
-    model = clone(estimator).set_params(verbose=0)
-    model._visitor = visitor
-    model.fit(X, y, **(fit_params or {}))
-    _check_same(reached, fitted_networks(model))
-    options = model._options()
-    several = is_classifier(model)
-    histories = model.histories_ if several else (model.history_,)
-    statuses = model.statuses_ if several else (model.status_,)
+    estimator.set_params(verbose=0)._visitor = visitor
+    estimator.fit(X, y, **(fit_params or {}))
+    options, several = estimator._options(), is_classifier(estimator)
+    histories = estimator.histories_ if several else (estimator.history_,)
+    statuses = estimator.statuses_ if several else (estimator.status_,)
     return tuple(
-        Trajectory(problem, tuple(networks), history, status, model.algorithm, options.split, options.max_dca_iter)
+        Trajectory(problem, tuple(networks), history, status, estimator.algorithm, options.split, options.max_dca_iter)
         for (problem, networks), history, status in zip(recorded, histories, statuses, strict=True)
     )
 
 
-def _check_same(before: tuple[Network, ...], after: tuple[Network, ...]) -> None:
-    same = len(before) == len(after) and all(
-        np.array_equal(one.parameters, other.parameters) for one, other in zip(before, after, strict=True)
+def check_same(reached: Sequence[Network], trajectories: Sequence[Trajectory]) -> None:
+    """Refuse runs that do not pass through the networks that were reached.
+
+    Early stopping returns a network from the way, not the last one.
+    """
+    same = len(reached) == len(trajectories) and all(
+        any(np.array_equal(network.parameters, passed.parameters) for passed in reversed(run.networks))
+        for network, run in zip(reached, trajectories, strict=True)
     )
     if not same:
         raise ValueError(
-            "The fit cannot be repeated: it ended at another network. Pass the data and the fit_params of the fit; the "
-            "estimator needs an integer random_state, and must not have been stopped by max_seconds or an interrupt, "
-            "nor warm-started."
+            "The fit cannot be repeated: it took another way. It needs the data and the fit_params of the fit, and an "
+            "integer random_state; and the fit must not have been stopped by max_seconds or an interrupt, nor "
+            "warm-started."
         )

@@ -6,6 +6,7 @@ import base64
 import io
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -15,7 +16,7 @@ from dconnet import __version__
 from dconnet._files import written_whole
 from dconnet._text import printable
 from dconnet.examination import Examination, Finding, in_data_units, network_targets
-from dconnet.model_file import Score
+from dconnet.model_file import Score, Training
 from dconnet.plotting import ConvergenceDisplay, NetworkDisplay, Run, style
 
 # Gives the letters in the pictures the size of those in the text.
@@ -39,6 +40,7 @@ table { border-collapse: collapse; margin: .5rem 0; font-size: .94rem; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; white-space: nowrap; }
 th, td { text-align: left; vertical-align: top; padding: .28rem 1.4rem .28rem 0; border-bottom: 1px solid #eee; }
 th { font-weight: 500; color: #444; min-width: 9rem; }
+th.part { padding-left: 1.2rem; font-weight: 400; }
 thead th { border-bottom: 1px solid #bbb; min-width: 0; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure { margin: 1rem 0; }
@@ -81,7 +83,7 @@ def report_page(examination: Examination) -> str:
         f'<p class="lead">A one-hidden-layer ReLU network, examined on {_text(examination.source)}.</p>',
         f'<p class="verdict{kind}">{_text(examination.sentence)}</p>',
         "<h2>Certificate</h2>",
-        _certificate_table(examination),
+        *map(_certificate_table, examination.findings),
         "<h2>Convergence</h2>",
         _convergence_figure(examination),
         "<h2>Network</h2>",
@@ -149,26 +151,27 @@ def _columns_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[st
 
 
 _NUMBER = ' class="number"'
+_INDENTED = ' class="part"'
 
 
-def _certificate_table(examination: Examination) -> str:
-    columns = [_certificate_figures(finding) for finding in examination.findings]
-    head = ["", *(_text(finding.label) if finding.label else "value" for finding in examination.findings)]
-    rows = [[name, *(column[name] for column in columns)] for name in columns[0]]
-    return _columns_table(f"On {len(examination.rows)} rows, in the scaled units of the training", head, rows)
-
-
-def _certificate_figures(finding: Finding) -> dict[str, str]:
-    """What is said about one network."""
-    certificate = finding.certificate
-    return {
-        "RegLoss on these rows": _number(finding.objective, ".10g"),
-        "RegLoss stored by the training": _number(finding.stored_objective, ".10g"),
-        "mean squared error": _number(finding.mse),
-        "stationarity, all blocks": _number(certificate.norm, ".2e"),
-        "stationarity, worst neuron": _number(float(certificate.neurons.max()), ".2e"),
-        "stationarity, output layer": _number(certificate.output_layer, ".2e"),
-    }
+def _certificate_table(finding: Finding) -> str:
+    """Name, value and meaning of all that is known about one network."""
+    found, *others = finding.certificate.lines()
+    agrees = "the same, as it should be on the data of the training" if finding.is_as_trained else "on other rows"
+    stored = ("  stored by the training", _number(finding.stored_objective), agrees)
+    cells = "\n".join(
+        f'<tr><th scope="row"{_INDENTED if name.startswith(" ") else ""}>{_text(name.strip())}</th>'
+        f"<td{_NUMBER}>{_text(value)}</td><td>{_text(meaning)}</td></tr>"
+        for name, value, meaning in (found, stored, *others)
+    )
+    caption = (
+        f"Network of {_text(finding.certificate.label)}" if finding.label else "In the scaled units of the training"
+    )
+    head = f'<th scope="col">quantity</th><th scope="col"{_NUMBER}>value</th><th scope="col">meaning</th>'
+    return (
+        f'<div class="scroll"><table>\n<caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{cells}\n</tbody>\n</table></div>"
+    )
 
 
 def _facts_table(examination: Examination) -> str:
@@ -204,18 +207,29 @@ def _scores_table(examination: Examination) -> str:
 
 def _convergence_figure(examination: Examination) -> str:
     runs = [
-        Run(objective=np.array(training.objectives), label=f"class {finding.label}" if finding.label else "")
+        replace(_run(finding, training), label=f"class {finding.label}" if len(examination.findings) > 1 else "")
         for finding, training in zip(examination.findings, examination.model.trainings, strict=True)
         if training.recorded_epochs > 0
     ]
     if not runs:
         return "<p>The model file holds no record of the training.</p>"
-    caption = (
-        "RegLoss after each epoch of the training, as the model file holds it, and the estimated order of convergence: "
-        "the slope of ln e at one epoch over ln e at the epoch before, where e is the distance of RegLoss from its "
-        "last value."
+    order = (
+        "the estimated order of convergence: the slope of ln e at one epoch over ln e at the epoch before, where e is "
+        "the distance of RegLoss from its last value."
     )
-    return _figure(ConvergenceDisplay(runs), caption)
+    if runs[0].stationarity is None:
+        return _figure(ConvergenceDisplay(runs), f"RegLoss after each epoch, as the model file holds it, and {order}")
+    caption = (
+        "RegLoss, the norm of a subgradient of RegLoss and the distance between iterates by epoch, found by training"
+    )
+    return _figure(ConvergenceDisplay(runs), f"{caption} once more, and {order}")
+
+
+def _run(finding: Finding, training: Training) -> Run:
+    """The whole record if the training was repeated, else what the model file holds."""
+    if finding.trajectory is None:
+        return Run(objective=np.array(training.objectives))
+    return Run.of_trajectory(finding.trajectory)
 
 
 def _network_figure(examination: Examination) -> str:

@@ -193,4 +193,4 @@ def network_problems(estimator: Any, X: ArrayLike, y: ArrayLike) -> list[Problem
     """The problem that each network of a fitted estimator solves, posed on these data."""
     targets = network_targets(estimator, y)
     first = Problem(X, targets[:, 0], estimator.gamma, copy=False)
-    return [first] + [Problem(first.X, column, estimator.gamma, copy=False) for column in targets.T[1:]]
+    return [first] + [Problem(first.X, column, first.gamma, copy=False) for column in targets.T[1:]]
