@@ -66,6 +66,8 @@ html_sidebars = {
         "getting-started",
         "algorithm",
         "accelerated",
+        "certificates",
+        "errata",
         "solvers",
         "gallery/*",
         "model-file",

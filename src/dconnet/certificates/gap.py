@@ -21,9 +21,10 @@ from dconnet.problem import Problem, WhitenedProblem
 
 # Numbers that one batch of the search may hold.
 BATCH = 2_000_000
-MAX_STEPS = 200
-# Directions that are climbed to the end, for either sign.
+MAX_STEPS = 50
+# Directions that are climbed to the end, for either sign, and entries of the design up to which there are so many.
 POLISHED = 8
+POLISHED_ENTRIES = 500_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,8 +137,8 @@ def _ceiling(Q: FloatArray, r: FloatArray) -> float:
     linear = float(np.linalg.norm(Q.T @ r))
     ceilings = []
     for part in (np.maximum(r, 0.0), np.maximum(-r, 0.0)):
-        weighted = np.linalg.norm(Q * np.sqrt(part)[:, None], ord=2) * np.sqrt(part.sum())
-        hinges = min(float(np.linalg.norm(part)), float(weighted))
+        steepest = float(np.linalg.eigvalsh((Q * part[:, None]).T @ Q)[-1])
+        hinges = min(float(np.linalg.norm(part)), float(np.sqrt(max(steepest, 0.0) * part.sum())))
         ceilings.append(min(hinges, (linear + hinges) / 2.0))
     return max(ceilings)
 
@@ -154,7 +155,7 @@ def _search(Q: FloatArray, r: FloatArray, starts: FloatArray) -> tuple[float, Fl
     found = []
     for w in (r, -r):
         values, V = _ascended(Q, w, starts)
-        best = np.argsort(-values)[:POLISHED]
+        best = np.argsort(-values)[: max(1, min(POLISHED, POLISHED * POLISHED_ENTRIES // Q.size))]
         found += [_polished(solver, Q, w, v) for v in V[best]]
     return max(found, key=lambda pair: pair[0])
 
