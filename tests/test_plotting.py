@@ -138,6 +138,14 @@ class TestNetworkDisplay:
         display = NetworkDisplay.from_estimator(models[2], X[:, :2], y, feature_names=names, target_name="$")
         assert saved(display).axes_[0].get_xlabel() == "$\\nonsense{"
 
+    @pytest.mark.parametrize("n_features", [1, 2, 3])
+    def test_dead_networks_are_drawn(self, n_features):
+        dead = Network(np.zeros((2, n_features)), np.zeros(2), np.zeros(2))
+        X = np.random.default_rng(0).normal(size=(10, n_features))
+        display = saved(NetworkDisplay([dead], X, np.zeros((10, 1)), offset=3.0).plot())
+        assert all(np.all(curve.values == 3.0) for (curve,) in display.curves_)
+        assert all(len(found.neurons) == 0 for found in display.hinges_)
+
     def test_constant_features_are_drawn(self):
         network = Network([[1.0, 1.0]], [0.0], [1.0])
         saved(NetworkDisplay([network], np.array([[1.0, 2.0], [1.0, 3.0]])).plot())
@@ -260,6 +268,11 @@ class TestConvergenceDisplay:
         run = Run(objective=np.array([2.0, 1.0, 1.0]), step_norm=np.array([np.nan, 1.0, 0.0]))
         display = saved(ConvergenceDisplay([run]).plot())
         assert display.axes_[1].get_lines()[0].get_xdata().tolist() == [1]
+
+    def test_a_loss_of_zero_and_a_run_without_epochs_are_drawn(self):
+        still = Run(np.zeros(3), step_norm=np.array([np.nan, 0.0, 0.0]))
+        assert saved(ConvergenceDisplay([still]).plot()).axes_[0].get_yscale() == "linear"
+        saved(ConvergenceDisplay([Run(np.array([1.0]), step_norm=np.array([np.nan]))]).plot())
 
     def test_classifier_has_one_line_a_class(self, classifier):
         display = saved(ConvergenceDisplay.from_estimator(classifier))

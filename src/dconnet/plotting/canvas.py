@@ -133,6 +133,8 @@ def add_legend(axis: Any, handles: Sequence[Any] | None = None, **options: Any) 
 
 def log_y(axis: Any) -> None:
     """A logarithmic axis, with plain numbers for labels as long as they are few and short."""
+    if not np.isfinite(axis.dataLim.minposy):
+        return  # nothing positive was drawn
     axis.set_yscale("log")
     low, high = axis.get_ylim()
     if high < 300.0 * low and low > 1e-4 and high < 1e4:
