@@ -133,7 +133,7 @@ def test_missing_target_is_refused(table, tmp_path):
 
 def test_early_stopping_is_named_as_the_reason(table):
     _, model = regressor_of(table, slice(None), early_stopping=True, n_iter_no_change=1)
-    assert "early stopping has set some aside" in examine(model, table).sentence
+    assert "Early stopping always sets some rows aside." in examine(model, table).sentence
 
 
 def test_networks_in_data_units_predict_the_same(table):

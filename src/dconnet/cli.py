@@ -356,8 +356,10 @@ def inspect(
 
 def _examined(model: SavedModel, data: Path, replay: bool) -> Examination:
     from dconnet.examination import examine
+    from dconnet.plotting.canvas import import_matplotlib
     from dconnet.tables import read_table
 
+    import_matplotlib()  # that it is missing is better known before the work
     return examine(model, read_table(data), repeat=replay)
 
 

@@ -88,11 +88,11 @@ class Examination:
     def sentence(self) -> str:
         """On which rows the certificate is, and whether they are those of the training."""
         if not self.is_training_data:
-            reason = "they are not the rows that the model was trained on"
+            reason = "they are not the rows that the model was trained on."
             if self.model.settings.get("early_stopping") is True:
-                reason += ", of which early stopping has set some aside"
+                reason += " Early stopping always sets some rows aside."
             return (
-                f"RegLoss on the {len(self.rows)} rows of {self.source} differs from the stored one: {reason}. The "
+                f"RegLoss on the {len(self.rows)} rows of {self.source} differs from the stored one: {reason} The "
                 "certificate is about RegLoss on these rows."
             )
         which = f"the {len(self.rows)} rows of {self.source}"

@@ -48,11 +48,12 @@ STYLE = {
 @contextmanager
 def style() -> Iterator[None]:
     """The fonts, lines and spines of the pictures, for the time of a block."""
-    with _matplotlib().rc_context(STYLE):
+    with import_matplotlib().rc_context(STYLE):
         yield
 
 
-def _matplotlib() -> Any:
+def import_matplotlib() -> Any:
+    """The module, or an error that names the command that brings it."""
     try:
         import matplotlib
     except ImportError as error:
