@@ -180,6 +180,15 @@ class TestNetworkDisplay:
         with pytest.raises(ValueError, match="without a place in a grid"):
             display.plot(ax=plt.figure().add_axes((0, 0, 1, 1)))
 
+    def test_legend_stays_in_axes_of_the_user(self, classifier, iris):
+        figure, axes = plt.subplots(2, 2)
+        NetworkDisplay.from_estimator(classifier, *iris, ax=axes)
+        assert figure.legends == []
+        assert [text.get_text() for text in axes[0, 0].get_legend().get_texts()] == [
+            f"class {label}" for label in classifier.classes_
+        ]
+        assert len(NetworkDisplay.from_estimator(classifier, *iris).figure_.legends) == 1
+
     def test_errors_say_what_to_do(self, models, classifier, data, iris):
         X, y = data
         with pytest.raises(ValueError, match="y has 3 entries, but X has 60 rows"):

@@ -326,14 +326,14 @@ class NetworkDisplay:
             first_of_row = axis.get_subplotspec() is None or axis.get_subplotspec().is_first_col()
             label_axes(axis, x=self._name(feature), y=f"mean {self.target_name}" if first_of_row else None)
         if self.labels and len(self.labels) > 1:
-            self._dependence_legend(axes, outside=ax is None or not hasattr(ax, "plot"))
+            self._dependence_legend(axes, outside=ax is None or hasattr(ax, "add_gridspec"))
         return axes
 
     @staticmethod
     def _dependence_legend(axes: NDArray[Any], outside: bool) -> None:
         """Above all panels where the figure is ours, in the first where it is not."""
         handles = axes[0].get_legend_handles_labels()[0]
-        if outside and axes[0].figure.get_layout_engine() is not None:
+        if outside:
             add_legend(axes[0].figure, handles, loc="outside upper center", ncols=min(len(handles), 5))
         else:
             add_legend(axes[0], handles)
