@@ -7,6 +7,7 @@ from dconnet import Network, Problem, Status
 from dconnet.certificates import trace
 from dconnet.descent import Options
 from dconnet.initialization import xavier
+from shared_data import load, needs_data
 
 
 def data(kind, seed=0):
@@ -38,6 +39,18 @@ def test_every_epoch_satisfies_both_conditions(kind, split, gamma):
         assert error.holds
         assert decrease.theoretical <= decrease.measured
         assert 0.0 < error.measured <= error.theoretical
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["DS1", "DS3", "DS5"])  # a usual design, one with sigma_min = 0.01, a dependent one
+@pytest.mark.parametrize("split", ["paper", "net"])
+def test_runs_on_the_papers_data_satisfy_both_conditions(name, split):
+    X, y = load(name)
+    start = xavier(X.shape[1], 5, np.random.default_rng(0))
+    trajectory = trace(Problem(X, y, 1e-2), start, Options(split=split, max_epochs=10))
+    for coordinates in ("data", "whitened"):
+        assert trajectory.sufficient_decrease(coordinates).holds
+        assert trajectory.relative_error(coordinates).holds
 
 
 def test_ratios_are_those_of_the_history():

@@ -125,11 +125,11 @@ class Trajectory:
         coordinates : {"data", "whitened"}
             Where distances and subgradients are measured.
         """
-        steps = self.step_norms(coordinates)
+        steps, constants = self.step_norms(coordinates), self._constants(coordinates)
         pure = np.array([entry.norm for entry in self.stationarity()[1:]])
-        norms = np.array([vector.norm for vector in self.subgradients()[1:]]) if coordinates == "data" else pure
-        constants = self._constants(coordinates)
-        if coordinates == "whitened":
+        if coordinates == "data":
+            norms = np.array([vector.norm for vector in self.subgradients()[1:]])
+        else:
             norms = pure * 2.0 * constants.target_norm / constants.total_weight
         b = constants.relative_error(self.history.objective[0], self.split) if self._proved else float("nan")
         ratios = _ratios(norms, steps, pure > VANISHED)
