@@ -57,7 +57,7 @@ display = NetworkDisplay.from_estimator(model, X, y, **names)
 # A classifier has one network a class, whose curves are laid over each other.
 
 iris = load_iris()
-measures, species = scale(iris.data), iris.target_names[iris.target]
+measures, species = iris.data, iris.target_names[iris.target]
 classifier = DCONClassifier(n_hidden=3, gamma=0.1, random_state=0).fit(measures, species)
 names = {"feature_names": iris.feature_names}
 display = NetworkDisplay.from_estimator(classifier, measures, species, **names)
