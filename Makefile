@@ -39,7 +39,7 @@ docs: .venv/.installed-docs ## Build the documentation, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf .venv build demo-output benchmark-output docs/_build docs/generated
+	rm -rf .venv build demo-output benchmark-output docs/_build docs/generated docs/gallery
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
@@ -38,6 +39,18 @@ autosummary_generate = True
 default_role = "py:obj"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "image_srcset": ["2x"],
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e6,  # how long an example takes depends on who builds the page
+    "write_computation_times": False,  # that page would load scripts from elsewhere
+    "abort_on_example_error": True,
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"dconnet {release}"
@@ -56,6 +69,7 @@ html_sidebars = {
         "certificates",
         "errata",
         "solvers",
+        "gallery/*",
         "model-file",
         "architecture",
         "search",
@@ -65,7 +79,7 @@ html_math_renderer = "mathml"
 html_theme_options = {
     "navigation_with_keys": False,
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -460,6 +460,58 @@ class TestInspect:
         assert refusal("inspect", "none.json") == "none.json: No such file or directory"
 
 
+class TestInspectWithData:
+    def test_certificate_is_printed_and_the_report_written(self, model):
+        result = run("inspect", "model.json", "--data", "data.csv")
+        training = model.trainings[0]
+        assert "48 of the 60 rows of data.csv (the training part)" in result.stdout
+        table = result.stdout.partition("Certificate: 3 neurons, 48 rows, 3 inputs")[2]
+        assert f"{training.objective:.6g}" in table
+        assert f"{training.stationarity:.2e}" in table
+        assert "The report is in report.html." in result.stdout
+        assert Path("report.html").read_text().startswith("<!DOCTYPE html>")
+
+    def test_other_data_are_called_so(self, model, points):
+        few = [values[:20] for values in points.values()]
+        write_csv("few.csv", list(points), few)
+        result = run("inspect", "model.json", "--data", "few.csv", "-o", "few.html")
+        assert "20 rows of few.csv differs from the stored one" in result.stdout
+        assert Path("few.html").exists()
+
+    def test_classes_have_their_certificates(self, data):
+        run("fit", "data.csv", "--target", "colour", "--drop", "y", *QUICK)
+        text = run("inspect", "model.json", "--data", "data.csv").stdout
+        assert [line.partition(":")[0] for line in text.splitlines() if line.startswith("Certificate")] == [
+            f"Certificate of class {label}" for label in ("blue", "green", "red")
+        ]
+
+    def test_json(self, model):
+        summary = json.loads(run("inspect", "model.json", "--data", "data.csv", "--json").stdout)
+        assert summary["examination"]["is_training_data"] is True
+        assert summary["examination"]["report"] == "report.html"
+        assert summary["kind"] == "regressor"
+
+    def test_an_existing_report_is_kept_unless_forced(self, model):
+        Path("report.html").write_text("mine")
+        assert "report.html exists already" in refusal("inspect", "model.json", "--data", "data.csv")
+        assert Path("report.html").read_text() == "mine"
+        run("inspect", "model.json", "--data", "data.csv", "--force")
+        assert Path("report.html").read_text() != "mine"
+
+    def test_output_without_data_is_refused(self, model):
+        assert "Name the table with --data" in refusal("inspect", "model.json", "-o", "report.html")
+        assert "Name the table with --data" in refusal("inspect", "model.json", "--replay")
+
+    def test_training_is_repeated_on_demand(self, model):
+        text = run("inspect", "model.json", "--data", "data.csv", "--replay").stdout
+        assert "(H1) constant a" in text
+
+    def test_missing_columns_are_named(self, model):
+        write_csv("narrow.csv", ["a", "y"], [[1.0], [2.0]])
+        assert "'b'" in refusal("inspect", "model.json", "--data", "narrow.csv")
+        assert not Path("report.html").exists()
+
+
 class TestProgramme:
     def test_version(self):
         assert run("--version").stdout == f"dconnet {dconnet.__version__}\n"

@@ -11,15 +11,17 @@ PACKAGE = Path(dconnet.__file__).parent
 
 # From the bottom up: a module may import only from its own layer or those before it.
 LAYERS = [
-    ["_arrays", "_blocks", "_native", "_rows"],
+    ["_arrays", "_blocks", "_native", "_rows", "_text"],
     ["convex"],
     ["theory"],
     ["dc", "output_layer", "network", "whitening", "problem", "initialization", "history", "status", "solution"],
-    ["sweep", "early_stopping", "descent", "accelerated", "certificates"],
+    ["sweep", "early_stopping", "descent", "newton", "accelerated", "certificates", "piecewise"],
     ["progress"],
     ["estimators"],
     ["deep"],
-    ["_files", "_json", "tables", "model_file"],
+    ["selection", "replay", "plotting"],
+    ["_files", "_json", "_split", "tables", "model_file"],
+    ["examination", "report"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from dconnet import __version__
+from dconnet._text import printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dconnet._arrays import FloatArray
+    from dconnet.examination import Examination
     from dconnet.model_file import SavedModel, Score
     from dconnet.network import Network
     from dconnet.tables import Table
@@ -126,7 +128,7 @@ def fit(
         classify = _is_classification(table, target, task)
         X = table.numeric(names)
         y = table.labels(target) if classify else table.numeric([target], needed=True)[:, 0]
-        train, test = _split_rows(y, test_fraction, seed, classify)
+        train, test = _split(y, test_fraction, seed, classify)
         parameters = {
             "n_hidden": n_hidden,
             "gamma": gamma,
@@ -188,28 +190,16 @@ def _is_classification(table: Table, target: str, task: Task) -> bool:
     return True
 
 
-def _split_rows(y: NDArray[Any], test_fraction: float, seed: int, classify: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+def _split(y: NDArray[Any], test_fraction: float, seed: int, classify: bool) -> tuple[NDArray[Any], NDArray[Any]]:
     """Rows of the training and of the test part."""
-    import numpy as np
-    from sklearn.model_selection import train_test_split
+    import math
 
-    rows = np.arange(len(y))
-    if test_fraction == 0.0:
-        return rows, rows[:0]
-    n_test = int(np.ceil(test_fraction * len(y)))
-    if n_test >= len(y):
+    from dconnet._split import split_rows
+
+    n_test = math.ceil(test_fraction * len(y))
+    if 0 < n_test >= len(y):
         raise ValueError(f"With {len(y)} row(s), --test-fraction {test_fraction:g} leaves none to train on. Use 0.")
-    stratify = y if classify and _can_stratify(y, n_test) else None
-    train, test = train_test_split(rows, test_size=n_test, random_state=seed, stratify=stratify)
-    return train, test
-
-
-def _can_stratify(y: NDArray[Any], n_test: int) -> bool:
-    """Whether every class can have a row in both parts."""
-    import numpy as np
-
-    _, counts = np.unique(y, return_counts=True)
-    return bool(counts.min() >= 2 and len(counts) <= min(n_test, len(y) - n_test))
+    return split_rows(y, n_test, seed, classify)
 
 
 def _trained(
@@ -275,13 +265,13 @@ def _network_labels(model: SavedModel) -> list[str]:
     """What to put before a line about each network: nothing if there is only one."""
     if model.classes is None or len(model.networks) == 1:
         return [""]
-    return [f"{_printable(label)}: " for label in model.classes]
+    return [f"{printable(label)}: " for label in model.classes]
 
 
 def _score_line(part: str, score: Score) -> str:
     titles = {"mse": "MSE", "r2": "R2", "accuracy": "accuracy"}
     listed = ", ".join(f"{titles[name]} {value:.6g}" for name, value in score.measures.items())
-    return f"{_printable(part)}: {listed or 'no score'} on {score.rows} rows"
+    return f"{printable(part)}: {listed or 'no score'} on {score.rows} rows"
 
 
 # --- predict ---
@@ -321,22 +311,64 @@ def predict(
 @app.command()
 def inspect(
     model: ModelArgument,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DATA", help="Table on which to examine the model; writes a report.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="HTML file of the report. [default: report.html]")
+    ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Train once more on DATA, for steps and subgradients of every epoch.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all neurons and features.")] = False,
+    force: ForceOption = False,
 ) -> None:
-    """Show what a model file holds.
+    """Show what a model file holds, and with --data what its networks reach on a table.
 
     The strength of a neuron is |alpha| |w|; that of a feature is the sum of |alpha w| over the neurons.
+
+    With --data, the certificate on these data is printed, and a report with pictures is written as one HTML file.
     """
     with _user_errors():
         from dconnet.model_file import load_model
 
+        if data is None and (output is not None or replay):
+            raise ValueError("--output and --replay belong to the report on a table. Name the table with --data.")
+        report = Path("report.html") if output is None else output
+        if data is not None:
+            _check_output(report, force)
         loaded = load_model(model)
+        found = None if data is None else _examined(loaded, data, replay)
+        if found is not None:
+            from dconnet.report import write_report
+
+            write_report(found, report)
         if as_json:
             import json
 
-            typer.echo(json.dumps(_summary(loaded), indent=2, allow_nan=False))
+            examination = {} if found is None else {"examination": {**found.to_dict(), "report": str(report)}}
+            typer.echo(json.dumps({**_summary(loaded), **examination}, indent=2, allow_nan=False))
         else:
             _print_model(loaded)
+            if found is not None:
+                _print_examination(found, report)
+
+
+def _examined(model: SavedModel, data: Path, replay: bool) -> Examination:
+    from dconnet.examination import examine
+    from dconnet.plotting.canvas import import_matplotlib
+    from dconnet.tables import read_table
+
+    import_matplotlib()  # that it is missing is better known before the work
+    return examine(model, read_table(data), repeat=replay)
+
+
+def _print_examination(found: Examination, report: Path) -> None:
+    typer.echo(f"\n{printable(found.sentence)}")
+    for finding in found.findings:
+        typer.echo(f"\n{finding.certificate.report()}")
+    typer.echo(f"\n{_score_line('all rows', found.score)}")
+    typer.echo(f"The report is in {report}.")
 
 
 def _summary(model: SavedModel) -> dict[str, Any]:
@@ -381,13 +413,9 @@ def _strengths(network: Network) -> tuple[FloatArray, FloatArray]:
 
 def _count_dead(network: Network) -> int:
     """Number of neurons that add nothing, whatever the input."""
-    import numpy as np
+    from dconnet.piecewise import active_neurons
 
-    U = np.column_stack([network.W, network.b])
-    size = np.abs(network.alpha) * np.linalg.norm(U, axis=1)
-    never_active = ~network.W.any(axis=1) & (network.b <= 0.0)
-    # Next to the largest neuron, a trillionth is what rounding leaves of zero.
-    return int(np.count_nonzero((size <= 1e-12 * size.max()) | never_active))
+    return network.n_hidden - int(active_neurons(network).sum())
 
 
 def _ranked(kind: str, names: Sequence[object], strengths: FloatArray) -> list[dict[str, Any]]:
@@ -396,7 +424,7 @@ def _ranked(kind: str, names: Sequence[object], strengths: FloatArray) -> list[d
 
 
 def _print_model(model: SavedModel) -> None:
-    typer.echo(f"{model.kind} of {_printable(model.target_name)} with {len(model.feature_names)} features")
+    typer.echo(f"{model.kind} of {printable(model.target_name)} with {len(model.feature_names)} features")
     typer.echo(f"features: {_shortened(model.feature_names)}")
     if model.classes is not None:
         typer.echo(f"classes: {_shortened(model.classes)}")
@@ -409,10 +437,10 @@ def _print_model(model: SavedModel) -> None:
 
 
 def _print_network(network: dict[str, Any]) -> None:
-    of = "" if network["class"] is None else f" for class {_printable(network['class'])}"
+    of = "" if network["class"] is None else f" for class {printable(network['class'])}"
     first, stationarity = network["first_objective"], network["stationarity"]
     typer.echo(f"\nnetwork{of}: {network['n_hidden']} neurons, {network['dead_neurons']} of them dead")
-    typer.echo(f"  {network['status'].lower()}: {_printable(network['message'])}")
+    typer.echo(f"  {network['status'].lower()}: {printable(network['message'])}")
     start = "" if first is None else f" (from {first:.6g} at the start)"
     typer.echo(f"  RegLoss {network['objective']:.6g}{start}")
     typer.echo(f"  stationarity {'unknown' if stationarity is None else f'{stationarity:.2e}'}")
@@ -422,13 +450,8 @@ def _print_network(network: dict[str, Any]) -> None:
         typer.echo(f"  strongest {kind}s: {_shortened(listed)}")
 
 
-def _printable(value: object) -> str:
-    """Text of a file from anywhere, without the control characters that would steer a terminal."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(value))
-
-
 def _shortened(values: Sequence[object], limit: int = 12) -> str:
-    listed = ", ".join(_printable(value) for value in values[:limit])
+    listed = ", ".join(printable(value) for value in values[:limit])
     return listed if len(values) <= limit else f"{listed} and {len(values) - limit} more"
 
 

@@ -21,7 +21,7 @@ from dconnet._arrays import FloatArray
 from dconnet.accelerated import AcceleratedDescent
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import Backend, get_backend
-from dconnet.descent import Descent, Options
+from dconnet.descent import Descent, Options, Visitor
 from dconnet.early_stopping import Validation
 from dconnet.history import History
 from dconnet.initialization import check_start, xavier
@@ -132,7 +132,11 @@ class _DCONEstimator(BaseEstimator):
         if interrupted:
             return descent.output_layer_only(start)
         with progress_monitor(self.verbose, options.max_epochs, label) as monitor:
-            return descent.run(start, validation=validation, monitor=monitor)
+            return descent.run(start, validation=validation, monitor=monitor, visit=self._visitor(problem))
+
+    def _visitor(self, problem: Problem) -> Visitor | None:
+        """Who sees the network of every epoch: nobody, unless the fit is a replay."""
+        return None
 
     def _outputs(self, X: ArrayLike, networks: tuple[Network, ...]) -> FloatArray:
         """Predictions of all networks, of shape (n_samples, n_networks)."""

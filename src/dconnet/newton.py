@@ -72,7 +72,7 @@ class Piece:
     @property
     def n_unknowns(self) -> int:
         """Free directions of all neurons, and the output weights."""
-        return sum(basis.shape[1] for basis in self.directions) + len(self.alpha)
+        return len(self.alpha) + sum(int(basis.shape[1]) for basis in self.directions)
 
     def jacobian(self, rows: slice) -> FloatArray:
         """Derivative of the network's output in these rows, of shape (n, n_unknowns)."""
@@ -115,7 +115,7 @@ def newton_work(problem: WhitenedProblem, n_hidden: int) -> float:
     """Multiplications for the Hessian of `newton_step` and its factor, at most."""
     n_rows, rank = problem.Q.shape
     n_unknowns = n_hidden * (rank + 1)
-    return n_unknowns**2 * (n_rows + n_unknowns / 3.0)
+    return float(n_unknowns**2 * (n_rows + n_unknowns / 3.0))
 
 
 def newton_step(
@@ -149,5 +149,4 @@ def _orthogonal_to(rows: FloatArray) -> FloatArray:
     basis, triangle, _ = linalg.qr(rows.T, pivoting=True, check_finite=False)
     diagonal = np.abs(np.diag(triangle))
     independent = int(np.count_nonzero(diagonal > INDEPENDENT * diagonal[0]))
-    free: FloatArray = basis[:, independent:]
-    return free
+    return np.asarray(basis[:, independent:], dtype=np.float64)

@@ -1,0 +1,40 @@
+"""Rows for training and rows for the test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def split_rows(y: NDArray[Any], n_test: int, seed: int, classify: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows of the training and of the test part, the same for the same arguments.
+
+    The parts have the same shares of the classes, if there are classes and every one can have a row in both.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Targets or class labels.
+    n_test : int
+        Rows of the test part, fewer than there are.
+    seed : int
+        Seed of the choice.
+    classify : bool
+        Whether y are class labels.
+    """
+    from sklearn.model_selection import train_test_split
+
+    rows = np.arange(len(y))
+    if n_test == 0:
+        return rows, rows[:0]
+    stratify = y if classify and _can_stratify(y, n_test) else None
+    train, test = train_test_split(rows, test_size=n_test, random_state=seed, stratify=stratify)
+    return train, test
+
+
+def _can_stratify(y: NDArray[Any], n_test: int) -> bool:
+    """Whether every class can have a row in both parts."""
+    _, counts = np.unique(y, return_counts=True)
+    return bool(counts.min() >= 2 and len(counts) <= min(n_test, len(y) - n_test))

@@ -1,0 +1,161 @@
+"""What the pictures share: colours, style, panels and labels."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dconnet._arrays import FloatArray
+
+# Told apart by colour-blind eyes, too (Okabe and Ito).
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
+INK, GREY, PALE = "#222222", "#6e6e6e", "#c4c4c4"
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+LINES = ("-", "--", "-.", ":")
+
+STYLE = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 9.0,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "legend.fontsize": 8.0,
+    "legend.frameon": False,
+    "axes.linewidth": 0.7,
+    "axes.edgecolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#ebebeb",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.5,
+    "lines.solid_joinstyle": "round",
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "figure.facecolor": "white",
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The fonts, lines and spines of the pictures, for the time of a block."""
+    with import_matplotlib().rc_context(STYLE):
+        yield
+
+
+def import_matplotlib() -> Any:
+    """The module, or an error that names the command that brings it."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("Pictures need Matplotlib: pip install 'dconnet[plot]'") from error
+    return matplotlib
+
+
+def make_panels(
+    ax: Any, n_panels: int, n_columns: int, size: tuple[float, float], share_y: bool = False
+) -> NDArray[Any]:
+    """One axes a panel: in a new or given figure, in the place of one given axes, or the given ones."""
+    from matplotlib.figure import Figure
+
+    n_columns = min(n_columns, n_panels)
+    n_rows = -(-n_panels // n_columns)
+    if ax is None or isinstance(ax, Figure):
+        figure = _new_figure() if ax is None else ax
+        figure.set_size_inches(n_columns * size[0], n_rows * size[1])
+        figure.set_layout_engine("constrained")
+        return _grid(figure.add_gridspec(n_rows, n_columns), figure, n_panels, share_y)
+    if isinstance(ax, (list, tuple, np.ndarray)):
+        given = np.array(ax, dtype=object).ravel()
+        if len(given) != n_panels:
+            raise ValueError(f"There are {n_panels} panels to draw, but ax holds {len(given)} axes.")
+        return given
+    if n_panels == 1:
+        return np.array([ax], dtype=object)
+    if ax.get_subplotspec() is None:
+        raise ValueError("An axes without a place in a grid cannot be divided. Make it with plt.subplots().")
+    ax.set_axis_off()
+    return _grid(ax.get_subplotspec().subgridspec(n_rows, n_columns), ax.figure, n_panels, share_y)
+
+
+def _new_figure() -> Any:
+    import matplotlib.pyplot as plt
+
+    return plt.figure()
+
+
+def _grid(spec: Any, figure: Any, n_panels: int, share_y: bool) -> NDArray[Any]:
+    axes = np.empty(n_panels, dtype=object)
+    n_columns = spec.ncols
+    for i in range(n_panels):
+        shared = axes[0] if share_y and i > 0 else None
+        axes[i] = figure.add_subplot(spec[i // n_columns, i % n_columns], sharey=shared)
+        if share_y and i % n_columns > 0:
+            axes[i].tick_params(labelleft=False)
+    return axes
+
+
+def shortened(name: object, limit: int = 40) -> str:
+    """A name that fits below an axis."""
+    text = " ".join(str(name).split())
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def wrapped(name: object, width: int = 24) -> str:
+    """A name that fits beside an axis, on two lines if need be."""
+    return "\n".join(textwrap.wrap(shortened(name, 3 * width), width, max_lines=2, placeholder="…"))
+
+
+def label_axes(axis: Any, x: object | None = None, y: object | None = None) -> None:
+    """Label the axes with names from anywhere, in which a dollar sign is not the beginning of a formula."""
+    if x is not None:
+        axis.set_xlabel(shortened(x), parse_math=False)
+    if y is not None:
+        axis.set_ylabel(wrapped(y), parse_math=False)
+
+
+def add_legend(axis: Any, handles: Sequence[Any] | None = None, **options: Any) -> None:
+    """A legend whose entries are taken as they are written, if there are any."""
+    entries = axis.get_legend_handles_labels()[0] if handles is None else handles
+    if not entries:
+        return
+    for text in axis.legend(handles=entries, **options).get_texts():
+        text.set_parse_math(False)
+
+
+def log_y(axis: Any) -> None:
+    """A logarithmic axis, with plain numbers for labels as long as they are few and short."""
+    if not np.isfinite(axis.dataLim.minposy):
+        return  # nothing positive was drawn
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    if high < 300.0 * low and low > 1e-4 and high < 1e4:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter(NullFormatter())
+
+
+def line_styles(n: int) -> list[dict[str, Any]]:
+    """Colours and dashes by which n lines can be told apart."""
+    return [
+        {"color": colour, "linestyle": LINES[i // len(COLOURS) % len(LINES)]}
+        for i, colour in enumerate(islice(cycle(COLOURS), n))
+    ]
+
+
+def padded(values: FloatArray, share: float = 0.04) -> tuple[FloatArray, FloatArray]:
+    """Least and largest value of each column, moved apart by a share of their distance."""
+    low, high = values.min(axis=0), values.max(axis=0)
+    margin = np.where(high > low, share * (high - low), np.maximum(np.abs(low), 1.0) * share)
+    return low - margin, high + margin
