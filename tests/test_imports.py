@@ -14,6 +14,7 @@ LAYERS = [
     ["_arrays", "_blocks", "_native", "_rows"],
     ["convex"],
     ["dc", "output_layer", "network", "whitening", "problem", "initialization", "history", "status", "solution"],
+    ["restart"],
     ["sweep", "early_stopping", "descent", "accelerated", "certificates"],
     ["progress"],
     ["estimators"],

@@ -98,6 +98,9 @@ def fit(
     tol: Annotated[
         float, typer.Option(help="Stop when an epoch gains (paper: moves the weights by) no more than this.")
     ] = 1e-6,
+    restart: Annotated[
+        bool, typer.Option("--restart/--no-restart", help="Go on from a better subgradient where a neuron is stuck.")
+    ] = False,
     test_fraction: Annotated[
         float, typer.Option(min=0.0, help="Part of the rows held out for the test; 0 trains on everything.")
     ] = 0.2,
@@ -136,6 +139,7 @@ def fit(
             "max_epochs": max_epochs,
             "max_seconds": max_seconds,
             "tol": tol,
+            "restart": restart,
             "early_stopping": early_stopping,
             "random_state": seed,
             "verbose": int(not quiet and sys.stderr.isatty()),

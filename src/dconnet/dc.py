@@ -126,6 +126,8 @@ class DCAOutcome:
         Programmes that the backend gave up at its iteration limit.
     converged : bool
         Whether the iteration came to a fixed point within its limit.
+    restarts : int
+        How often a better tangent led on from a fixed point.
     """
 
     v: FloatArray
@@ -134,10 +136,15 @@ class DCAOutcome:
     refused: int
     unsolved: int
     converged: bool
+    restarts: int = 0
 
 
-def dca(neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int) -> DCAOutcome:
+def dca(
+    neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int, *, tangent: BoolArray | None = None
+) -> DCAOutcome:
     """Run the DCA from ``v`` until it stands still: linearise h, minimise the majoriser, repeat.
+
+    The first tangent of h is the one with the given active rows, or else that of all rows where z is not negative.
 
     It stands still when two iterates differ by less than 1e-12, or, which is the same in exact arithmetic, when the
     tangent of h is that of the step before, since the next programme would be the last one again.
@@ -151,7 +158,7 @@ def dca(neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int) -> 
     answer: ConvexSolution | None = None
     iterations = unsolved = 0
     for programmes in range(max_iter):
-        active = neuron.not_negative(z)
+        active = neuron.not_negative(z) if tangent is None or tangent_rows is not None else tangent
         if tangent_rows is not None and np.array_equal(active, tangent_rows):
             return DCAOutcome(v, programmes, iterations, 0, unsolved, converged=True)
         tangent_rows = active

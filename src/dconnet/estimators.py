@@ -49,6 +49,7 @@ class _DCONEstimator(BaseEstimator):
         max_seconds: float | None = None,
         max_dca_iter: int = 50,
         tol: float = 1e-6,
+        restart: bool = False,
         init: str | Network = "xavier",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -66,6 +67,7 @@ class _DCONEstimator(BaseEstimator):
         self.max_seconds = max_seconds
         self.max_dca_iter = max_dca_iter
         self.tol = tol
+        self.restart = restart
         self.init = init
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -90,6 +92,7 @@ class _DCONEstimator(BaseEstimator):
             max_seconds=self.max_seconds,
             max_dca_iter=self.max_dca_iter,
             tol=self.tol,
+            restart=self.restart,
         )
 
     def _rng(self) -> np.random.Generator:
@@ -170,6 +173,9 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
     tol : float, default=1e-6
         "paper": the fit has converged when the weights move by no more than this in an epoch. "accelerated": when no
         hop leads to a lower minimum any more and a whole epoch lowers RegLoss by no more than this, relative to it.
+    restart : bool, default=False
+        Whether to test, where the DCA of a neuron stands still, if the point is a local minimiser of its problem, and
+        to go on from a better subgradient if it is not. ``history_`` counts the `restarts`.
     init : "xavier" or Network, default="xavier"
         Where to start.
     early_stopping : bool, default=False
@@ -300,6 +306,8 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
     max_dca_iter : int, default=50
         See `DCONRegressor`.
     tol : float, default=1e-6
+        See `DCONRegressor`.
+    restart : bool, default=False
         See `DCONRegressor`.
     init : "xavier" or Network, default="xavier"
         Where each network starts.

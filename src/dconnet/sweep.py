@@ -18,6 +18,7 @@ from dconnet.convex.backend import Backend, Solver
 from dconnet.convex.native import Native
 from dconnet.dc import SPLITS, DCAOutcome, NeuronProblem, dca
 from dconnet.problem import WhitenedProblem
+from dconnet.restart import dca_with_restarts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Tally:
     accepted: int = 0
     revived: int = 0
     barren: int = 0
+    restarts: int = 0
 
     def counts(self) -> dict[str, int]:
         """What goes into the record of the epoch."""
@@ -55,16 +57,18 @@ class Tally:
             iterations=swept.iterations,
             refused=swept.refused,
             unsolved=swept.unsolved,
+            restarts=swept.restarts,
         )
 
     def plus(self, outcome: DCAOutcome) -> Tally:
         """The counts after one more neuron."""
         return Tally(
-            self.visited + 1,
-            self.programmes + outcome.programmes,
-            self.iterations + outcome.iterations,
-            self.refused + outcome.refused,
-            self.unsolved + outcome.unsolved,
+            visited=self.visited + 1,
+            programmes=self.programmes + outcome.programmes,
+            iterations=self.iterations + outcome.iterations,
+            refused=self.refused + outcome.refused,
+            unsolved=self.unsolved + outcome.unsolved,
+            restarts=self.restarts + outcome.restarts,
         )
 
 
@@ -90,11 +94,13 @@ class Sweep(Protocol):
         ...
 
 
-def make_sweep(problem: WhitenedProblem, backend: Backend, n_hidden: int, split: str, max_dca_iter: int) -> Sweep:
-    """The sweep that suits the backend."""
-    if isinstance(backend, Native):
+def make_sweep(
+    problem: WhitenedProblem, backend: Backend, n_hidden: int, split: str, max_dca_iter: int, restart: bool = False
+) -> Sweep:
+    """The sweep that suits the backend; restarts are a matter of the sweep in Python, with every backend."""
+    if isinstance(backend, Native) and not restart:
         return NativeSweep(problem, backend, n_hidden, split, max_dca_iter)
-    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter)
+    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter, restart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +111,18 @@ class PythonSweep:
     solver: Solver
     split: str
     max_dca_iter: int
+    restart: bool = False
 
     def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""
         deadline = time.perf_counter() + seconds
         size = self.problem.total_weight * self.problem.regloss(V, Z, alpha)
+        improve = dca_with_restarts if self.restart else dca
         tally = Tally()
         for unit in order:
             if time.perf_counter() >= deadline:
                 break
-            outcome = dca(self.neuron(Z, alpha, int(unit), size), V[unit], self.solver, self.max_dca_iter)
+            outcome = improve(self.neuron(Z, alpha, int(unit), size), V[unit], self.solver, self.max_dca_iter)
             V[unit] = outcome.v
             Z[:, unit] = self.problem.Q @ outcome.v
             tally = tally.plus(outcome)
