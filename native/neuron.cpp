@@ -39,11 +39,14 @@ void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double*
   std::fill(active_.begin(), active_.end(), 2);  // no row has been looked at
   bool next = false;  // whether the programme continues from the answer to the last one
   for (std::size_t iteration = 0; iteration < limits.dca_iterations; ++iteration) {
-    if (!tangent_rows(z)) return;  // the next programme would be the last one again
+    const bool inexact = limits.share > 0.0;
+    // The next programme would be the last one again.
+    if (!(inexact ? tangent_rows_with_slope(problem, z) : tangent_rows(z))) return;
     tangent(problem);
     const Programme programme{design_, linear_.data(), problem.beta_g, problem.curvature, problem.gamma};
+    const Enough enough{inexact ? dconnet::value(programme, v, z) : 0.0, limits.share};
     const Outcome outcome = solver_.solve(programme, limits.gap, limits.solver_iterations, next, candidate_v_.data(),
-                                          candidate_z_.data(), multipliers_.data(), gram);
+                                          candidate_z_.data(), multipliers_.data(), gram, enough);
     ++tally.programmes;
     tally.iterations += outcome.iterations;
     tally.unsolved += !outcome.converged;
@@ -76,6 +79,17 @@ bool Neuron::tangent_rows(const double* z) {
   unsigned changed = 0;
   for (std::size_t j = 0; j < design_.rows(); ++j) {
     const unsigned char active = z[j] >= noise;
+    changed |= static_cast<unsigned>(active ^ active_[j]);
+    active_[j] = active;
+  }
+  return changed != 0;
+}
+
+bool Neuron::tangent_rows_with_slope(const NeuronProblem& problem, const double* z) {
+  const double noise = -kKinkTolerance * max_abs(z, design_.rows());
+  unsigned changed = 0;
+  for (std::size_t j = 0; j < design_.rows(); ++j) {
+    const unsigned char active = z[j] >= noise && problem.beta_h[j] > 0.0;
     changed |= static_cast<unsigned>(active ^ active_[j]);
     active_[j] = active;
   }

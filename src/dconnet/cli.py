@@ -101,6 +101,9 @@ def fit(
     restart: Annotated[
         bool, typer.Option("--restart/--no-restart", help="Go on from a better subgradient where a neuron is stuck.")
     ] = False,
+    inexact: Annotated[
+        bool, typer.Option("--inexact/--no-inexact", help="Solve the convex programmes no better than a step needs.")
+    ] = False,
     test_fraction: Annotated[
         float, typer.Option(min=0.0, help="Part of the rows held out for the test; 0 trains on everything.")
     ] = 0.2,
@@ -140,6 +143,7 @@ def fit(
             "max_seconds": max_seconds,
             "tol": tol,
             "restart": restart,
+            "inexact": inexact,
             "early_stopping": early_stopping,
             "random_state": seed,
             "verbose": int(not quiet and sys.stderr.isatty()),

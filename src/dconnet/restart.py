@@ -205,16 +205,23 @@ def better_tangent(neuron: NeuronProblem, v: FloatArray) -> BoolArray | None:
     return np.where(at_kink(z), neuron.design @ direction > 0.0, z > 0.0)
 
 
-def dca_with_restarts(neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int) -> DCAOutcome:
-    """Run the DCA, and again from a better tangent for as long as one lowers the objective by more than rounding."""
-    outcome = dca(neuron, v, solver, max_iter)
+def dca_with_restarts(
+    neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int, *, inexact: bool = False
+) -> DCAOutcome:
+    """Run the DCA, and again from a better tangent for as long as one lowers the objective by more than rounding.
+
+    An inexact DCA is brought to its end by an exact one: which rows are at their kink can only be told there.
+    """
+    outcome = dca(neuron, v, solver, max_iter, inexact=inexact)
+    if inexact:
+        outcome = _joined(outcome, dca(neuron, outcome.v, solver, max_iter), went_on=True)
     while outcome.converged and outcome.restarts < RESTARTS:
         tangent = better_tangent(neuron, outcome.v)
         if tangent is None:
             break
         again = dca(neuron, outcome.v, solver, max_iter, tangent=tangent)
         escaped = _is_lower(neuron, again.v, outcome.v)
-        outcome = _joined(outcome, again, escaped)
+        outcome = replace(_joined(outcome, again, escaped), restarts=outcome.restarts + escaped)
         if not escaped:
             break
     return outcome
@@ -227,13 +234,12 @@ def _is_lower(neuron: NeuronProblem, v: FloatArray, than: FloatArray) -> bool:
     return neuron.value(v, z) < neuron.value(than, before) - rounding
 
 
-def _joined(first: DCAOutcome, again: DCAOutcome, escaped: bool) -> DCAOutcome:
-    """Both runs as one, which ends where the first did if the second did not escape."""
+def _joined(first: DCAOutcome, second: DCAOutcome, went_on: bool) -> DCAOutcome:
+    """Both runs as one, which ends where the second did if that went on from the first."""
     return replace(
-        again if escaped else first,
-        programmes=first.programmes + again.programmes,
-        iterations=first.iterations + again.iterations,
-        refused=first.refused + again.refused,
-        unsolved=first.unsolved + again.unsolved,
-        restarts=first.restarts + escaped,
+        second if went_on else first,
+        programmes=first.programmes + second.programmes,
+        iterations=first.iterations + second.iterations,
+        refused=first.refused + second.refused,
+        unsolved=first.unsolved + second.unsolved,
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import Backend, Solver
+from dconnet.convex.backend import GAP_SHARE, Backend, Solver
 from dconnet.convex.native import Native
 from dconnet.dc import SPLITS, DCAOutcome, NeuronProblem, dca
 from dconnet.problem import WhitenedProblem
@@ -95,12 +95,18 @@ class Sweep(Protocol):
 
 
 def make_sweep(
-    problem: WhitenedProblem, backend: Backend, n_hidden: int, split: str, max_dca_iter: int, restart: bool = False
+    problem: WhitenedProblem,
+    backend: Backend,
+    n_hidden: int,
+    split: str,
+    max_dca_iter: int,
+    restart: bool = False,
+    inexact: bool = False,
 ) -> Sweep:
     """The sweep that suits the backend; restarts are a matter of the sweep in Python, with every backend."""
     if isinstance(backend, Native) and not restart:
-        return NativeSweep(problem, backend, n_hidden, split, max_dca_iter)
-    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter, restart)
+        return NativeSweep(problem, backend, n_hidden, split, max_dca_iter, inexact)
+    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter, restart, inexact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,7 @@ class PythonSweep:
     split: str
     max_dca_iter: int
     restart: bool = False
+    inexact: bool = False
 
     def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""
@@ -122,7 +129,8 @@ class PythonSweep:
         for unit in order:
             if time.perf_counter() >= deadline:
                 break
-            outcome = improve(self.neuron(Z, alpha, int(unit), size), V[unit], self.solver, self.max_dca_iter)
+            neuron = self.neuron(Z, alpha, int(unit), size)
+            outcome = improve(neuron, V[unit], self.solver, self.max_dca_iter, inexact=self.inexact)
             V[unit] = outcome.v
             Z[:, unit] = self.problem.Q @ outcome.v
             tally = tally.plus(outcome)
@@ -137,10 +145,19 @@ class PythonSweep:
 class NativeSweep:
     """The sweep in C++. It holds its room for work: use one in each thread."""
 
-    def __init__(self, problem: WhitenedProblem, backend: Native, n_hidden: int, split: str, max_dca_iter: int) -> None:
+    def __init__(
+        self,
+        problem: WhitenedProblem,
+        backend: Native,
+        n_hidden: int,
+        split: str,
+        max_dca_iter: int,
+        inexact: bool = False,
+    ) -> None:
         self.problem, self.backend = problem, backend
         self.net_split = split == "net"
         self.max_dca_iter = max_dca_iter
+        self.share = GAP_SHARE if inexact else 0.0
         self.kernel = backend.prepare_sweep(problem.Q, n_hidden)
 
     def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
@@ -154,6 +171,7 @@ class NativeSweep:
             max_dca_iterations=self.max_dca_iter,
             max_solver_iterations=self.backend.max_iter,
             tolerance=self.backend.tol,
+            share=self.share,
             seconds=seconds,
             V=V,
             Z=Z.T,
