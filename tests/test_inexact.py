@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet import DCONRegressor
+from dconnet import DCONRegressor, Status
 from dconnet.convex.backend import ConvexSolution, Enough, InexactSolver, get_backend, solve_inexactly
 from dconnet.dc import SPLITS, NeuronProblem, dca
 from dconnet.sweep import make_sweep
@@ -98,21 +98,21 @@ def test_compiled_sweep_stops_early_too(split):
     assert counts[True] < counts[False]
 
 
-def data():
+def data(n_rows=80):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 3))
+    X = rng.normal(size=(n_rows, 3))
     return X, np.abs(X[:, 0]) + 0.5 * X[:, 1]
 
 
 @pytest.mark.parametrize("solver", ABLE)
 def test_same_limit_with_fewer_iterations(solver):
-    X, y = data()
-    settings = {"gamma": 0.1, "algorithm": "paper", "split": "net", "tol": 1e-6, "solver": solver, "random_state": 2}
-    exact = DCONRegressor(3, **settings).fit(X, y)
-    inexact = DCONRegressor(3, inexact=True, **settings).fit(X, y)
-    assert inexact.status_ is exact.status_
+    X, y = data(n_rows=40)
+    settings = {"gamma": 1.0, "algorithm": "paper", "split": "net", "tol": 1e-5, "solver": solver, "random_state": 2}
+    exact = DCONRegressor(2, **settings).fit(X, 3.0 * y)
+    inexact = DCONRegressor(2, inexact=True, **settings).fit(X, 3.0 * y)
+    assert inexact.status_ is exact.status_ is Status.CONVERGED
     assert inexact.objective_ == pytest.approx(exact.objective_, rel=1e-8)
-    assert max(exact.stationarity_, inexact.stationarity_) < 1e-5
+    assert max(exact.stationarity_, inexact.stationarity_) < 1e-4
     assert inexact.history_.total("iterations") < exact.history_.total("iterations")
 
 

@@ -92,7 +92,7 @@ def degenerate_neuron(seed):
 
 def test_verdicts_agree_with_brute_force():
     seen = dict.fromkeys(Verdict, 0)
-    for seed in range(100):
+    for seed in range(80):
         neuron = degenerate_neuron(seed)
         start = np.zeros(neuron.design.shape[1])
         reached = dca(neuron, start, get_backend("native").prepare(neuron.design), max_iter=50)
@@ -108,7 +108,7 @@ def test_verdicts_agree_with_brute_force():
             change = neuron.value(along, neuron.design @ along) - neuron.value(reached.v, neuron.design @ reached.v)
             assert change < 0.0
         seen[verdict] += 1
-    assert seen[Verdict.LOCAL_MINIMUM] > 15
+    assert seen[Verdict.LOCAL_MINIMUM] > 10
     assert seen[Verdict.DESCENDS] > 10
 
 
@@ -157,7 +157,7 @@ def test_regloss_never_rises(algorithm, split, solver):
         split=split,
         solver=solver,
         restart=True,
-        max_epochs=30,
+        max_epochs=8,
         tol=0.0,
         random_state=0,
     )
