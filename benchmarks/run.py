@@ -18,6 +18,7 @@ os.environ.update(ONE_THREAD)  # before NumPy is imported
 
 from backends import backends
 from engine import epoch, osqp_epoch, programmes
+from inexact import inexact
 from processes import growth, simd, startup
 from report import Report, make_console
 from scalable import admm, parallel
@@ -27,6 +28,7 @@ PARTS: dict[str, Callable[[bool], Report]] = {
     "backends": backends,
     "epoch": epoch,
     "osqp-epoch": osqp_epoch,
+    "inexact": inexact,
     "growth": growth,
     "simd": simd,
     "startup": startup,

@@ -49,8 +49,8 @@ struct ProgrammeSolver {
 };
 
 std::tuple<std::size_t, bool> solve(ProgrammeSolver& self, Vector linear, Vector slope, double curvature,
-                                    double gamma, double tolerance, std::size_t max_iterations, OutVector v,
-                                    OutVector multipliers) {
+                                    double gamma, double tolerance, std::size_t max_iterations,
+                                    double start_value, double share, OutVector v, OutVector multipliers) {
   dconnet::Solver& solver = self.solver;
   check_length(linear.size(), solver.design().columns(), "linear");
   check_length(v.size(), solver.design().columns(), "v");
@@ -63,7 +63,8 @@ std::tuple<std::size_t, bool> solve(ProgrammeSolver& self, Vector linear, Vector
   solver.design().apply(self.v.data(), self.z.data());
   const dconnet::Programme programme{solver.design(), self.linear.data(), slope.data(), curvature, gamma};
   const dconnet::Outcome outcome = solver.solve(programme, tolerance, max_iterations, false, self.v.data(),
-                                                self.z.data(), multipliers.data(), self.gram);
+                                                self.z.data(), multipliers.data(), self.gram,
+                                                dconnet::Enough{start_value, share});
   std::copy(self.v.begin(), self.v.begin() + static_cast<std::ptrdiff_t>(columns), v.data());
   return {outcome.iterations, outcome.converged};
 }
@@ -100,8 +101,8 @@ void check_shape(const OutMatrix& matrix, std::size_t rows, std::size_t columns,
 
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> sweep(
     dconnet::Sweep& self, Vector y, Vector alpha, double gamma, Order order, bool net_split,
-    std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double seconds, OutMatrix V,
-    OutMatrix Z) {
+    std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double share, double seconds,
+    OutMatrix V, OutMatrix Z) {
   const std::size_t n_hidden = self.n_hidden();
   check_length(y.size(), self.design().rows(), "y");
   check_length(alpha.size(), n_hidden, "alpha");
@@ -118,7 +119,7 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> swee
     nb::gil_scoped_release unlocked;
     visited = self.run(y.data(), alpha.data(), gamma, order.data(),
                        net_split ? dconnet::Split::kNet : dconnet::Split::kPaper,
-                       {max_dca_iterations, max_solver_iterations, tolerance}, [&watch] { return watch.proceed(); },
+                       {max_dca_iterations, max_solver_iterations, tolerance, share}, [&watch] { return watch.proceed(); },
                        V.data(), Z.data(), tally);
   }
   if (watch.interrupted()) throw nb::python_error();
@@ -185,9 +186,11 @@ NB_MODULE(_native, module) {
            },
            nb::keep_alive<1, 2>(), nb::arg("design"), nb::arg("columns"))
       .def("solve", &solve, nb::arg("linear"), nb::arg("slope"), nb::arg("curvature"), nb::arg("gamma"),
-           nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("v"), nb::arg("multipliers"),
-           "Solve one programme from the start in v and multipliers, and write the answer there. Returns the "
-           "iterations, and whether the programme was solved to the tolerance.");
+           nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("start_value"), nb::arg("share"), nb::arg("v"),
+           nb::arg("multipliers"),
+           "Solve one programme from the start in v and multipliers, and write the answer there. Any answer will do whose "
+           "duality gap is at most this share of its decrease from start_value. Returns the iterations, and whether the "
+           "programme was solved to the tolerance, or as far as will do.");
   nb::class_<dconnet::Sweep>(module, "Sweep", "Sweeps over the neurons of a network, on one design.")
       .def("__init__",
            [](dconnet::Sweep* self, Matrix design, std::size_t columns, std::size_t n_hidden) {
@@ -195,8 +198,8 @@ NB_MODULE(_native, module) {
            },
            nb::keep_alive<1, 2>(), nb::arg("design"), nb::arg("columns"), nb::arg("n_hidden"))
       .def("run", &sweep, nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
-           nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
-           nb::arg("V"), nb::arg("Z"),
+           nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("share"),
+           nb::arg("seconds"), nb::arg("V"), nb::arg("Z"),
            "Improve the neurons in the given order, V (n_hidden, rank) and Z (n_hidden, n_rows) in place. Returns the "
            "neurons visited, the programmes solved, the iterations for them, the steps refused and the programmes not "
            "solved to tolerance.");

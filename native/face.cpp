@@ -165,6 +165,17 @@ double Face::curvature_along(const double* d) {
   return dot(d, product_.data(), design_.columns());
 }
 
+// The quadratic of the face: its least value, and the curvature of the way to there.
+double Face::value(const double* v) {
+  const std::size_t columns = design_.columns();
+  double lowest = 0.0;
+  for (std::size_t k = 0; k < columns; ++k) {
+    lowest -= 0.5 * (programme_->linear[k] - active_slopes_[k]) * v_[k];
+    coordinates_[k] = v[k] - v_[k];
+  }
+  return lowest + 0.5 * curvature_along(coordinates_.data());
+}
+
 void Face::multipliers(const double* z, double* multipliers) const {
   for (std::size_t j = 0; j < design_.rows(); ++j) {
     const double slope = programme_->slope[j] + 2.0 * programme_->curvature * std::max(z[j], 0.0);

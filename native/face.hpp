@@ -36,6 +36,8 @@ class Face {
   double force(std::size_t kink) const { return forces_[kink]; }
   // The curvature of the programme along d on this face.
   double curvature_along(const double* d);
+  // P at a point of this face, with the minimiser known.
+  double value(const double* v);
   // The multipliers at the minimiser, where z = Q v().
   void multipliers(const double* z, double* multipliers) const;
 

@@ -71,7 +71,8 @@ FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch)
       at_(scratch.slopes),
       crossings_(design.rows() + 1),
       direction_(design.stride()),
-      reference_(design.stride()) {
+      reference_(design.stride()),
+      clipped_(design.stride()) {
   for (std::size_t j = 0; j < design.rows(); ++j) {
     norms_[j] = kSafety * std::sqrt(dot(design.row(j), design.row(j), design.stride()));
   }
@@ -81,7 +82,10 @@ FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch)
 }
 
 bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool resume, double* v, double* z,
-                     double* multipliers, ActiveGram& gram, std::size_t& steps) {
+                     double* multipliers, ActiveGram& gram, std::size_t& steps, const Enough& enough) {
+  ended_early_ = false;
+  bounding_ = enough.wanted();
+  bound_ = -INFINITY;
   grounded_.clear();
   fresh_.clear();
   degenerate_ = false;
@@ -98,6 +102,10 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
   for (std::size_t i = 0; i < max_steps && !degenerate_; ++i) {
     ++steps;
     if (!face_.minimise()) break;
+    if (bounding_ && enough.is_reached(face_.value(v), bound_)) {
+      leave_start(programme, v, z, multipliers);
+      return ended_early_ = true;
+    }
     const bool released = release(programme);
     if (released && !settle_releases(v)) break;
     if (step(programme, v, z)) continue;
@@ -134,6 +142,7 @@ bool FaceWalk::step(const Programme& programme, double* v, double* z) {
   for (std::size_t k = 0; k < columns; ++k) direction_[k] = face_.v()[k] - v[k];
   if (max_abs(direction_.data(), columns) <= kTolerance * max_abs(v, columns)) return false;
   const Stop stop = search(programme, v, z);
+  if (bounding_ && whole_way_) bound_ = std::max(bound_, lower_bound(programme));
   for (std::size_t k = 0; k < columns; ++k) v[k] += stop.at * direction_[k];
   if (max_abs(v, columns) <= noise_) return end_at_zero(v);
   advance(n_near_, stop.at, along_.data(), z_.data());
@@ -149,6 +158,33 @@ bool FaceWalk::end_at_zero(double* v) {
   return true;
 }
 
+// The dual value at the multipliers of the minimiser on the face, of which negative ones count as zero. If none were, nor
+// beyond their slopes at the kinks, it would be the least value on the face, -(gamma |v|² + a sum of z² over the active
+// rows), but for the rows that would cross to there.
+double FaceWalk::lower_bound(const Programme& programme) {
+  const std::size_t columns = design_.columns();
+  double bound = -0.5 * face_.curvature_along(face_.v());
+  std::fill(clipped_.begin(), clipped_.end(), 0.0);
+  const auto clip = [&](std::size_t row, double multiplier) {
+    if (multiplier < 0.0) design_.add_row(row, -multiplier, clipped_.data());
+  };
+  for (std::size_t i = 0; i < n_crossings_; ++i) {
+    const std::size_t place = crossings_[i], row = near_[place];
+    if (face_.side(row) != Side::kActive) continue;
+    const double there = z_[place] + along_[place];
+    bound += programme.curvature * there * there;
+    clip(row, programme.slope[row] + 2.0 * programme.curvature * there);
+  }
+  for (std::size_t i = 0; i < face_.kinks().size(); ++i) {
+    const std::size_t row = face_.kinks()[i];
+    const double excess = std::max(face_.force(i) - programme.slope[row], 0.0);
+    bound -= excess * excess / (4.0 * programme.curvature);
+    clip(row, face_.force(i));
+  }
+  return bound + dot(face_.v(), clipped_.data(), columns) -
+         dot(clipped_.data(), clipped_.data(), columns) / (4.0 * programme.gamma);
+}
+
 // Searches as far as the rows that are near are all that matter, and looks further around where that is not enough.
 FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, double* z) {
   const double curvature = face_.curvature_along(direction_.data());
@@ -161,7 +197,8 @@ FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, dou
       for (const std::size_t row : face_.kinks()) along_[place_of(row)] = 0.0;  // exactly
       collect_crossings(limit);
       const Stop stop = lowest(programme, curvature, limit);
-      if (stop.at < limit || limit >= 1.0) return stop;
+      whole_way_ = limit >= 1.0;
+      if (stop.at < limit || whole_way_) return stop;
       ahead = std::max(ahead, reach_ * kGrowth);
     }
     look_around(ahead, v, z);

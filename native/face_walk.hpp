@@ -19,9 +19,12 @@ class FaceWalk {
 
   // Tries to solve from v with z = Q v. Both, and the multipliers, are replaced by the answer if one is found within
   // `max_steps`, and by where the walk ended otherwise. Adds the steps made to `steps`. With `resume`, the start is
-  // where the last walk ended, and the programme differs from the last one in its linear term only.
+  // where the last walk ended, and the programme differs from the last one in its linear term only. Ends early where
+  // an answer is `enough`.
   bool solve(const Programme& programme, std::size_t max_steps, bool resume, double* v, double* z,
-             double* multipliers, ActiveGram& gram, std::size_t& steps);
+             double* multipliers, ActiveGram& gram, std::size_t& steps, const Enough& enough = {});
+  // Whether the last walk ended early.
+  bool ended_early() const { return ended_early_; }
 
  private:
   // Where along the direction the programme is least, and the row whose kink is there, if any.
@@ -38,6 +41,7 @@ class FaceWalk {
 
   bool start(const Programme& programme, const double* z, ActiveGram& gram);
   bool step(const Programme& programme, double* v, double* z);
+  double lower_bound(const Programme& programme);
   void leave_start(const Programme& programme, const double* v, double* z, double* multipliers) const;
   bool end_at_zero(double* v);
   Stop search(const Programme& programme, const double* v, double* z);
@@ -72,6 +76,11 @@ class FaceWalk {
   bool degenerate_ = false;            // more of those than can be kept in mind
   std::vector<std::size_t> fresh_;     // rows that came to their kink since a minimiser was reached
   std::vector<Release> released_;    // rows let go in the last step
+  double bound_ = 0.0;        // the best one on the programme so far
+  bool bounding_ = false;     // whether any is wanted
+  bool whole_way_ = false;    // whether all crossings on the way to the minimiser of the face are known
+  bool ended_early_ = false;
+  std::vector<double> clipped_;  // columns
 };
 
 }  // namespace dconnet

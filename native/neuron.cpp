@@ -12,6 +12,18 @@ constexpr double kDcaTolerance = 1e-12;
 constexpr double kKinkTolerance = 1e-9;
 constexpr double kRounding = 1e-13;
 
+// Marks the rows that are active now; false if they are those that were.
+template <typename Rule>
+bool renew(std::vector<unsigned char>& marks, const Rule& is_active) {
+  unsigned changed = 0;
+  for (std::size_t j = 0; j < marks.size(); ++j) {
+    const unsigned char active = is_active(j);
+    changed |= static_cast<unsigned>(active ^ marks[j]);
+    marks[j] = active;
+  }
+  return changed != 0;
+}
+
 }  // namespace
 
 Neuron::Neuron(Solver& solver)
@@ -39,11 +51,14 @@ void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double*
   std::fill(active_.begin(), active_.end(), 2);  // no row has been looked at
   bool next = false;  // whether the programme continues from the answer to the last one
   for (std::size_t iteration = 0; iteration < limits.dca_iterations; ++iteration) {
-    if (!tangent_rows(z)) return;  // the next programme would be the last one again
+    const bool inexact = limits.share > 0.0;
+    // The next programme would be the last one again.
+    if (!(inexact ? tangent_rows_with_slope(problem, z) : tangent_rows(z))) return;
     tangent(problem);
     const Programme programme{design_, linear_.data(), problem.beta_g, problem.curvature, problem.gamma};
+    const Enough enough{inexact ? dconnet::value(programme, v, z) : 0.0, limits.share};
     const Outcome outcome = solver_.solve(programme, limits.gap, limits.solver_iterations, next, candidate_v_.data(),
-                                          candidate_z_.data(), multipliers_.data(), gram);
+                                          candidate_z_.data(), multipliers_.data(), gram, enough);
     ++tally.programmes;
     tally.iterations += outcome.iterations;
     tally.unsolved += !outcome.converged;
@@ -73,13 +88,12 @@ double Neuron::value(const NeuronProblem& problem, const double* v, const double
 
 bool Neuron::tangent_rows(const double* z) {
   const double noise = -kKinkTolerance * max_abs(z, design_.rows());
-  unsigned changed = 0;
-  for (std::size_t j = 0; j < design_.rows(); ++j) {
-    const unsigned char active = z[j] >= noise;
-    changed |= static_cast<unsigned>(active ^ active_[j]);
-    active_[j] = active;
-  }
-  return changed != 0;
+  return renew(active_, [&](std::size_t j) { return z[j] >= noise; });
+}
+
+bool Neuron::tangent_rows_with_slope(const NeuronProblem& problem, const double* z) {
+  const double noise = -kKinkTolerance * max_abs(z, design_.rows());
+  return renew(active_, [&](std::size_t j) { return z[j] >= noise && problem.beta_h[j] > 0.0; });
 }
 
 void Neuron::tangent(const NeuronProblem& problem) {

@@ -24,6 +24,7 @@ struct Limits {
   std::size_t dca_iterations;
   std::size_t solver_iterations;
   double gap;
+  double share = 0.0;  // of the decrease, at which a duality gap will do; zero solves exactly
 };
 
 struct Tally {
@@ -45,6 +46,8 @@ class Neuron {
   double value(const NeuronProblem& problem, const double* v, const double* z) const;
   // Rows where the Heaviside function is one, up to the noise of a solver. False if they are those of last time.
   bool tangent_rows(const double* z);
+  // The same of those rows alone that have a part in the tangent; after an inexact answer others may be on any side.
+  bool tangent_rows_with_slope(const NeuronProblem& problem, const double* z);
   void tangent(const NeuronProblem& problem);
   void guess_multipliers(const NeuronProblem& problem, const double* z);
   // True if the answer was nothing but noise.

@@ -5,6 +5,7 @@
 // and the duality gap that certifies an answer.
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "design.hpp"
@@ -29,6 +30,20 @@ struct Certificate {
   double kkt;  // largest violation of the optimality conditions / largest gradient
 
   bool meets(double gap_tolerance, double kkt_tolerance) const { return gap <= gap_tolerance && kkt <= kkt_tolerance; }
+};
+
+// When an inexact answer will do: the duality gap is at most a share of the decrease that the answer has reached. With
+// the share zero nothing but the solution will.
+struct Enough {
+  double start = 0.0;  // P at the point to be improved
+  double share = 0.0;
+
+  bool wanted() const { return share > 0.0; }
+  // A decrease of no more than rounding tells nothing.
+  bool is_reached(double value, double bound) const {
+    const double decrease = start - value;
+    return decrease > 1e-10 * (std::fabs(start) + std::fabs(value)) && value - bound <= share * decrease;
+  }
 };
 
 // Room for checking answers.

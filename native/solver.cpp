@@ -56,7 +56,7 @@ bool Solver::is_exact(const Programme& programme, const double* v, const double*
 }
 
 Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t max_iterations, bool next, double* v,
-                      double* z, double* multipliers, ActiveGram& gram) {
+                      double* z, double* multipliers, ActiveGram& gram, const Enough& enough) {
   const std::size_t rows = design_.rows(), columns = design_.columns();
   const bool resume = next && walked_;
   walked_ = false;
@@ -68,7 +68,7 @@ Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t 
     return {0, true};
   }
   std::size_t used = 0;
-  if (walk(programme, max_iterations, resume, v, z, multipliers, gram, used)) return {used, true};
+  if (walk(programme, max_iterations, resume, v, z, multipliers, gram, used, enough)) return {used, true};
   Outcome outcome = solve_in_units(programme, tolerance, max_iterations - used, v, z, multipliers, gram);
   outcome.iterations += used;
   // An answer no better than zero is zero with some noise.
@@ -98,14 +98,14 @@ bool Solver::settle_at_zero(const Programme& programme, double tolerance, std::s
 
 // Walks from the start, or from zero if the walk leads there and it is not the solution.
 bool Solver::walk(const Programme& programme, std::size_t max_iterations, bool resume, double* v, double* z,
-                  double* multipliers, ActiveGram& gram, std::size_t& used) {
+                  double* multipliers, ActiveGram& gram, std::size_t& used, const Enough& enough) {
   const std::size_t columns = design_.columns();
   const std::size_t most = kWalkSteps + kWalkStepsPerColumn * columns;
   const auto left = [&] { return std::min(most, max_iterations - used); };
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (max_abs(v, columns) > 0.0) {
-      walked_ = face_walk_.solve(programme, left(), resume && attempt == 0, v, z, multipliers, gram, used) &&
-                is_exact(programme, v, z, multipliers);
+      walked_ = face_walk_.solve(programme, left(), resume && attempt == 0, v, z, multipliers, gram, used, enough) &&
+                (face_walk_.ended_early() || is_exact(programme, v, z, multipliers));
       if (walked_) return true;
     }
     if (max_abs(v, columns) > 0.0 || left() == 0) return false;

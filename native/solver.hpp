@@ -32,14 +32,15 @@ class Solver {
 
   // Solves one programme. On entry `v`, `z` = Q v and `multipliers` hold a start, on return the answer; v has
   // design().stride() entries. `gram` may hold any set of rows: best those of a solution that is like this one. With
-  // `next`, the programme differs from the last one in its linear term only, and the start is the last answer.
+  // `next`, the programme differs from the last one in its linear term only, and the start is the last answer. An answer
+  // that is `enough` counts as converged; only the walk can end with one.
   Outcome solve(const Programme& programme, double tolerance, std::size_t max_iterations, bool next, double* v,
-                double* z, double* multipliers, ActiveGram& gram);
+                double* z, double* multipliers, ActiveGram& gram, const Enough& enough = {});
 
  private:
   bool is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers);
   bool walk(const Programme& programme, std::size_t max_iterations, bool resume, double* v, double* z,
-            double* multipliers, ActiveGram& gram, std::size_t& used);
+            double* multipliers, ActiveGram& gram, std::size_t& used, const Enough& enough);
   bool settle_at_zero(const Programme& programme, double tolerance, std::size_t max_rounds, double* v, double* z,
                       double* multipliers, std::size_t& rounds);
   Outcome solve_in_units(const Programme& programme, double tolerance, std::size_t max_iterations, double* v,

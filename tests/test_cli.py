@@ -188,12 +188,30 @@ class TestFit:
                 "paper",
                 "--solver",
             ),
-            *("reference", "--max-epochs", 7, "--max-seconds", 60, "--early-stopping", "--seed", 9),
+            *(
+                "reference",
+                "--max-epochs",
+                7,
+                "--max-seconds",
+                60,
+                "--early-stopping",
+                "--seed",
+                9,
+                "--restart",
+                "--inexact",
+            ),
         )
         settings = load_model("model.json").settings
         wanted = {
             **{"n_hidden": 3, "gamma": 0.05, "tol": 1.0, "split": "net", "solver": "reference", "algorithm": "paper"},
-            **{"max_epochs": 7, "max_seconds": 60.0, "early_stopping": True, "random_state": 9},
+            **{
+                "max_epochs": 7,
+                "max_seconds": 60.0,
+                "early_stopping": True,
+                "random_state": 9,
+                "restart": True,
+                "inexact": True,
+            },
         }
         assert {name: settings[name] for name in wanted} == wanted
 
@@ -211,6 +229,8 @@ class TestFit:
             "max_epochs",
             "max_seconds",
             "tol",
+            "restart",
+            "inexact",
             "early_stopping",
         )
         assert {name: defaults[name] for name in shared} == {name: ours[name] for name in shared}

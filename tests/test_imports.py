@@ -15,6 +15,7 @@ LAYERS = [
     ["convex"],
     ["theory"],
     ["dc", "output_layer", "network", "whitening", "problem", "initialization", "history", "status", "solution"],
+    ["restart"],
     ["sweep", "early_stopping", "descent", "newton", "accelerated", "certificates", "piecewise"],
     ["progress"],
     ["estimators"],

@@ -13,6 +13,8 @@ class Solver:
         gamma: float,
         tolerance: float,
         max_iterations: int,
+        start_value: float,
+        share: float,
         v: FloatArray,
         multipliers: FloatArray,
     ) -> tuple[int, bool]: ...
@@ -57,6 +59,7 @@ class Sweep:
         max_dca_iterations: int,
         max_solver_iterations: int,
         tolerance: float,
+        share: float,
         seconds: float,
         V: FloatArray,
         Z: FloatArray,

@@ -100,6 +100,12 @@ def fit(
     tol: Annotated[
         float, typer.Option(help="Stop when an epoch gains (paper: moves the weights by) no more than this.")
     ] = 1e-6,
+    restart: Annotated[
+        bool, typer.Option("--restart/--no-restart", help="Go on from a better subgradient where a neuron is stuck.")
+    ] = False,
+    inexact: Annotated[
+        bool, typer.Option("--inexact/--no-inexact", help="Solve the convex programmes no better than a step needs.")
+    ] = False,
     test_fraction: Annotated[
         float, typer.Option(min=0.0, help="Part of the rows held out for the test; 0 trains on everything.")
     ] = 0.2,
@@ -138,6 +144,8 @@ def fit(
             "max_epochs": max_epochs,
             "max_seconds": max_seconds,
             "tol": tol,
+            "restart": restart,
+            "inexact": inexact,
             "early_stopping": early_stopping,
             "random_state": seed,
             "verbose": int(not quiet and sys.stderr.isatty()),

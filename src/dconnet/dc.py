@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.convex.backend import ConvexSolution, Solver
+from dconnet.convex.backend import ConvexSolution, Solver, solve_inexactly
 from dconnet.convex.programme import Programme
 
 # Norm of the difference of two iterates at which the paper ends the DCA.
@@ -126,6 +126,8 @@ class DCAOutcome:
         Programmes that the backend gave up at its iteration limit.
     converged : bool
         Whether the iteration came to a fixed point within its limit.
+    restarts : int
+        How often a better tangent led on from a fixed point.
     """
 
     v: FloatArray
@@ -134,13 +136,27 @@ class DCAOutcome:
     refused: int
     unsolved: int
     converged: bool
+    restarts: int = 0
 
 
-def dca(neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int) -> DCAOutcome:
+def dca(
+    neuron: NeuronProblem,
+    v: FloatArray,
+    solver: Solver,
+    max_iter: int,
+    *,
+    tangent: BoolArray | None = None,
+    inexact: bool = False,
+) -> DCAOutcome:
     """Run the DCA from ``v`` until it stands still: linearise h, minimise the majoriser, repeat.
+
+    The first tangent of h is the one with the given active rows, or else that of all rows where z is not negative.
 
     It stands still when two iterates differ by less than 1e-12, or, which is the same in exact arithmetic, when the
     tangent of h is that of the step before, since the next programme would be the last one again.
+
+    With ``inexact``, each programme is solved only until a fair part of its decrease is certain, by solvers that can
+    stop early. An unchanged tangent then means that little is left to gain, and the next visit to the neuron goes on.
     """
     if neuron.curvature == 0.0:
         # alpha_l = 0 leaves only the penalty: its minimiser is zero.
@@ -151,11 +167,15 @@ def dca(neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int) -> 
     answer: ConvexSolution | None = None
     iterations = unsolved = 0
     for programmes in range(max_iter):
-        active = neuron.not_negative(z)
+        active = neuron.not_negative(z) if tangent is None or tangent_rows is not None else tangent
+        if inexact:
+            # Rows that have no part in the tangent may be on any side of a kink that an exact answer would meet.
+            active = active & (neuron.beta_h > 0.0)
         if tangent_rows is not None and np.array_equal(active, tangent_rows):
             return DCAOutcome(v, programmes, iterations, 0, unsolved, converged=True)
         tangent_rows = active
-        answer = solver.solve(neuron.majoriser(active), answer)
+        majoriser = neuron.majoriser(active)
+        answer = solve_inexactly(solver, majoriser, answer, v) if inexact else solver.solve(majoriser, answer)
         iterations += answer.iterations
         unsolved += not answer.converged
         new_v, new_z = neuron.without_noise(answer.v)

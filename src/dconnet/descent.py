@@ -34,6 +34,8 @@ class Options:
     max_seconds: float | None = None
     max_dca_iter: int = 50
     tol: float = 1e-6
+    restart: bool = False
+    inexact: bool = False
     patience: int | Literal["auto"] | None = "auto"  # hops in vain before the accelerated algorithm gives them up
 
     def __post_init__(self) -> None:
@@ -47,6 +49,9 @@ class Options:
             raise ValueError(f"max_dca_iter must be a positive integer, got {self.max_dca_iter!r}.")
         if not (np.isfinite(self.tol) and self.tol >= 0.0):
             raise ValueError(f"tol must be a finite number not below zero, got {self.tol!r}.")
+        for name in ("restart", "inexact"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
 
 
 def _is_count(value: object) -> bool:
@@ -165,8 +170,15 @@ class Descent:
         """The state at the start, recorded as epoch 0."""
         V = self.problem.whiten(start)
         state = State(V, start.alpha.copy(), self.problem.preactivations(V), start)
+        options = self.options
         self.sweep = make_sweep(
-            self.problem, self.backend, start.n_hidden, self.options.split, self.options.max_dca_iter
+            self.problem,
+            self.backend,
+            start.n_hidden,
+            options.split,
+            options.max_dca_iter,
+            restart=options.restart,
+            inexact=options.inexact,
         )
         mse = self.problem.mse(state.Z, state.alpha)
         objective = self.problem.regloss(state.V, state.Z, state.alpha)

@@ -50,6 +50,8 @@ class _DCONEstimator(BaseEstimator):
         max_seconds: float | None = None,
         max_dca_iter: int = 50,
         tol: float = 1e-6,
+        restart: bool = False,
+        inexact: bool = False,
         init: str | Network = "xavier",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -67,6 +69,8 @@ class _DCONEstimator(BaseEstimator):
         self.max_seconds = max_seconds
         self.max_dca_iter = max_dca_iter
         self.tol = tol
+        self.restart = restart
+        self.inexact = inexact
         self.init = init
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -91,6 +95,8 @@ class _DCONEstimator(BaseEstimator):
             max_seconds=self.max_seconds,
             max_dca_iter=self.max_dca_iter,
             tol=self.tol,
+            restart=self.restart,
+            inexact=self.inexact,
         )
 
     def _rng(self) -> np.random.Generator:
@@ -175,6 +181,12 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
     tol : float, default=1e-6
         "paper": the fit has converged when the weights move by no more than this in an epoch. "accelerated": when no
         hop leads to a lower minimum any more and a whole epoch lowers RegLoss by no more than this, relative to it.
+    restart : bool, default=False
+        Whether to test, where the DCA of a neuron stands still, if the point is a local minimiser of its problem, and
+        to go on from a better subgradient if it is not. ``history_`` counts the `restarts`.
+    inexact : bool, default=False
+        Whether to solve each convex programme only until its duality gap is a tenth of the decrease reached. The
+        solvers "native" and "reference" can stop early; the others go on solving exactly.
     init : "xavier" or Network, default="xavier"
         Where to start.
     early_stopping : bool, default=False
@@ -305,6 +317,10 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
     max_dca_iter : int, default=50
         See `DCONRegressor`.
     tol : float, default=1e-6
+        See `DCONRegressor`.
+    restart : bool, default=False
+        See `DCONRegressor`.
+    inexact : bool, default=False
         See `DCONRegressor`.
     init : "xavier" or Network, default="xavier"
         Where each network starts.

@@ -45,6 +45,8 @@ class Epoch:
         Neurons that carried nothing and were replaced by a useful one.
     barren : int
         Neurons that carry nothing, and for which no replacement was found that lowers RegLoss.
+    restarts : int
+        How often a better subgradient led on from where the DCA of a neuron stood still.
     """
 
     objective: float
@@ -61,6 +63,7 @@ class Epoch:
     accepted: int = 0
     revived: int = 0
     barren: int = 0
+    restarts: int = 0
 
 
 @dataclass(slots=True)

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import Backend, Solver
+from dconnet.convex.backend import GAP_SHARE, Backend, Solver
 from dconnet.convex.native import Native
 from dconnet.dc import SPLITS, DCAOutcome, NeuronProblem, dca
 from dconnet.problem import WhitenedProblem
+from dconnet.restart import dca_with_restarts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Tally:
     accepted: int = 0
     revived: int = 0
     barren: int = 0
+    restarts: int = 0
 
     def counts(self) -> dict[str, int]:
         """What goes into the record of the epoch."""
@@ -55,16 +57,18 @@ class Tally:
             iterations=swept.iterations,
             refused=swept.refused,
             unsolved=swept.unsolved,
+            restarts=swept.restarts,
         )
 
     def plus(self, outcome: DCAOutcome) -> Tally:
         """The counts after one more neuron."""
         return Tally(
-            self.visited + 1,
-            self.programmes + outcome.programmes,
-            self.iterations + outcome.iterations,
-            self.refused + outcome.refused,
-            self.unsolved + outcome.unsolved,
+            visited=self.visited + 1,
+            programmes=self.programmes + outcome.programmes,
+            iterations=self.iterations + outcome.iterations,
+            refused=self.refused + outcome.refused,
+            unsolved=self.unsolved + outcome.unsolved,
+            restarts=self.restarts + outcome.restarts,
         )
 
 
@@ -90,11 +94,19 @@ class Sweep(Protocol):
         ...
 
 
-def make_sweep(problem: WhitenedProblem, backend: Backend, n_hidden: int, split: str, max_dca_iter: int) -> Sweep:
-    """The sweep that suits the backend."""
-    if isinstance(backend, Native):
-        return NativeSweep(problem, backend, n_hidden, split, max_dca_iter)
-    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter)
+def make_sweep(
+    problem: WhitenedProblem,
+    backend: Backend,
+    n_hidden: int,
+    split: str,
+    max_dca_iter: int,
+    restart: bool = False,
+    inexact: bool = False,
+) -> Sweep:
+    """The sweep that suits the backend; restarts are a matter of the sweep in Python, with every backend."""
+    if isinstance(backend, Native) and not restart:
+        return NativeSweep(problem, backend, n_hidden, split, max_dca_iter, inexact)
+    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter, restart, inexact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +117,20 @@ class PythonSweep:
     solver: Solver
     split: str
     max_dca_iter: int
+    restart: bool = False
+    inexact: bool = False
 
     def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""
         deadline = time.perf_counter() + seconds
         size = self.problem.total_weight * self.problem.regloss(V, Z, alpha)
+        improve = dca_with_restarts if self.restart else dca
         tally = Tally()
         for unit in order:
             if time.perf_counter() >= deadline:
                 break
-            outcome = dca(self.neuron(Z, alpha, int(unit), size), V[unit], self.solver, self.max_dca_iter)
+            neuron = self.neuron(Z, alpha, int(unit), size)
+            outcome = improve(neuron, V[unit], self.solver, self.max_dca_iter, inexact=self.inexact)
             V[unit] = outcome.v
             Z[:, unit] = self.problem.Q @ outcome.v
             tally = tally.plus(outcome)
@@ -129,10 +145,19 @@ class PythonSweep:
 class NativeSweep:
     """The sweep in C++. It holds its room for work: use one in each thread."""
 
-    def __init__(self, problem: WhitenedProblem, backend: Native, n_hidden: int, split: str, max_dca_iter: int) -> None:
+    def __init__(
+        self,
+        problem: WhitenedProblem,
+        backend: Native,
+        n_hidden: int,
+        split: str,
+        max_dca_iter: int,
+        inexact: bool = False,
+    ) -> None:
         self.problem, self.backend = problem, backend
         self.net_split = split == "net"
         self.max_dca_iter = max_dca_iter
+        self.share = GAP_SHARE if inexact else 0.0
         self.kernel = backend.prepare_sweep(problem.Q, n_hidden)
 
     def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
@@ -146,6 +171,7 @@ class NativeSweep:
             max_dca_iterations=self.max_dca_iter,
             max_solver_iterations=self.backend.max_iter,
             tolerance=self.backend.tol,
+            share=self.share,
             seconds=seconds,
             V=V,
             Z=Z.T,

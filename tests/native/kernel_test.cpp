@@ -719,6 +719,45 @@ void test_face_walk(double slope_size) {
   }
 }
 
+// A walk that may end early: what it reaches is within its share of the decrease, and from there it goes on to the end.
+void test_inexact_walk(double gamma) {
+  subject = "inexact walk " + std::to_string(gamma);
+  Random random(37);
+  const std::size_t rows = 300, columns = 7;
+  const double share = 0.1;
+  const Vector matrix = random_design(random, rows, columns);
+  const Design design(matrix.data(), rows, columns);
+  ActiveGram::Room room(rows);
+  ActiveGram gram(design);
+  dconnet::Face face(design, room);
+  dconnet::Scratch scratch(rows);
+  dconnet::FaceWalk walk(design, face, scratch);
+  dconnet::Certifier certifier(design, scratch);
+  int early = 0;
+  for (int trial = 0; trial < 20; ++trial) {
+    const Vector slope = random.uniforms(rows, 0.0, 1.0), plane = random.normals(columns);
+    const Vector side = product(matrix, rows, columns, plane.data());
+    Vector pull(rows), v = random.normals(columns), z(rows), multipliers(rows, 0.0);
+    for (std::size_t j = 0; j < rows; ++j) pull[j] = (side[j] > 0.0 ? 1.5 : 0.3) * slope[j];
+    Vector linear = transposed_product(matrix, rows, columns, pull.data());
+    linear.resize(design.stride(), 0.0);
+    v.resize(design.stride(), 0.0);
+    design.apply(v.data(), z.data());
+    const Programme programme{design, linear.data(), slope.data(), 0.5, gamma};
+    const double start = dconnet::value(programme, v.data(), z.data());
+    std::size_t steps = 0;
+    CHECK(walk.solve(programme, 500, false, v.data(), z.data(), multipliers.data(), gram, steps, {start, share}));
+    early += walk.ended_early();
+    const double reached = dconnet::value(programme, v.data(), z.data());
+    CHECK(walk.solve(programme, 500, true, v.data(), z.data(), multipliers.data(), gram, steps));
+    CHECK(!walk.ended_early());
+    CHECK(certifier.certify(programme, v.data(), z.data(), multipliers.data(), kRounding).meets(kRounding, kRounding));
+    const double least = dconnet::value(programme, v.data(), z.data());
+    CHECK(reached - least <= share * (start - reached) + kRounding * std::fabs(start));
+  }
+  CHECK(early > 10);
+}
+
 // Rows that come in many copies reach their kinks together, more of them than the walk keeps in mind: it may give up,
 // but what it calls solved is.
 void test_face_walk_among_copies(std::size_t copies) {
@@ -900,6 +939,7 @@ int main() {
   test_hostile_programmes();
   test_origin();
   for (const double slope_size : {0.1, 1.0, 10.0}) test_face_walk(slope_size);
+  for (const double gamma : {1e-3, 1e-2, 1.0}) test_inexact_walk(gamma);
   for (const std::size_t copies : {1, 2, 5, 20}) test_face_walk_among_copies(copies);
   test_iteration_limit();
   test_sweeps(Split::kPaper);

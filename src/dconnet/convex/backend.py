@@ -48,6 +48,57 @@ class Solver(Protocol):
         ...
 
 
+# Duality gap at which an inexact answer will do, as a share of the decrease reached.
+GAP_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """When an inexact answer will do: its duality gap is at most a share of the decrease that it has reached.
+
+    Such an answer has at least the part 1 / (1 + share) of the decrease that the minimiser would have.
+
+    Attributes
+    ----------
+    value : float
+        P at the point to be improved.
+    share : float
+        Largest gap, as a fraction of the decrease from there.
+
+    Examples
+    --------
+    >>> from dconnet.convex.backend import Enough
+    >>> enough = Enough(value=3.0, share=0.1)
+    >>> enough.is_reached(value=2.0, bound=1.95), enough.is_reached(value=2.0, bound=1.8)
+    (True, False)
+    """
+
+    value: float
+    share: float = GAP_SHARE
+
+    def is_reached(self, value: float, bound: float) -> bool:
+        """Whether a point with this value of P will do, given a lower bound on P."""
+        return value - bound <= self.share * (self.value - value)
+
+
+@runtime_checkable
+class InexactSolver(Solver, Protocol):
+    """A solver that can stop early. Solvers without `solve_until` are taken as they are, and solve exactly."""
+
+    def solve_until(self, programme: Programme, start: ConvexSolution | None, enough: Enough) -> ConvexSolution:
+        """Solve one programme until the answer will do; the answer counts as converged then."""
+        ...
+
+
+def solve_inexactly(
+    solver: Solver, programme: Programme, start: ConvexSolution | None, v: FloatArray
+) -> ConvexSolution:
+    """Improve on v by a fair part of what the minimiser would gain; exactly where the solver cannot stop early."""
+    if isinstance(solver, InexactSolver):
+        return solver.solve_until(programme, start, Enough(programme.value(v)))
+    return solver.solve(programme, start)
+
+
 @runtime_checkable
 class Backend(Protocol):
     """A method for the convex programme: prepared once for a design, it then solves often."""

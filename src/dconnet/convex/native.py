@@ -13,8 +13,11 @@ import numpy as np
 
 from dconnet import _native
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution
+from dconnet.convex.backend import ConvexSolution, Enough
 from dconnet.convex.programme import Programme
+
+# Nothing short of the solution will do.
+EXACT = Enough(value=0.0, share=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,10 @@ class NativeSolver:
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
         """Solve one programme, from the answer to a similar one if there is any."""
+        return self.solve_until(programme, start, EXACT)
+
+    def solve_until(self, programme: Programme, start: ConvexSolution | None, enough: Enough) -> ConvexSolution:
+        """Solve one programme until the answer will do, as far as the walk can tell at little cost."""
         if start is None:
             v, multipliers = np.zeros(programme.design.shape[1]), np.zeros(len(programme.slope))
         else:
@@ -76,6 +83,8 @@ class NativeSolver:
             programme.gamma,
             self.tol,
             self.max_iter,
+            enough.value,
+            enough.share,
             v,
             multipliers,
         )

@@ -67,10 +67,13 @@ class Programme:
         """Duality gap relative to ``|P(v)|`` plus `magnitude`; it bounds the relative error of P(v)."""
         value = self.value(v)
         unit = abs(value) + self.magnitude
+        return 0.0 if unit == 0.0 else (value - self.lower_bound(v, multipliers)) / unit
+
+    def lower_bound(self, v: FloatArray, multipliers: FloatArray) -> float:
+        """The better one of two dual values, at the multipliers and at what v allows of them."""
         # For a tiny curvature, rounding in λ_j - beta_j costs the bound dearly; what v allows for λ_j avoids that.
         allowed = self.slope + 2.0 * self.curvature * np.maximum(self.design @ v, 0.0)
-        bound = max(self.dual_value(multipliers), self.dual_value(np.minimum(multipliers, allowed)))
-        return 0.0 if unit == 0.0 else (value - bound) / unit
+        return max(self.dual_value(multipliers), self.dual_value(np.minimum(multipliers, allowed)))
 
     def multipliers(self, v: FloatArray) -> FloatArray:
         """λ of the rows off the kink as v dictates them; rows at the kink get the middle of their interval.

@@ -9,13 +9,13 @@ Its Newton systems reduce to the n + 1 unknowns of v. It is the oracle of the te
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution
+from dconnet.convex.backend import ConvexSolution, Enough
 from dconnet.convex.polish import EXACT, polish
 from dconnet.convex.programme import Programme
 from dconnet.convex.scaling import Unit
@@ -50,34 +50,45 @@ class ReferenceSolver:
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
         """Solve one programme; interior points make no use of a start."""
+        return self._solve(programme, None)
+
+    def solve_until(self, programme: Programme, start: ConvexSolution | None, enough: Enough) -> ConvexSolution:
+        """Solve one programme until an interior point will do."""
+        return self._solve(programme, enough)
+
+    def _solve(self, programme: Programme, enough: Enough | None) -> ConvexSolution:
         unit = Unit.of(programme)
         if unit.length == 0.0:
             return ConvexSolution(np.zeros(programme.design.shape[1]), np.zeros(len(programme.slope)), 0, True)
-        v, multipliers, iterations = self._iterate(unit.scaled(programme))
+        if enough is not None:
+            enough = replace(enough, value=enough.value / (unit.length * unit.gradient))
+        v, multipliers, iterations, will_do = self._iterate(unit.scaled(programme), enough)
         v, multipliers = unit.length * v, unit.gradient * multipliers
         # Where the slopes dwarf the linear term, the gap alone would call answers solved that are far from optimal.
         optimal = programme.kkt_residual(v, multipliers) <= np.sqrt(self.tol)
-        converged = bool(optimal and programme.relative_gap(v, multipliers) <= self.tol)
+        converged = will_do or bool(optimal and programme.relative_gap(v, multipliers) <= self.tol)
         return ConvexSolution(v, multipliers, iterations, converged)
 
-    def _iterate(self, programme: Programme) -> tuple[FloatArray, FloatArray, int]:
-        """Interior points until the polish of one of them is exact, or no digit is left to gain."""
+    def _iterate(self, programme: Programme, enough: Enough | None) -> tuple[FloatArray, FloatArray, int, bool]:
+        """Interior points until one will do, the polish of one is exact, or no digit is left to gain."""
         point = _Point.start(programme)
         best: tuple[FloatArray, FloatArray] = (point.v, point.lam)
         best_residual = float("inf")
         for iteration in range(self.max_iter):
+            if enough is not None and point.will_do(programme, enough):
+                return point.v, point.lam, iteration, True
             if programme.relative_gap(point.v, point.lam) <= self.tol:
                 answer = polish(programme, point.v, point.lam)
                 residual = programme.kkt_residual(*answer)
                 if residual < best_residual:
                     best, best_residual = answer, residual
                 if residual <= EXACT:
-                    return *best, iteration
+                    return *best, iteration, False
             try:
                 point = point.advance(programme)
             except linalg.LinAlgError:  # all digits of the Newton system are used up
-                return *best, iteration
-        return *best, self.max_iter
+                return *best, iteration, False
+        return *best, self.max_iter, False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +121,10 @@ class _Point:
             target - self.mu * self.s - predictor.mu * predictor.s,
         )
         return self.moved(corrector, 0.995 * self.longest_step(corrector))
+
+    def will_do(self, programme: Programme, enough: Enough) -> bool:
+        """Whether the point is good enough for an inexact answer."""
+        return enough.is_reached(programme.value(self.v), programme.lower_bound(self.v, self.lam))
 
     def complementarity(self) -> float:
         """Mean of all products λw and μs, which vanish at a solution."""
