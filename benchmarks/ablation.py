@@ -34,6 +34,7 @@ VARIANTS = {
     "no extrapolation": Moves(extrapolate=False),
     "no balance": Moves(balance=False),
     "no revival": Moves(revive=False),
+    "no Newton steps": Moves(newton=False),
     "L-BFGS alone": LBFGS_ALONE,
     "sweeps alone": Moves(race=False, burst=False, hop="none", revive=False),
 }

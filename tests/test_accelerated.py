@@ -70,6 +70,7 @@ def test_regloss_never_rises(gamma, n_hidden):
         Moves(extrapolate=False),
         Moves(balance=False),
         Moves(revive=False),
+        Moves(newton=False),
     ],
     ids=str,
 )

@@ -224,6 +224,8 @@ class _LayerwiseEstimator(BaseEstimator):
         max_seconds: float | None = None,
         max_dca_iter: int = 50,
         tol: float = 1e-6,
+        restart: bool = False,
+        inexact: bool = False,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -242,6 +244,8 @@ class _LayerwiseEstimator(BaseEstimator):
         self.max_seconds = max_seconds
         self.max_dca_iter = max_dca_iter
         self.tol = tol
+        self.restart = restart
+        self.inexact = inexact
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -438,6 +442,10 @@ class LayerwiseDCONRegressor(RegressorMixin, _LayerwiseEstimator):
         See `DCONRegressor`.
     tol : float, default=1e-6
         See `DCONRegressor`.
+    restart : bool, default=False
+        See `DCONRegressor`.
+    inexact : bool, default=False
+        See `DCONRegressor`.
     early_stopping : bool, default=False
         Whether every layer stops when the error on validation data no longer improves, and restores its best network.
     validation_fraction : float, default=0.1
@@ -569,6 +577,10 @@ class LayerwiseDCONClassifier(ClassifierMixin, _LayerwiseEstimator):
     max_dca_iter : int, default=50
         See `DCONRegressor`.
     tol : float, default=1e-6
+        See `DCONRegressor`.
+    restart : bool, default=False
+        See `DCONRegressor`.
+    inexact : bool, default=False
         See `DCONRegressor`.
     early_stopping : bool, default=False
         See `LayerwiseDCONRegressor`; each network is stopped on its own.

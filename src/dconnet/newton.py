@@ -28,7 +28,7 @@ LARGEST_WORK = 5e9
 INDEPENDENT = 1e-9
 
 # Where the Hessian is not positive definite, these shares of its largest entry are added to its diagonal in turn.
-SHIFTS = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)
+SHIFTS = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 10.0, 100.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -149,7 +149,7 @@ class Certificate:
             return [("KL exponent 1/2", "not checked", "too many weights for the eigenvalues of the Hessian")]
         reasons = [f"{self.kl.at_zero} preactivations at zero"] if self.kl.at_zero else []
         reasons += [] if self.kl.invertible else ["Hessian singular"]
-        reasons += [f"{len(self.kl.twins)} pairs of neurons with equal patterns"] if self.kl.twins else []
+        reasons += [f"{len(self.kl.twins)} pairs of twin neurons"] if self.kl.twins else []
         verdict = "linear convergence" if self.kl.holds else "not shown: " + ", ".join(reasons)
         return [
             ("KL exponent 1/2", "yes" if self.kl.holds else "open", verdict),
