@@ -17,7 +17,8 @@ LAYERS = [
     ["sweep", "early_stopping", "descent", "accelerated", "certificates"],
     ["progress"],
     ["estimators"],
-    ["_files", "_json", "tables", "model_file"],
+    ["_files", "_json", "tables", "model_file", "datasets"],
+    ["paper"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
