@@ -47,7 +47,19 @@ html_show_sourcelink = False
 html_copy_source = False
 # The bar at the top leads to every page; only the reference has pages below it.
 html_sidebars = {
-    page: [] for page in ("index", "getting-started", "algorithm", "solvers", "model-file", "architecture", "search")
+    page: []
+    for page in (
+        "index",
+        "getting-started",
+        "algorithm",
+        "accelerated",
+        "certificates",
+        "errata",
+        "solvers",
+        "model-file",
+        "architecture",
+        "search",
+    )
 }
 html_math_renderer = "mathml"
 html_theme_options = {

@@ -13,6 +13,7 @@ PACKAGE = Path(dconnet.__file__).parent
 LAYERS = [
     ["_arrays", "_blocks", "_native", "_rows"],
     ["convex"],
+    ["theory"],
     ["dc", "output_layer", "network", "whitening", "problem", "initialization", "history", "status", "solution"],
     ["sweep", "early_stopping", "descent", "accelerated", "certificates"],
     ["progress"],

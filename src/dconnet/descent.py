@@ -22,6 +22,7 @@ from dconnet.status import Status
 from dconnet.sweep import Tally, make_sweep
 
 Monitor = Callable[[int, Epoch], None]
+Visitor = Callable[[Network], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +108,38 @@ class Descent:
         self.options = options
         self.rng = rng
 
-    def run(self, start: Network, *, validation: Validation | None = None, monitor: Monitor | None = None) -> Solution:
-        """Descend from ``start`` until converged, stopped by a limit, or interrupted."""
+    def run(
+        self,
+        start: Network,
+        *,
+        validation: Validation | None = None,
+        monitor: Monitor | None = None,
+        visit: Visitor | None = None,
+    ) -> Solution:
+        """Descend from ``start`` until converged, stopped by a limit, or interrupted.
+
+        Parameters
+        ----------
+        start : Network
+            Where to begin.
+        validation : Validation, optional
+            Data whose error is recorded.
+        monitor : callable, optional
+            Called after each epoch with its number and its record.
+        visit : callable, optional
+            Called with the start, and with the network after each epoch.
+        """
         self.began = time.perf_counter()
         state = self.init(start, validation)
+        if visit is not None:
+            visit(state.network)
         try:
             while state.status is Status.RUNNING:
                 self.step(state)
                 self.record(state, validation)
                 state.status = self.verdict(state, validation)
+                if visit is not None:
+                    visit(state.network)
                 if monitor is not None:
                     monitor(state.n_epochs, state.history.epochs[-1])
         except KeyboardInterrupt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from dconnet._arrays import FloatArray, frozen_copy
 from dconnet._blocks import blocks
 from dconnet._rows import Groups
 from dconnet.network import Network
+from dconnet.theory import Constants
 from dconnet.whitening import Whitening
 
 
@@ -141,6 +142,20 @@ class Problem:
 
         return Whitening.of_blocks(len(first), weighted_rows)
 
+    @property
+    def sigma_min(self) -> float:
+        """Smallest positive singular value of the weighted design M."""
+        return self.constants.sigma_min
+
+    @property
+    def constants(self) -> Constants:
+        """The constants of the theory in the coordinates of the data; `whitened` has its own."""
+        return replace(
+            self.whitened.constants,
+            sigma_min=float(self.whitening.singular_values[-1]),
+            sigma_max=float(self.whitening.singular_values[0]),
+        )
+
     @cached_property
     def whitened(self) -> WhitenedProblem:
         """The same problem in whitened coordinates, factorised once."""
@@ -183,6 +198,11 @@ class WhitenedProblem:
     def Q(self) -> FloatArray:  # noqa: N802
         """Orthonormal design, of shape (n_rows, rank)."""
         return self.whitening.Q
+
+    @property
+    def constants(self) -> Constants:
+        """The constants of the theory in whitened coordinates, where all singular values of the design are one."""
+        return Constants(self.gamma, self.total_weight, float(np.linalg.norm(self.y)), sigma_min=1.0, sigma_max=1.0)
 
     def regloss(self, V: FloatArray, Z: FloatArray, alpha: FloatArray) -> float:
         """RegLoss at hidden weights ``V`` (n_hidden, rank) with preactivations ``Z`` (n_rows, n_hidden)."""

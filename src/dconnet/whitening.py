@@ -44,6 +44,11 @@ class Whitening:
         """Number of independent directions of M."""
         return int(self.Q.shape[1])
 
+    @property
+    def singular_values(self) -> FloatArray:
+        """Those of M that are not zero, from the largest to the smallest, of shape (rank,)."""
+        return linalg.svdvals(self.to_white, check_finite=False)
+
     @classmethod
     def of(cls, M: FloatArray) -> Whitening:
         """Factorise the design ``M``, of shape (n_samples, n_columns)."""

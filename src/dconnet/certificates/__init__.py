@@ -1,0 +1,39 @@
+"""What was reached, and how fast: stationarity, local and global optimality, and the constants of a run."""
+
+from dconnet.certificates.certificate import Certificate, certificate, certify
+from dconnet.certificates.gap import GlobalGap, global_gap
+from dconnet.certificates.kl import KLExponent, hessian, kl_exponent
+from dconnet.certificates.local import LocalOptimality, dead_neurons, local_optimality
+from dconnet.certificates.order import (
+    ConvergenceOrder,
+    ProximalOrder,
+    convergence_order,
+    proximal_point_order,
+)
+from dconnet.certificates.stationarity import Stationarity, Subgradient, stationarity, subgradient
+from dconnet.certificates.trajectory import Condition, Trajectory, trace
+
+__all__ = [
+    "Certificate",
+    "Condition",
+    "ConvergenceOrder",
+    "GlobalGap",
+    "KLExponent",
+    "LocalOptimality",
+    "ProximalOrder",
+    "Stationarity",
+    "Subgradient",
+    "Trajectory",
+    "certificate",
+    "certify",
+    "convergence_order",
+    "dead_neurons",
+    "global_gap",
+    "hessian",
+    "kl_exponent",
+    "local_optimality",
+    "proximal_point_order",
+    "stationarity",
+    "subgradient",
+    "trace",
+]

@@ -1,0 +1,204 @@
+"""The most useful new neuron, exactly: the largest ``|rᵀ σ(Q v)|`` over the unit sphere, up to rank three.
+
+The sphere is cut by the hyperplanes q_jᵀv = 0 into cells, on each of which ``rᵀ σ(Qv) = aᵀv`` is linear with
+a = Σ r_j q_j over the active rows. A maximiser lies either inside a cell, where it is a / |a|, or inside one of its
+faces, where it is the projection of a to the span of the face, normalised. In two dimensions the faces are points on a
+circle; in three they are arcs of great circles and the points where these cross. All of them are visited: one circle
+by sorting the points on it, a sphere by one such circle for every row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from dconnet._arrays import BoolArray, FloatArray
+
+MAX_RANK = 3
+# Rows up to which a sphere is searched; the work grows with their square.
+MAX_ROWS = 1000
+
+# Angles within this of the end of an arc belong to it.
+ANGLE = 1e-12
+
+
+@dataclass(slots=True, eq=False)
+class Best:
+    """The largest value seen, and where."""
+
+    value: float
+    v: FloatArray
+
+    def see(self, values: FloatArray, directions: FloatArray) -> None:
+        """Take the largest of some values if it is larger still; the rows of ``directions`` belong to them."""
+        if len(values) == 0:
+            return
+        first = int(np.argmax(values))
+        if values[first] > self.value:
+            self.value, self.v = float(values[first]), directions[first].copy()
+
+
+def can_enumerate(Q: FloatArray) -> bool:
+    """Whether the search is exact and affordable for this design."""
+    return Q.shape[1] < MAX_RANK or (Q.shape[1] == MAX_RANK and len(Q) <= MAX_ROWS)
+
+
+def largest_correlation(Q: FloatArray, r: FloatArray) -> tuple[float, FloatArray]:
+    """Largest ``|rᵀ σ(Q v)|`` with ``|v| = 1``, and a v that attains it.
+
+    Parameters
+    ----------
+    Q : array of shape (n_rows, rank)
+        A design of rank one, two or three, not necessarily orthonormal.
+    r : array of shape (n_rows,)
+        The residual.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet.certificates.arrangement import largest_correlation
+    >>> value, v = largest_correlation(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([3.0, 4.0]))
+    >>> round(value, 12), v.round(12)
+    (5.0, array([0.6, 0.8]))
+    """
+    search = {1: _search_two_points, 2: _search_circle, 3: _search_sphere}
+    if Q.shape[1] not in search:
+        raise ValueError(f"The cells are enumerated for designs of rank one to three, not {Q.shape[1]}.")
+    best = Best(0.0, np.eye(Q.shape[1])[0])
+    search[Q.shape[1]](Q, r, best)
+    return float(_values(Q, r, best.v[None, :])[0]), best.v
+
+
+def _values(Q: FloatArray, r: FloatArray, V: FloatArray) -> FloatArray:
+    values: FloatArray = np.abs(np.maximum(V @ Q.T, 0.0) @ r)
+    return values
+
+
+def _search_two_points(Q: FloatArray, r: FloatArray, best: Best) -> None:
+    ends = np.array([[1.0], [-1.0]])
+    best.see(_values(Q, r, ends), ends)
+
+
+def _search_circle(Q: FloatArray, r: FloatArray, best: Best) -> None:
+    arcs = Arcs.of(Q, r[:, None] * Q)
+    best.see(*_on_circle(arcs.begin, arcs.sums))
+
+
+def _search_sphere(Q: FloatArray, r: FloatArray, best: Best) -> None:
+    weighted = r[:, None] * Q
+    lengths = np.linalg.norm(Q, axis=1)
+    for normal in Q[lengths > 0.0]:
+        plane = linalg.null_space(normal[None, :])  # (3, 2)
+        points = Q @ plane
+        crossing = np.linalg.norm(points, axis=1) > ANGLE * lengths
+        arcs = Arcs.of(points[crossing], weighted[crossing])
+        values, directions = _on_circle(arcs.begin, arcs.sums @ plane)
+        best.see(values, directions @ plane.T)
+        neighbours = arcs.outward(Q[crossing])
+        # Rows along the normal itself are active on one side of the circle and not on the other.
+        for sign in (1.0, -1.0):
+            beside = weighted[~crossing & (sign * (Q @ normal) > 0.0)].sum(axis=0)
+            V = _inner_maximisers(arcs.sums + beside, sign * normal, neighbours, best.value)
+            best.see(_values(Q, r, V), V)
+
+
+def _inner_maximisers(
+    gradients: FloatArray, inward: FloatArray, neighbours: tuple[FloatArray, FloatArray], value: float
+) -> FloatArray:
+    """The directions ±a / |a| that may lie inside their cells and be better than a value, of shape (n, 3).
+
+    Parameters
+    ----------
+    gradients : array of shape (n_arcs, 3)
+        a of the cell beside each arc.
+    inward : array of shape (3,)
+        Points from the circle of the arcs to the side on which the cells lie.
+    neighbours : two arrays of shape (n_arcs, 3)
+        Rows that bound the arcs at their two ends, each turned to point away from the cell.
+    value : float
+        What |a|, the value there, has to exceed.
+    """
+    # Of both directions, at most one lies on the side of the cell.
+    inside = gradients * np.sign(gradients @ inward)[:, None]
+    lengths = np.linalg.norm(inside, axis=1)
+    promising = lengths > max(value * (1.0 + ANGLE), 0.0)
+    for outward in neighbours:
+        promising &= np.sum(inside * outward, axis=1) <= ANGLE * lengths
+    kept: FloatArray = inside[promising] / lengths[promising, None]
+    return kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arcs:
+    """The arcs of a circle on which the same points have a positive product with (cos t, sin t).
+
+    Attributes
+    ----------
+    begin : array of shape (n_arcs,)
+        Angles where the arcs begin, ascending; each ends where the next begins.
+    sums : array of shape (n_arcs, n)
+        Sum of the vectors that belong to the points with a positive product on the arc.
+    point : array of int, of shape (n_arcs,)
+        The point whose product changes its sign where the arc begins.
+    sign : array of shape (n_arcs,)
+        The sign of that product on the arc.
+    """
+
+    begin: FloatArray
+    sums: FloatArray
+    point: NDArray[np.intp]
+    sign: FloatArray
+
+    @classmethod
+    def of(cls, points: FloatArray, vectors: FloatArray) -> Arcs:
+        """Sort the two places of every point at which its product is zero."""
+        phase = np.arctan2(points[:, 1], points[:, 0])
+        on, off = _wrapped(phase - np.pi / 2.0), _wrapped(phase + np.pi / 2.0)
+        events = np.concatenate([on, off])
+        order = np.argsort(events, kind="stable")
+        sign = np.where(order < len(points), 1.0, -1.0)
+        point = order % len(points)
+        active_before_all = vectors[off < on].sum(axis=0)
+        sums = active_before_all + np.cumsum(sign[:, None] * vectors[point], axis=0)
+        return cls(events[order], sums, point, sign)
+
+    def outward(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The rows of the points that bound each arc at its begin and at its end, with a negative product on it."""
+        begin = -self.sign[:, None] * rows[self.point]
+        return begin, -np.roll(begin, -1, axis=0)  # at its end, a point changes to the sign it has on the next arc
+
+
+def _wrapped(angles: FloatArray) -> FloatArray:
+    wrapped: FloatArray = (angles + np.pi) % (2.0 * np.pi) - np.pi
+    return wrapped
+
+
+def _on_circle(angles: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values and places of all candidates on a circle: the ends of the arcs and the inner maximisers.
+
+    Parameters
+    ----------
+    angles : array of shape (n_arcs,)
+    sums : array of shape (n_arcs, 2)
+        Gradient on each arc.
+    """
+    ends = _directions(angles)
+    at_ends = np.abs(np.sum(sums * ends, axis=1))
+    lengths = np.diff(angles, append=angles[0] + 2.0 * np.pi) if len(angles) else angles
+    steepest = np.arctan2(sums[:, 1], sums[:, 0])
+    up, down = _within(steepest, angles, lengths), _within(steepest + np.pi, angles, lengths)
+    inner = np.concatenate([steepest[up], steepest[down] + np.pi])
+    sizes = np.linalg.norm(sums, axis=1)
+    return np.concatenate([at_ends, sizes[up], sizes[down]]), np.vstack([ends, _directions(inner)])
+
+
+def _within(angle: FloatArray, begin: FloatArray, length: FloatArray) -> BoolArray:
+    inside: BoolArray = (angle - begin + ANGLE) % (2.0 * np.pi) <= length + 2.0 * ANGLE
+    return inside
+
+
+def _directions(angles: FloatArray) -> FloatArray:
+    return np.column_stack([np.cos(angles), np.sin(angles)])

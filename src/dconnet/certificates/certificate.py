@@ -1,0 +1,322 @@
+"""All that can be said about a trained network, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dconnet._arrays import BoolArray
+from dconnet.certificates.gap import GlobalGap, global_gap
+from dconnet.certificates.kl import KLExponent, kl_exponent
+from dconnet.certificates.local import LocalOptimality, dead_neurons, local_optimality
+from dconnet.certificates.order import ConvergenceOrder, convergence_order
+from dconnet.certificates.stationarity import Stationarity, Subgradient, stationarity, subgradient
+from dconnet.certificates.trajectory import Condition, Trajectory
+from dconnet.network import Network
+from dconnet.problem import Problem
+from dconnet.theory import Constants
+
+# Weights up to which the eigenvalues of the Hessian are computed; the work grows with their cube.
+MAX_HESSIAN = 1500
+
+# By how much the correlation of a new neuron has to exceed one to tell it from rounding.
+PAYS = 1e-9
+
+Line = tuple[str, str, str]  # name, value and meaning of one row of the report
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificate:
+    """What is known about a network on its training problem.
+
+    Attributes
+    ----------
+    label : str
+        What the network stands for, for example its class.
+    n_hidden, n_rows, n_features : int
+        Size of the network and of the data.
+    objective, mse, zero_objective : float
+        RegLoss and mean squared error of the network, and RegLoss of the network that is zero.
+    stationarity : Stationarity
+        Distance from a stationary point as a pure number, with the tangents that the DCA takes.
+    critical : Stationarity
+        The same with the best tangents: distance from a limiting-critical point.
+    subgradient : Subgradient
+        A subgradient of RegLoss in the coordinates of the data.
+    local : LocalOptimality
+        Whether every neuron is a local minimiser of its own subproblem.
+    dead : array of bool, of shape (n_hidden,)
+        Neurons that contribute nothing.
+    gap : GlobalGap
+        Distance from a lower bound for the networks of all widths.
+    kl : KLExponent or None
+        The conditions for linear convergence; None if the network has too many weights for it.
+    constants : Constants
+        Those of the theory, in the coordinates of the data.
+    order : ConvergenceOrder or None
+        Estimated order of convergence, if a history is at hand.
+    decrease, relative_error : Condition or None
+        The conditions (H1) and (H2), measured, if a trajectory is at hand.
+    """
+
+    label: str
+    n_hidden: int
+    n_rows: int
+    n_features: int
+    objective: float
+    mse: float
+    zero_objective: float
+    stationarity: Stationarity
+    critical: Stationarity
+    subgradient: Subgradient
+    local: LocalOptimality
+    dead: BoolArray
+    gap: GlobalGap
+    kl: KLExponent | None
+    constants: Constants
+    order: ConvergenceOrder | None = None
+    decrease: Condition | None = None
+    relative_error: Condition | None = None
+
+    def report(self) -> str:
+        """One readable table of plain text."""
+        name = f" of {self.label}" if self.label else ""
+        sizes = [(self.n_hidden, "neuron"), (self.n_rows, "row"), (self.n_features, "input")]
+        title = f"Certificate{name}: " + ", ".join(f"{count} {noun}{'s' * (count != 1)}" for count, noun in sizes)
+        return "\n".join([title, "", *_aligned(self.lines())])
+
+    def lines(self) -> list[Line]:
+        """Name, value and meaning of every row of the report."""
+        return [
+            *self._value_lines(),
+            *self._stationarity_lines(),
+            *self._local_lines(),
+            *self._gap_lines(),
+            *self._kl_lines(),
+            *self._run_lines(),
+        ]
+
+    def _value_lines(self) -> list[Line]:
+        share = self.objective / self.zero_objective if self.zero_objective > 0.0 else 0.0
+        return [
+            ("RegLoss", f"{self.objective:.6g}", f"{share:.3g} of that of the zero network"),
+            ("MSE", f"{self.mse:.6g}", "on these rows"),
+        ]
+
+    def _stationarity_lines(self) -> list[Line]:
+        blocks = (
+            f"worst neuron {self.stationarity.neurons.max():.1e}, output layer {self.stationarity.output_layer:.1e}"
+        )
+        limiting = int(np.count_nonzero(self.subgradient.limiting))
+        proved = f"shortest subgradient of RegLoss; proved limiting for {limiting} of {self.n_hidden} neurons"
+        return [
+            ("stationarity", f"{self.stationarity.norm:.2e}", blocks),
+            ("  in the paper's form", f"{self.subgradient.norm:.2e}", proved),
+            ("  limiting-critical", f"{self.critical.norm:.2e}", "the same with the best tangents at concave kinks"),
+        ]
+
+    def _local_lines(self) -> list[Line]:
+        verdicts = sorted(set(self.local.verdicts) - {"local minimum"})
+        others = ", ".join(f"{self.local.count(verdict)} {verdict}" for verdict in verdicts)
+        minima = f"{self.local.count('local minimum')} of {self.n_hidden}"
+        meaning = f"neurons that are local minima of their subproblems, to {self.local.tol:.0e}"
+        return [
+            ("local minima", minima, f"{meaning}; {others}" if others else meaning),
+            ("dead neurons", str(int(self.dead.sum())), "neurons that contribute nothing"),
+        ]
+
+    def _gap_lines(self) -> list[Line]:
+        kind = "proved" if self.gap.exact else "an estimate, not proved"
+        lines = [
+            ("global gap", f"{100.0 * self.gap.relative_gap:.3g} %", f"of RegLoss above the bound; {kind}"),
+            ("  lower bound", f"{self.gap.bound:.6g}", f"on RegLoss of networks of all widths; {kind}"),
+        ]
+        if not self.gap.exact:
+            lines.append(("  proved bound", f"{self.gap.proved_bound:.6g}", "the same, weaker but proved"))
+        return [*lines, ("  new neuron", f"{self.gap.correlation:.6g}", f"above 1 if one pays: {self._new_neuron()}")]
+
+    def _new_neuron(self) -> str:
+        if self.gap.correlation > 1.0 + PAYS:
+            return "it would lower RegLoss"
+        return "none can lower RegLoss" if self.gap.exact else "none was found"
+
+    def _kl_lines(self) -> list[Line]:
+        if self.kl is None:
+            return [("KL exponent 1/2", "not checked", "too many weights for the eigenvalues of the Hessian")]
+        reasons = [f"{self.kl.at_zero} preactivations at zero"] if self.kl.at_zero else []
+        reasons += [] if self.kl.invertible else ["Hessian singular"]
+        reasons += [f"{len(self.kl.twins)} pairs of neurons with equal patterns"] if self.kl.twins else []
+        verdict = "linear convergence" if self.kl.holds else "not shown: " + ", ".join(reasons)
+        return [
+            ("KL exponent 1/2", "yes" if self.kl.holds else "open", verdict),
+            ("  eigenvalue nearest 0", f"{self.kl.smallest:.2e}", f"of the Hessian; {self.kl.negative} are negative"),
+        ]
+
+    def _run_lines(self) -> list[Line]:
+        constants = self.constants
+        lines = [
+            ("sigma_min(M)", f"{constants.sigma_min:.4g}", "smallest positive singular value of the design"),
+            ("strong convexity", f"{constants.strong_convexity:.2e}", "modulus of g, 2 gamma sigma_min² / m"),
+        ]
+        if self.order is not None:
+            lines.append(("convergence order", f"{self.order.all:.3f}", f"early epochs {self.order.early:.3f}"))
+        lines += [_condition("(H1) constant a", self.decrease)] if self.decrease else []
+        lines += [_condition("(H2) constant b", self.relative_error)] if self.relative_error else []
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain lists, numbers and text that JSON can hold; what is not finite is None."""
+        plain: dict[str, Any] = _plain(self)
+        plain["stationarity"]["norm"] = self.stationarity.norm
+        plain["critical"]["norm"] = self.critical.norm
+        plain["subgradient"]["norm"] = _plain(self.subgradient.norm)
+        plain["local"]["verdicts"] = list(self.local.verdicts)
+        plain["gap"] |= {"gap": self.gap.gap, "relative_gap": self.gap.relative_gap, "kind": self.gap.kind}
+        plain["constants"]["strong_convexity"] = self.constants.strong_convexity
+        if self.kl is not None:
+            plain["kl"] |= {"invertible": self.kl.invertible, "negative": self.kl.negative, "holds": self.kl.holds}
+        return plain
+
+
+def certificate(
+    problem: Problem,
+    network: Network,
+    *,
+    objectives: ArrayLike | None = None,
+    trajectory: Trajectory | None = None,
+    label: str = "",
+    random_state: int = 0,
+) -> Certificate:
+    """Measure a network on its training problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training problem.
+    network : Network
+        The network to judge.
+    objectives : array-like of shape (n_epochs + 1,), optional
+        RegLoss of every epoch, for the order of convergence.
+    trajectory : Trajectory, optional
+        The run that led to the network, for the conditions of the theory.
+    label : str
+        What the network stands for, for the title of the report.
+    random_state : int
+        Seed of the search for the global gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet import DCONRegressor, Problem
+    >>> from dconnet.certificates import certificate
+    >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)
+    >>> y = np.abs(X[:, 0])
+    >>> model = DCONRegressor(n_hidden=4, gamma=0.1, random_state=0).fit(X, y)
+    >>> found = certificate(Problem(X, y, gamma=0.1), model.network_)
+    >>> found.local.count("local minimum"), found.gap.kind
+    (4, 'proved')
+    >>> print(found.report().splitlines()[0])
+    Certificate: 4 neurons, 30 rows, 1 input
+    """
+    if objectives is None and trajectory is not None:
+        objectives = trajectory.history.objective
+    return Certificate(
+        label=label,
+        n_hidden=network.n_hidden,
+        n_rows=len(problem.X),
+        n_features=problem.X.shape[1],
+        objective=problem.objective(network),
+        mse=problem.mse(network),
+        zero_objective=problem.zero_objective,
+        stationarity=stationarity(problem, network),
+        critical=stationarity(problem, network, concave="best"),
+        subgradient=subgradient(problem, network),
+        local=local_optimality(problem, network),
+        dead=dead_neurons(problem, network),
+        gap=global_gap(problem, network, random_state=random_state),
+        kl=kl_exponent(problem, network) if _has_small_hessian(network) else None,
+        constants=problem.constants,
+        order=None if objectives is None else convergence_order(objectives),
+        decrease=None if trajectory is None else trajectory.sufficient_decrease(),
+        relative_error=None if trajectory is None else trajectory.relative_error(),
+    )
+
+
+def certify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> tuple[Certificate, ...]:
+    """Measure every network of a fitted estimator: one of a regressor, one a class of a classifier.
+
+    Parameters
+    ----------
+    model : DCONRegressor or DCONClassifier
+        The fitted estimator.
+    X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+        The data that it was fitted to. After early stopping the rows set aside do not belong to it: give it the
+        training part, or know that the network was not trained to the end on these data.
+    sample_weight : array-like of shape (n_samples,), optional
+        The weights of that fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.preprocessing import scale
+    >>> from dconnet import DCONClassifier
+    >>> from dconnet.certificates import certify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DCONClassifier(n_hidden=2, gamma=1.0, random_state=0).fit(scale(X), y)
+    >>> [found.label for found in certify(model, scale(X), y)]
+    ['class 0', 'class 1', 'class 2']
+    """
+    if hasattr(model, "network_"):
+        problem = Problem(X, y, model.gamma, sample_weight)
+        return (certificate(problem, model.network_, objectives=model.history_.objective),)
+    if not hasattr(model, "networks_"):
+        raise ValueError(f"{type(model).__name__} is not fitted yet. Call fit first.")
+    labels = np.asarray(y)
+    positives = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
+    first = Problem(X, np.where(labels == positives[0], 1.0, -1.0), model.gamma, sample_weight)
+    return tuple(
+        certificate(
+            first.with_targets(np.where(labels == positive, 1.0, -1.0)),
+            network,
+            objectives=history.objective,
+            label=f"class {positive}",
+        )
+        for positive, network, history in zip(positives, model.networks_, model.histories_, strict=True)
+    )
+
+
+def _has_small_hessian(network: Network) -> bool:
+    return network.n_hidden * (network.n_features + 2) <= MAX_HESSIAN
+
+
+def _condition(name: str, condition: Condition) -> Line:
+    proved = "none is proved for this algorithm"
+    if not np.isnan(condition.theoretical):
+        proved = f"measured; the theory gives {condition.theoretical:.2e}, which {_held(condition)} in every epoch"
+    return name, f"{condition.measured:.2e}", proved
+
+
+def _held(condition: Condition) -> str:
+    return "held" if condition.holds else "did NOT hold"
+
+
+def _aligned(lines: Sequence[Line]) -> list[str]:
+    names, values = max(len(name) for name, _, _ in lines), max(len(value) for _, value, _ in lines)
+    return [f"{name:<{names}}  {value:>{values}}  {meaning}" for name, value, meaning in lines]
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses, tuples and arrays as dicts, lists and numbers."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,147 @@
+"""How far a network is from the first-order conditions of a stationary point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dconnet._arrays import BoolArray, FloatArray
+from dconnet.certificates.kinks import Kinks, kinks_of, output_gradient
+from dconnet.network import Network
+from dconnet.problem import Problem
+
+CONCAVE = ("dca", "best")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stationarity:
+    """Norms of a subgradient of ``m · RegLoss`` in whitened coordinates, relative to ``2 |y|``: a pure number.
+
+    Attributes
+    ----------
+    neurons : array of shape (n_hidden,)
+        The block of each hidden neuron.
+    output_layer : float
+        The block of the output weights.
+    """
+
+    neurons: FloatArray
+    output_layer: float
+
+    @property
+    def norm(self) -> float:
+        """Norm of all blocks together."""
+        return float(np.hypot(np.linalg.norm(self.neurons), self.output_layer))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subgradient:
+    """A subgradient of RegLoss in the coordinates ``(W, b)`` and ``alpha`` of the data, as the paper plots its norm.
+
+    Attributes
+    ----------
+    hidden : array of shape (n_hidden, n_features + 1)
+        Its entries for the weights and, in the last column, the intercept of every neuron.
+    output : array of shape (n_hidden,)
+        Its entries for the output weights.
+    limiting : array of bool, of shape (n_hidden,)
+        Whether the block of the neuron is proved to belong to the limiting subdifferential of RegLoss. It always does
+        where no row is at its kink.
+    """
+
+    hidden: FloatArray
+    output: FloatArray
+    limiting: BoolArray
+
+    @property
+    def neurons(self) -> FloatArray:
+        """Norm of the block of each neuron, of shape (n_hidden,)."""
+        norms: FloatArray = np.linalg.norm(self.hidden, axis=1)
+        return norms
+
+    @property
+    def output_layer(self) -> float:
+        """Norm of the block of the output weights."""
+        return float(np.linalg.norm(self.output))
+
+    @property
+    def norm(self) -> float:
+        """Norm of all blocks together."""
+        return float(np.hypot(np.linalg.norm(self.hidden), self.output_layer))
+
+
+def stationarity(problem: Problem, network: Network, split: str = "net", concave: str = "dca") -> Stationarity:
+    """Distance of the network from the first-order conditions, block by block.
+
+    For a neuron with the split ``F = g - h``, it is the norm of the shortest vector of the form (subgradient of g)
+    minus (subgradient of h). With the net split, that is a subgradient of F itself where kinks are convex; with the
+    paper's split the condition is weaker, for its g has kinks where F is concave, and a network can satisfy it without
+    being stationary.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training problem.
+    network : Network
+        The network to judge.
+    split : {"net", "paper"}
+        The DC split whose conditions are checked.
+    concave : {"dca", "best"}
+        Which subgradient of h to take where rows sit at a concave kink: that of the DCA, or the one with the shortest
+        result, if no more than eight rows leave a choice. Where the first gives zero, the DCA stands still; where the
+        second does, the network is limiting-critical, but F may still descend.
+
+    Examples
+    --------
+    >>> from dconnet import Network, Problem
+    >>> from dconnet.certificates import stationarity
+    >>> problem = Problem(X=[[1.0], [2.0]], y=[1.0, 2.0], gamma=1e-9)
+    >>> stationarity(problem, Network(W=[[1.0]], b=[0.0], alpha=[1.0])).norm < 1e-8  # fits exactly
+    True
+    """
+    white = problem.whitened
+    unit = 2.0 * float(np.linalg.norm(white.y)) or 1.0
+    neurons = [np.linalg.norm(_shortest(kinks, concave)[0]) / unit for kinks in kinks_of(white, network, split)]
+    return Stationarity(np.array(neurons), float(np.linalg.norm(output_gradient(white, network))) / unit)
+
+
+def subgradient(problem: Problem, network: Network, split: str = "net", concave: str = "dca") -> Subgradient:
+    """The shortest subgradient of RegLoss, block by block, in the coordinates of the data.
+
+    This is the vector v(θ, ε_g, ε_h) of the paper's proposition on the limiting subdifferential. ε_g comes from a
+    least-squares problem over a box, ε_h is one with ``concave="dca"``, as in the paper's convergence plots. Those are
+    made with ``split="paper"``; with the net split the vector is a limiting subgradient in all but degenerate cases.
+
+    Parameters
+    ----------
+    problem, network, split, concave
+        As in `stationarity`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet import Network, Problem
+    >>> from dconnet.certificates import subgradient
+    >>> problem = Problem(X=[[1.0], [2.0]], y=[1.0, 1.0], gamma=0.5)
+    >>> vector = subgradient(problem, Network(W=[[1.0]], b=[0.0], alpha=[1.0]))
+    >>> vector.hidden.round(6), vector.output.round(6), vector.limiting
+    (array([[4.5, 2.5]]), array([2.5]), array([ True]))
+    """
+    white = problem.whitened
+    matrix = white.whitening.to_white.T / white.total_weight  # the gradient in u of F(R u) / m
+    blocks = [_shortest(kinks, concave, matrix) for kinks in kinks_of(white, network, split)]
+    hidden = np.array([vector for vector, _ in blocks])
+    output = output_gradient(white, network) / white.total_weight
+    return Subgradient(hidden, output, np.array([limiting for _, limiting in blocks]))
+
+
+def _shortest(kinks: Kinks, concave: str, matrix: FloatArray | None = None) -> tuple[FloatArray, bool]:
+    """The shortest subgradient of a block, and whether it is proved to be a limiting one."""
+    if concave not in CONCAVE:
+        raise ValueError(f"concave must be one of {CONCAVE}, got {concave!r}.")
+    seen = kinks if matrix is None else kinks.in_coordinates(matrix)
+    tangents = list(kinks.tangents()) if concave == "best" else [np.ones(len(kinks.rows))]
+    candidates = [seen.slopes(tangent) for tangent in tangents]
+    slopes = min(candidates, key=lambda slopes: float(np.linalg.norm(seen.subgradient(slopes))))
+    return seen.subgradient(slopes), kinks.are_limiting(slopes)

@@ -1,0 +1,102 @@
+"""The Hessian against finite differences, and when it is singular."""
+
+import numpy as np
+import pytest
+
+from dconnet import DCONRegressor, Network, Problem
+from dconnet.certificates import hessian, kl_exponent, subgradient
+
+
+def flat(vector):
+    return np.concatenate([vector.hidden.ravel(), vector.output])
+
+
+def random_case(seed=0, n_hidden=3):
+    rng = np.random.default_rng(seed)
+    problem = Problem(rng.normal(size=(30, 2)), rng.normal(size=30), 0.2, rng.uniform(0.5, 2.0, size=30))
+    return problem, Network(rng.normal(size=(n_hidden, 2)), rng.normal(size=n_hidden), rng.normal(size=n_hidden))
+
+
+def at(parameters, n_hidden):
+    U, alpha = parameters[: 3 * n_hidden].reshape(n_hidden, 3), parameters[3 * n_hidden :]
+    return Network(U[:, :-1], U[:, -1], alpha)
+
+
+def test_hessian_matches_finite_differences():
+    problem, network = random_case()
+    point = np.concatenate([np.column_stack([network.W, network.b]).ravel(), network.alpha])
+    step = 1e-6
+    columns = [
+        (flat(subgradient(problem, at(point + e, 3))) - flat(subgradient(problem, at(point - e, 3)))) / (2 * step)
+        for e in step * np.eye(len(point))
+    ]
+    matrix = hessian(problem, network)
+    np.testing.assert_allclose(matrix, np.array(columns), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
+    found = kl_exponent(problem, network)
+    eigenvalues = np.linalg.eigvalsh(np.array(columns))
+    nearest = eigenvalues[np.argmin(np.abs(eigenvalues))]
+    assert found.smallest == pytest.approx(nearest, rel=1e-4)
+    assert found.negative == np.count_nonzero(eigenvalues < 0.0)
+
+
+def smooth_stationary_network():
+    """One neuron, trained to the end, with no row near its kink."""
+    X = np.array([[-2.0], [-1.5], [1.0], [2.0], [3.0]])
+    y = np.array([0.0, 0.0, 1.0, 2.0, 3.0])
+    model = DCONRegressor(n_hidden=1, gamma=0.1, tol=1e-14, random_state=0).fit(X, y)
+    return Problem(X, y, 0.1), model.network_
+
+
+def test_the_exponent_at_a_smooth_stationary_network():
+    problem, network = smooth_stationary_network()
+    assert subgradient(problem, network).norm < 1e-6
+    found = kl_exponent(problem, network)
+    assert found.at_zero == 0
+    assert found.holds
+    assert found.negative == 0
+    # The inequality that it stands for: the root of the objective's excess is at most a multiple of the gradient.
+    rng = np.random.default_rng(0)
+    point = np.concatenate([network.W[0], network.b, network.alpha])
+    ratios = []
+    for direction in rng.normal(size=(200, 3)):
+        near = point + 1e-3 * direction
+        moved = Network([near[:1]], near[1:2], near[2:])
+        excess = problem.objective(moved) - problem.objective(network)
+        ratios.append(np.sqrt(abs(excess)) / subgradient(problem, moved).norm)
+    assert max(ratios) < 1.1 / np.sqrt(2.0 * abs(found.smallest))
+
+
+def test_neurons_with_the_same_active_rows_make_the_hessian_singular():
+    problem, network = smooth_stationary_network()
+
+    def rotated(angle):
+        shares = np.array([np.cos(angle), np.sin(angle)])
+        return Network(np.outer(shares, network.W[0]), shares * network.b[0], shares * network.alpha[0])
+
+    assert problem.objective(rotated(0.3)) == pytest.approx(problem.objective(network), rel=1e-12)
+    assert problem.objective(rotated(0.9)) == pytest.approx(problem.objective(network), rel=1e-12)
+    found = kl_exponent(problem, rotated(0.7))
+    assert found.twins == ((0, 1),)
+    assert found.at_zero == 0
+    assert abs(found.smallest) < 1e-6
+    assert np.abs(found.eigenvalues).min() < 1e-5 * np.abs(found.eigenvalues).max()
+
+
+def test_a_dead_neuron_has_all_its_preactivations_at_zero():
+    problem, network = random_case()
+    dead = Network(network.W * [[0], [1], [1]], network.b * [0, 1, 1], network.alpha * [0, 1, 1])
+    found = kl_exponent(problem, dead)
+    assert found.at_zero == 30
+    assert not found.holds
+    assert found.margin == 0.0
+
+
+def test_dependent_features_do_not_count_against_it():
+    problem, network = smooth_stationary_network()
+    doubled = Problem(np.column_stack([problem.X, problem.X]), problem.y, problem.gamma)
+    halves = Network(np.column_stack([network.W, network.W]) / 2.0, network.b, network.alpha)
+    found = kl_exponent(doubled, halves)
+    assert found.holds
+    assert abs(found.smallest) < 1e-12
+    np.testing.assert_allclose(found.eigenvalues, kl_exponent(problem, network).eigenvalues, rtol=1e-8)

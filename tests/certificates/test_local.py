@@ -1,0 +1,82 @@
+"""Local minima of the subproblems of single neurons, and dead neurons."""
+
+import numpy as np
+
+from dconnet import DCONRegressor, Network, Problem
+from dconnet.certificates import dead_neurons, local_optimality, stationarity
+from dconnet.certificates.kinks import MAX_CHOICES
+
+
+def stuck(n_kinked=1):
+    """A neuron at which the DCA stands still, with rows at concave kinks, so that RegLoss still descends."""
+    kinks = np.linspace(0.0, 1.0, n_kinked)
+    X = np.vstack([np.column_stack([np.ones(n_kinked), kinks]), [[2.0, 0.0], [3.0, 1.0], [4.0, -1.0], [0.0, 0.5]]])
+    u, alpha, gamma = np.array([1.0, 0.0, -1.0]), 0.7, 0.1
+    M = np.column_stack([X, np.ones(len(X))])
+    z = M @ u
+    assert np.count_nonzero(z == 0.0) == n_kinked
+    residual = np.zeros(len(X))
+    residual[:n_kinked] = 0.5  # alpha times residual above zero: a concave kink
+    others = z > 0.0
+    # The residuals of the three active rows make the gradient with all kinked rows active zero.
+    target = gamma * M.T @ z / alpha - M[:n_kinked].T @ residual[:n_kinked]
+    residual[others] = np.linalg.solve(M[others].T, target)
+    problem = Problem(X, alpha * np.maximum(z, 0.0) + residual, gamma)
+    return problem, Network(W=[u[:2]], b=[u[2]], alpha=[alpha])
+
+
+def best_nearby(problem, network, unit, size, n=4000):
+    """Lowest RegLoss found at a small distance, with only the weights of one neuron changed."""
+    rng = np.random.default_rng(0)
+    U = np.column_stack([network.W, network.b])
+    lowest = np.inf
+    for direction in rng.normal(size=(n, U.shape[1])):
+        shifted = U.copy()
+        shifted[unit] += size * direction / np.linalg.norm(direction)
+        lowest = min(lowest, problem.objective(Network(shifted[:, :-1], shifted[:, -1], network.alpha)))
+    return lowest
+
+
+def test_a_concave_kink_that_holds_the_dca_is_a_saddle():
+    problem, network = stuck()
+    local = local_optimality(problem, network)
+    assert local.dca[0] < 1e-12
+    assert local.worst[0] > 1e-2
+    assert local.verdicts == ("saddle",)
+    assert best_nearby(problem, network, 0, 1e-3, n=200) < problem.objective(network)
+    # Limiting-critical, and the DCA stands still: neither tells what the test of all tangents does.
+    assert stationarity(problem, network).neurons[0] < 1e-12
+
+
+def test_many_concave_kinks_are_still_told():
+    problem, network = stuck(n_kinked=MAX_CHOICES + 3)
+    local = local_optimality(problem, network)
+    assert local.choices[0] == MAX_CHOICES + 3
+    assert not local.complete[0]
+    assert local.verdicts == ("saddle",)
+
+
+def test_verdicts_of_a_trained_network_agree_with_a_search_nearby():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 2))
+    y = np.abs(X[:, 0]) + 0.3 * rng.normal(size=40)
+    model = DCONRegressor(n_hidden=4, gamma=0.5, algorithm="paper", split="net", tol=1e-11, random_state=0).fit(X, y)
+    problem = Problem(X, y, 0.5)
+    local = local_optimality(problem, model.network_, tol=1e-6)
+    objective = problem.objective(model.network_)
+    assert local.count("local minimum") >= 1
+    for unit, verdict in enumerate(local.verdicts):
+        lowest = best_nearby(problem, model.network_, unit, 1e-4, n=1000)
+        assert (lowest >= objective * (1.0 - 1e-12)) == (verdict == "local minimum")
+
+
+def test_a_network_that_can_descend_is_not_stationary():
+    problem, network = stuck()
+    off = Network(network.W, network.b + 0.1, network.alpha)
+    assert local_optimality(problem, off).verdicts == ("not stationary",)
+
+
+def test_dead_neurons():
+    problem, _ = stuck()
+    network = Network(W=[[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]], b=[0.0, 0.0, 0.5], alpha=[1.0, 2.0, 0.0])
+    np.testing.assert_array_equal(dead_neurons(problem, network), [False, True, True])

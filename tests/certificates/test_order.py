@@ -1,0 +1,67 @@
+"""Estimated orders of convergence, of known sequences and of the paper's example."""
+
+import numpy as np
+import pytest
+
+from dconnet.certificates import convergence_order, proximal_point_order
+
+# Mean and standard deviation in the paper's table.
+PAPER = {2: (2.9931, 0.0325), 3: (4.9834, 0.0702), 4: (6.9582, 0.1486), 5: (8.9711, 0.1479), 6: (10.9398, 0.2334)}
+
+
+@pytest.mark.parametrize("order", [1.0, 1.5, 2.0])
+def test_order_of_a_known_sequence(order):
+    errors = [0.5]
+    while errors[-1] > 1e-10:
+        errors.append(0.6 * errors[-1] ** order)
+    found = convergence_order(3.0 + np.array(errors), limit=3.0)
+    assert found.all == pytest.approx(order, rel=1e-4)
+    np.testing.assert_allclose(found.errors, errors[: len(found.errors)], atol=1e-14)
+    assert len(found.errors) >= 5
+
+
+def test_early_and_late_epochs_may_differ():
+    early = 0.5 ** (1.3 ** np.arange(8))  # superlinear at first
+    late = early[-1] * 0.9 ** np.arange(1, 60)
+    found = convergence_order(1.0 + np.concatenate([early, late]), limit=1.0, early=6)
+    assert found.early == pytest.approx(1.3, rel=1e-6)
+    assert found.all == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_last_value_stands_for_the_limit_and_rounding_is_left_out():
+    values = 1.0 + 0.3 ** np.arange(60.0)
+    found = convergence_order(values)
+    assert len(found.errors) < 35
+    assert found.all == pytest.approx(1.0, abs=0.02)
+
+
+def test_too_few_points_have_no_order():
+    assert np.isnan(convergence_order([3.0, 2.0]).all)
+    assert np.isnan(convergence_order([]).all)
+    assert np.isnan(convergence_order([1.0, 1.0, 1.0, 1.0]).early)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="finite"):
+        convergence_order([1.0, np.nan])
+    with pytest.raises(ValueError, match="early"):
+        convergence_order([1.0, 2.0], early=0)
+    with pytest.raises(ValueError, match="q must be"):
+        proximal_point_order(1)
+
+
+@pytest.mark.parametrize("q", PAPER)
+def test_the_papers_example(q):
+    """The paper does not tell its starts nor where it stopped; its means are met within its standard deviations."""
+    found = proximal_point_order(q)
+    mean, std = PAPER[q]
+    assert abs(found.mean - mean) < std
+    assert found.std < std
+    assert found.expected == 2 * q - 1
+
+
+@pytest.mark.parametrize("q", PAPER)
+def test_the_order_of_the_example_in_the_limit(q):
+    found = proximal_point_order(q, smallest=1e-250)
+    assert found.mean == pytest.approx(found.expected, rel=1e-6)
+    assert found.std < 1e-5

@@ -1,0 +1,186 @@
+"""Stationarity against finite differences, at hand-made kinks, and at trained networks."""
+
+import numpy as np
+import pytest
+
+from dconnet import DCONRegressor, Network, Problem
+from dconnet.certificates import stationarity, subgradient
+
+
+def test_smooth_blocks_match_finite_differences():
+    rng = np.random.default_rng(0)
+    problem = Problem(rng.normal(size=(40, 3)), rng.normal(size=40), 0.2)
+    network = Network(rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3))
+    white, step = problem.whitened, 1e-6
+    V = white.whiten(network)
+
+    def objective(V, alpha):
+        return problem.total_weight * white.regloss(V, white.Q @ V.T, alpha)
+
+    unit = 2.0 * np.linalg.norm(problem.y)
+    gradient = np.zeros_like(V)
+    for index in np.ndindex(V.shape):
+        shift = np.zeros_like(V)
+        shift[index] = step
+        gradient[index] = (objective(V + shift, network.alpha) - objective(V - shift, network.alpha)) / (2 * step)
+    output = [
+        (objective(V, network.alpha + e) - objective(V, network.alpha - e)) / (2 * step)
+        for e in step * np.eye(network.n_hidden)
+    ]
+    blocks = stationarity(problem, network)
+    np.testing.assert_allclose(blocks.neurons, np.linalg.norm(gradient, axis=1) / unit, rtol=1e-6)
+    assert blocks.output_layer == pytest.approx(np.linalg.norm(output) / unit, rel=1e-6)
+    assert blocks.norm == pytest.approx(np.hypot(np.linalg.norm(gradient), np.linalg.norm(output)) / unit, rel=1e-6)
+
+
+def test_a_convex_kink_may_hold_a_neuron():
+    """At w = -1, b = 1 the row x = 1 sits at the kink, and its slope may be anything in between."""
+    X, gamma = np.array([[0.0], [1.0], [2.0]]), 1e-3
+    network = Network(W=[[-1.0]], b=[1.0], alpha=[1.0])
+    # The target of row 0 makes the smooth part small; that of row 1 is below the output: a convex kink.
+    y = np.array([1.0 + gamma, -1.0, 0.0])
+    free = stationarity(Problem(X, y, gamma), network).neurons[0]
+    pinned = stationarity(Problem(X, y * [1, -1, 1], gamma), network).neurons[0]  # now a concave kink
+    assert free < 1e-2
+    assert pinned > 0.1
+
+
+def test_zero_network_and_zero_target_are_stationary():
+    network = Network(W=np.zeros((2, 1)), b=np.zeros(2), alpha=np.zeros(2))
+    problem = Problem([[1.0], [2.0]], [0.0, 0.0], 0.1)
+    assert stationarity(problem, network).norm == 0.0
+
+
+def test_the_papers_condition_is_the_weaker_one():
+    rng = np.random.default_rng(1)
+    problem = Problem(rng.normal(size=(30, 2)), rng.normal(size=30), 0.1)
+    network = Network(rng.normal(size=(3, 2)), np.zeros(3), rng.normal(size=3))
+    dead = Network(network.W * [[0], [1], [1]], network.b, network.alpha)  # all rows of neuron 0 at the kink
+    assert np.all(stationarity(problem, dead, "paper").neurons <= stationarity(problem, dead, "net").neurons + 1e-9)
+
+
+def gradient_by_differences(problem, network, step=1e-6):
+    """Central differences of RegLoss in (W, b) and alpha, of shapes (n_hidden, n_features + 1) and (n_hidden,)."""
+    U = np.column_stack([network.W, network.b])
+
+    def objective(U, alpha):
+        return problem.objective(Network(U[:, :-1], U[:, -1], alpha))
+
+    hidden = np.zeros_like(U)
+    for index in np.ndindex(U.shape):
+        shift = np.zeros_like(U)
+        shift[index] = step
+        hidden[index] = (objective(U + shift, network.alpha) - objective(U - shift, network.alpha)) / (2 * step)
+    output = [
+        (objective(U, network.alpha + e) - objective(U, network.alpha - e)) / (2 * step)
+        for e in step * np.eye(network.n_hidden)
+    ]
+    return hidden, np.array(output)
+
+
+@pytest.mark.parametrize("split", ["net", "paper"])
+@pytest.mark.parametrize("dependent", [False, True])
+def test_subgradient_in_data_coordinates_matches_finite_differences(split, dependent):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 3))
+    X[5] = X[6]  # rows that are grouped
+    X = np.column_stack([X, X[:, 0] - 2.0 * X[:, 1]]) if dependent else X
+    problem = Problem(X, rng.normal(size=40), 0.2, rng.uniform(size=40))
+    network = Network(rng.normal(size=(3, X.shape[1])), rng.normal(size=3), rng.normal(size=3))
+    vector = subgradient(problem, network, split)
+    hidden, output = gradient_by_differences(problem, network)
+    np.testing.assert_allclose(vector.hidden, hidden, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(vector.output, output, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(vector.neurons, np.linalg.norm(hidden, axis=1), rtol=1e-6)
+    assert vector.norm == pytest.approx(np.hypot(np.linalg.norm(hidden), np.linalg.norm(output)), rel=1e-6)
+    assert vector.limiting.all()
+
+
+def papers_vector(X, y, gamma, network, unit):
+    """v of the paper's proposition for one neuron, with all ε one, term by term."""
+    m = len(y)
+    z = network.preactivations(X)
+    hidden = np.maximum(z, 0.0)
+    alpha = network.alpha
+    result = np.zeros(X.shape[1] + 1)
+    for j in range(m):
+        row = np.append(X[j], 1.0)
+        products = [2.0 * alpha[i] * alpha[unit] * hidden[j, i] for i in range(len(alpha)) if i != unit]
+        beta_g = (max(-2.0 * y[j] * alpha[unit], 0.0) + sum(max(p, 0.0) for p in products)) / m
+        beta_h = (max(2.0 * y[j] * alpha[unit], 0.0) + sum(max(-p, 0.0) for p in products)) / m
+        step = float(z[j, unit] >= 0.0)
+        result += (beta_g - beta_h) * step * row
+        result += 2.0 * alpha[unit] ** 2 / m * step * z[j, unit] * row + 2.0 * gamma / m * z[j, unit] * row
+    return result
+
+
+def test_subgradient_is_the_papers_vector():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(25, 2)), rng.normal(size=25)
+    network = Network(rng.normal(size=(3, 2)), rng.normal(size=3), rng.normal(size=3))
+    vector = subgradient(Problem(X, y, 0.3), network, "paper")
+    expected = [papers_vector(X, y, 0.3, network, unit) for unit in range(3)]
+    np.testing.assert_allclose(vector.hidden, expected, rtol=1e-10)
+
+
+def kinked(slope_sign, seed=6):
+    """A problem and a neuron with one row at its kink, convex for the sign one and concave for minus one."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, 2))
+    w, alpha = np.array([1.0, -0.5]), 0.8
+    network = Network(W=[w], b=[-(X[0] @ w)], alpha=[alpha])
+    y = rng.normal(size=12)
+    y[0] = -slope_sign * 1.5  # the slope of row 0 is -2 alpha y_0
+    return Problem(X, y, 0.1), network
+
+
+def moved(network, shift):
+    return Network(network.W, network.b + shift, network.alpha)
+
+
+def test_a_convex_kink_offers_all_slopes_between_its_two_sides():
+    problem, network = kinked(1.0)
+    sides = [gradient_by_differences(problem, moved(network, shift), 1e-8)[0][0] for shift in (1e-5, -1e-5)]
+    shares = np.linspace(0.0, 1.0, 200001)
+    shortest = min(np.linalg.norm(np.outer(shares, sides[0]) + np.outer(1.0 - shares, sides[1]), axis=1))
+    vector = subgradient(problem, network)
+    assert vector.neurons[0] == pytest.approx(shortest, abs=1e-4)
+    assert vector.neurons[0] < 0.99 * min(map(np.linalg.norm, sides))  # a slope strictly between
+    assert vector.limiting.all()
+
+
+def test_a_concave_kink_offers_the_slopes_of_its_two_sides_only():
+    problem, network = kinked(-1.0)
+    active, inactive = (gradient_by_differences(problem, moved(network, s), 1e-8)[0][0] for s in (1e-5, -1e-5))
+    dca = subgradient(problem, network)
+    best = subgradient(problem, network, concave="best")
+    np.testing.assert_allclose(dca.hidden[0], active, atol=1e-4)
+    assert best.norm <= dca.norm
+    assert best.neurons[0] == pytest.approx(min(np.linalg.norm(active), np.linalg.norm(inactive)), abs=1e-4)
+    assert dca.limiting.all()
+    assert best.limiting.all()
+
+
+def test_dependent_rows_at_concave_kinks_are_not_proved_limiting():
+    problem, _ = kinked(-1.0)
+    dead = Network(W=[[0.0, 0.0]], b=[0.0], alpha=[0.8])  # all twelve rows at the kink
+    assert not subgradient(problem, dead).limiting.any()
+
+
+def test_the_papers_split_can_leave_the_limiting_subdifferential():
+    """A fit that is critical for the paper's split and not stationary: its ε break the paper's own condition."""
+    X = np.linspace(-1, 1, 21).reshape(-1, 1)
+    problem = Problem(X, X[:, 0] ** 2, gamma=0.1)
+    model = DCONRegressor(n_hidden=3, gamma=0.1, algorithm="paper", random_state=0).fit(X, X[:, 0] ** 2)
+    vector = subgradient(problem, model.network_, "paper")
+    assert vector.norm < 1e-6
+    assert not vector.limiting.all()
+    assert subgradient(problem, model.network_, "net").norm > 1e-2
+
+
+def test_wrong_names_are_refused():
+    problem, network = kinked(1.0)
+    with pytest.raises(ValueError, match="split must be one of"):
+        stationarity(problem, network, "half")
+    with pytest.raises(ValueError, match="concave must be one of"):
+        subgradient(problem, network, concave="worst")

@@ -1,0 +1,107 @@
+"""Runs against the conditions of the theory, epoch by epoch."""
+
+import numpy as np
+import pytest
+
+from dconnet import Network, Problem, Status
+from dconnet.certificates import trace
+from dconnet.descent import Options
+from dconnet.initialization import xavier
+from shared_data import load, needs_data
+
+
+def data(kind, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 3))
+    y = np.abs(X[:, 0]) - X[:, 1] + 0.1 * rng.normal(size=60)
+    if kind == "dependent":
+        return np.column_stack([X, X[:, 0] + X[:, 1]]), y, None
+    if kind == "small":
+        return 0.02 * X, y, None
+    return X, y, rng.uniform(0.2, 4.0, size=60) if kind == "weighted" else None
+
+
+def run(kind, split, gamma, **options):
+    X, y, weight = data(kind)
+    start = xavier(X.shape[1], 4, np.random.default_rng(1))
+    return trace(Problem(X, y, gamma, weight), start, Options(split=split, **options))
+
+
+@pytest.mark.parametrize("kind", ["plain", "weighted", "dependent", "small"])
+@pytest.mark.parametrize("split", ["paper", "net"])
+@pytest.mark.parametrize("gamma", [1e-2, 1.0])
+def test_every_epoch_satisfies_both_conditions(kind, split, gamma):
+    trajectory = run(kind, split, gamma, max_epochs=40)
+    for coordinates in ("data", "whitened"):
+        decrease = trajectory.sufficient_decrease(coordinates)
+        error = trajectory.relative_error(coordinates)
+        assert decrease.holds
+        assert error.holds
+        assert decrease.theoretical <= decrease.measured
+        assert 0.0 < error.measured <= error.theoretical
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["DS1", "DS3", "DS5"])  # a usual design, one with sigma_min = 0.01, a dependent one
+@pytest.mark.parametrize("split", ["paper", "net"])
+def test_runs_on_the_papers_data_satisfy_both_conditions(name, split):
+    X, y = load(name)
+    start = xavier(X.shape[1], 5, np.random.default_rng(0))
+    trajectory = trace(Problem(X, y, 1e-2), start, Options(split=split, max_epochs=10))
+    for coordinates in ("data", "whitened"):
+        assert trajectory.sufficient_decrease(coordinates).holds
+        assert trajectory.relative_error(coordinates).holds
+
+
+def test_ratios_are_those_of_the_history():
+    trajectory = run("plain", "net", 0.1, max_epochs=5)
+    objective, steps = trajectory.history.objective, trajectory.history.step_norm[1:]
+    np.testing.assert_allclose(trajectory.step_norms(), steps, rtol=1e-9)
+    expected = -np.diff(objective) / steps**2
+    np.testing.assert_allclose(trajectory.sufficient_decrease().ratios, expected, rtol=1e-9)
+    norms = [vector.norm for vector in trajectory.subgradients()[1:]]
+    np.testing.assert_allclose(trajectory.relative_error().ratios, norms / steps, rtol=1e-9)
+
+
+def test_networks_belong_to_the_history():
+    trajectory = run("weighted", "paper", 0.1, max_epochs=6)
+    assert len(trajectory.networks) == len(trajectory.history) == 7
+    values = [trajectory.problem.objective(network) for network in trajectory.networks]
+    np.testing.assert_allclose(values, trajectory.history.objective, rtol=1e-11)
+
+
+def test_subgradients_vanish_on_the_way():
+    trajectory = run("plain", "net", 1.0, max_epochs=400, tol=1e-9)
+    assert trajectory.status is Status.CONVERGED
+    norms = np.array([vector.norm for vector in trajectory.subgradients()])
+    assert norms[-1] < 1e-6 * norms[0]
+    assert trajectory.stationarity()[-1].norm < 1e-7
+
+
+def test_the_accelerated_algorithm_has_no_theoretical_constant():
+    X, y, _ = data("plain")
+    start = xavier(3, 4, np.random.default_rng(1))
+    trajectory = trace(Problem(X, y, 0.1), start, Options(split="net", max_epochs=3), algorithm="accelerated")
+    decrease = trajectory.sufficient_decrease()
+    assert decrease.measured > 0.0
+    assert np.isnan(decrease.theoretical)
+    assert not decrease.holds
+
+
+def test_a_run_that_stands_still_tells_nothing():
+    problem = Problem([[1.0], [2.0]], [0.0, 0.0], 0.1)
+    zero = Network(W=np.zeros((2, 1)), b=np.zeros(2), alpha=np.zeros(2))
+    trajectory = trace(problem, zero, Options(max_epochs=2))
+    decrease, error = trajectory.sufficient_decrease(), trajectory.relative_error()
+    assert np.isnan(decrease.measured)
+    assert np.isnan(error.measured)
+    assert decrease.holds
+    assert error.holds
+
+
+def test_wrong_names_are_refused():
+    trajectory = run("plain", "net", 1.0, max_epochs=1)
+    with pytest.raises(ValueError, match="coordinates must be one of"):
+        trajectory.sufficient_decrease("polar")
+    with pytest.raises(ValueError, match="algorithm must be one of"):
+        trace(trajectory.problem, trajectory.networks[0], algorithm="adam")
