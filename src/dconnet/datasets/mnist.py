@@ -29,6 +29,11 @@ class Images:
         """Plus one for the images of a digit, minus one for all others."""
         return np.where(self.digits == digit, 1.0, -1.0)
 
+    @property
+    def all_signs(self) -> FloatArray:
+        """The signs of all ten digits, of shape (n_images, 10)."""
+        return np.column_stack([self.signs(digit) for digit in range(10)])
+
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> Images:
         return Images(self.X[rows], self.digits[rows])
 
