@@ -24,7 +24,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "reproduction/*.md"]  # remarks that the page of the reproduction includes
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["deflist", "dollarmath"]
@@ -51,6 +51,7 @@ html_sidebars = {
     for page in (
         "index",
         "getting-started",
+        "reproduction",
         "algorithm",
         "accelerated",
         "certificates",
