@@ -469,12 +469,12 @@ def reproduce(
     with _user_errors():
         from rich.console import Console
 
-        from dconnet.paper.commands import Order
+        from dconnet.paper.commands import Order, grouped
         from dconnet.paper.commands import reproduce as run
 
         order = Order(name, quick, jobs, results, data_home, change or (), pack, page)
         failures = run(order, Console(stderr=True))
-        for failure in failures:
+        for failure in grouped(failures):
             typer.echo(f"Failed: {failure}", err=True)
         if failures:
             raise typer.Exit(USER_ERROR)

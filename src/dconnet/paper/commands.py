@@ -111,6 +111,25 @@ def reproduce(order: Order, console: Console) -> list[str]:
     return failures
 
 
+def grouped(failures: Sequence[str]) -> list[str]:
+    """One line for each kind of failure, with the first cell that met it.
+
+    Examples
+    --------
+    >>> from dconnet.paper.commands import grouped
+    >>> grouped(["Cell(1): ImportError: no torch", "Cell(2): ImportError: no torch"])
+    ['2 cells, the first of them Cell(1): ImportError: no torch']
+    """
+    kinds: dict[str, list[str]] = {}
+    for failure in failures:
+        cell, _, reason = failure.partition(": ")
+        kinds.setdefault(reason, []).append(cell)
+    return [
+        f"{len(cells)} cells, the first of them {cells[0]}: {reason}" if len(cells) > 1 else f"{cells[0]}: {reason}"
+        for reason, cells in kinds.items()
+    ]
+
+
 def render(folder: Path, page: Path | None = None) -> Path:
     """Write tables, pictures and the page of all experiments that have results in the folder."""
     page = page or folder / PAGE

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from typing import TypeVar
 
 from rich.console import Console
@@ -28,15 +28,21 @@ def work_through(
     Raises
     ------
     KeyboardInterrupt
-        After Ctrl-C, when no further item will be begun.
+        After Ctrl-C; what was under way is given up.
     """
     if not items:
         return []
     with _one_thread_each():
         # Processes of their own from the start: threads of the libraries do not survive a fork.
+        others = set(active_children())
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_depend_on_the_parent)
         try:
             return _watch({pool.submit(work, item): item for item in items}, console, title)
+        except KeyboardInterrupt:
+            # What is under way may take minutes more, and files are written whole or not at all.
+            for process in set(active_children()) - others:
+                process.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
