@@ -97,7 +97,7 @@ class Trained:
     reached : bool
         Whether the goal was reached.
     curve : list of float
-        Training MSE before the first and after each epoch, where it was watched or asked for.
+        Training MSE before the first and after each epoch, where it was asked for.
     """
 
     member: Member
@@ -272,8 +272,9 @@ class _Group:
         if not (self.record or self.schedule.needs_training_error):
             return None
         errors = self._errors(self.X, self.y)
-        for k, error in zip(self.alive, errors.tolist(), strict=True):
-            self.curves[k].append(error)
+        if self.record:
+            for k, error in zip(self.alive, errors.tolist(), strict=True):
+                self.curves[k].append(error)
         return errors
 
     def _judge(self, epoch: int) -> None:
@@ -281,16 +282,25 @@ class _Group:
         training = self._note_training_error()
         watched = training if self.schedule.watch_training else self._errors(self.X_val, self.y_val)
         assert watched is not None
-        better = watched < self.best if self.schedule.patience is not None else self.torch.ones_like(watched).bool()
-        self.best = self.torch.where(better, watched, self.best)
-        self.best_theta[better] = self.theta[better]
-        self.since_best = self.torch.where(better, 0, self.since_best + 1)
-        reached = self.torch.zeros_like(better) if training is None else training <= self.schedule.goal
-        done = reached | (self.since_best >= (self.schedule.patience or np.inf)) | ~watched.isfinite()
+        done = ~watched.isfinite()
+        if self.schedule.patience is None:
+            self.best, self.best_theta = watched, self.theta
+        else:
+            done |= self._exhausted(watched, self.schedule.patience)
+        reached = self.torch.zeros_like(done) if training is None else training <= self.schedule.goal
+        done |= reached
         if epoch == self.schedule.max_epochs:
             done = self.torch.ones_like(done)
         if bool(done.any()):
             self._release(done, reached, epoch)
+
+    def _exhausted(self, watched: Tensor, patience: int) -> Tensor:
+        """Keep what is better than before, and tell whose last improvement is too long ago."""
+        better = watched < self.best
+        self.best = self.torch.where(better, watched, self.best)
+        self.best_theta[better] = self.theta[better]
+        self.since_best = self.torch.where(better, 0, self.since_best + 1)
+        return self.since_best >= patience
 
     def _release(self, done: Tensor, reached: Tensor, epoch: int) -> None:
         """Write down the members that are done, and go on without them."""

@@ -95,7 +95,7 @@ class Settings:
     validation_fraction: float = 0.3
     components: int = 100
     seconds_a_digit: float = 8.0
-    paper_seconds_a_digit: float = 60.0
+    paper_seconds_a_digit: float = 600.0
     tol: float = 1e-5
     adam_epochs: int = 1000
     patience: int = 10
