@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test sanitize venv lint format bench race docs clean
+.PHONY: demo test sanitize venv lint format bench race reproduce docs clean
 
 demo: .venv/.installed-demo ## Train on an embedded dataset and write a picture and the model
 	$(BIN)/python examples/demo.py
@@ -35,6 +35,9 @@ bench: .venv/.installed-dev ## Races against peers, as ratios in one run
 race: .venv/.installed-dev ## The accelerated algorithm against other optimisers of the same loss; goes on where it was stopped
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/race.py $(RACE_ARGS)
 
+reproduce: .venv/.installed-reproduce ## The experiments of the paper; takes hours and goes on where it was stopped
+	$(BIN)/dconnet reproduce all --results docs/reproduction --page docs/reproduction.md $(REPRODUCE_ARGS)
+
 docs: .venv/.installed-docs ## Build the documentation, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
@@ -50,6 +53,10 @@ clean:
 
 .venv/.installed-dev: .venv/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+.venv/.installed-reproduce: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[reproduce]'
 	touch $@
 
 .venv/.installed-docs: .venv/bin/python $(SOURCES)

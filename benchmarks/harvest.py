@@ -31,9 +31,9 @@ from dconnet.convex.programme import Programme
 from dconnet.dc import KINK_TOLERANCE, SPLITS, NeuronProblem
 from dconnet.descent import Descent, Options, State
 from dconnet.initialization import xavier
+from dconnet.paper.processes import progress_bar
 from dconnet.sweep import PythonSweep
 from paper_data import DATASETS, problem_of, require_data
-from report import progress_bar
 
 GAMMAS = (1e-2, 1e-3, 1e-4, 1e-5)
 WIDTHS = (10, 20, 30)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -10,16 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from dconnet import Problem
+from dconnet.datasets import TABLES, Choices, load_mnist, load_scaled
+from dconnet.datasets.files import is_present
+from dconnet.datasets.uci import ALL_LAGS
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
-
-from shared_data import HOME, load
-
-DATASETS = tuple(f"DS{number}" for number in range(1, 10))
+HOME = Path(os.environ.get("DCONNET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
+DATASETS = TABLES
 
 # Images of MNIST that are left of its training set after the paper's validation split.
 MNIST_ROWS = 42_000
-MNIST_HEADERS = {"train-images-idx3-ubyte.gz": 16, "train-labels-idx1-ubyte.gz": 8}  # bytes
 
 # The digit that is told from the others.
 MNIST_DIGIT = 8
@@ -33,8 +32,8 @@ def require_data() -> None:
 
 @cache
 def table(dataset: str) -> tuple[np.ndarray, np.ndarray]:
-    """Features and target of a dataset, scaled as in the paper."""
-    return load(dataset)
+    """Features and target of a dataset, scaled as in the paper; DS6 with all its lags, the wider problem."""
+    return load_scaled(dataset, HOME, Choices(building_lags=ALL_LAGS))
 
 
 @cache
@@ -45,27 +44,10 @@ def problem_of(dataset: str, gamma: float) -> Problem:
 
 def has_mnist() -> bool:
     """Whether the files of MNIST are there."""
-    return all((HOME / "MNIST" / name).is_file() for name in MNIST_HEADERS)
+    return is_present("MNIST", HOME)
 
 
 def mnist() -> tuple[np.ndarray, np.ndarray]:
     """Images of 10x10 pixels between zero and one; the target is one for the digit, and minus one for all others."""
-    images, labels = (_idx(name) for name in MNIST_HEADERS)
-    pixels = images.reshape(-1, 28, 28)[:MNIST_ROWS] / 255.0
-    shrink = _averages(28, 10)
-    X = (shrink @ pixels @ shrink.T).reshape(MNIST_ROWS, 100)
-    return X, np.where(labels[:MNIST_ROWS] == MNIST_DIGIT, 1.0, -1.0)
-
-
-def _idx(name: str) -> np.ndarray:
-    """The bytes of an idx file behind its header."""
-    with gzip.open(HOME / "MNIST" / name) as file:
-        return np.frombuffer(file.read(), dtype=np.uint8, offset=MNIST_HEADERS[name])
-
-
-def _averages(before: int, after: int) -> np.ndarray:
-    """The matrix (after, before) that averages intervals of equal length, fractions of pixels included."""
-    edges = np.linspace(0.0, before, after + 1)
-    pixel = np.arange(before)
-    overlap = np.minimum(edges[1:, None], pixel + 1) - np.maximum(edges[:-1, None], pixel)
-    return np.maximum(overlap, 0.0) * after / before
+    images = load_mnist(10, HOME)[0][:MNIST_ROWS]
+    return images.X, images.signs(MNIST_DIGIT)

@@ -25,11 +25,11 @@ import numpy as np
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import train_test_split
 
 from cells import Result, Store, add_run_options, builds
 from contests import Contest, Scoreboard, TimeUp
 from dconnet import DCONRegressor, Problem
+from dconnet.datasets import Parts, split_rows
 from paper_data import DATASETS, require_data, table
 from report import Report, geometric_mean, make_console
 from rivals import Objective, joined, lbfgs
@@ -50,21 +50,11 @@ class Cell:
     max_seconds: float
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """A dataset in the parts of the paper: 80 % for training, 10 % for validation, 10 % for the test."""
-
-    training: tuple[np.ndarray, np.ndarray]
-    validation: tuple[np.ndarray, np.ndarray]
-    test: tuple[np.ndarray, np.ndarray]
-
-    @classmethod
-    def of(cls, dataset: str, split: int) -> Parts:
-        """The split of this number."""
-        X, y = table(dataset)
-        X, X_rest, y, y_rest = train_test_split(X, y, test_size=0.2, random_state=split)
-        X_val, X_test, y_val, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=split)
-        return cls((X, y), (X_val, y_val), (X_test, y_test))
+def parts_of(dataset: str, split: int) -> Parts:
+    """The split of this number."""
+    X, y = table(dataset)
+    training, validation, test = ((X[rows], y[rows]) for rows in split_rows(len(y), split))
+    return Parts(training, validation, test)
 
 
 Predictor = Callable[[np.ndarray], np.ndarray]
@@ -129,7 +119,7 @@ METHODS: dict[str, Callable[[Cell, Parts], Predictor]] = {
 
 def run(cell: Cell) -> Result:
     """Fit, and the mean squared error on the data that were set aside."""
-    parts = Parts.of(cell.dataset, cell.split)
+    parts = parts_of(cell.dataset, cell.split)
     began = time.perf_counter()
     predict = METHODS[cell.method](cell, parts)
     seconds = time.perf_counter() - began

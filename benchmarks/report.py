@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from dconnet._files import written_whole
@@ -66,11 +65,6 @@ class Report:
 def make_console() -> Console:
     """The terminal, or a page wide enough for the tables."""
     return Console(width=None if sys.stdout.isatty() else 140)
-
-
-def progress_bar(console: Console) -> Progress:
-    counts = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    return Progress(TextColumn("{task.description}"), BarColumn(), *counts, console=console)
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:

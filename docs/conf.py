@@ -25,7 +25,7 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "reproduction/*.md"]  # remarks that the page of the reproduction includes
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["deflist", "dollarmath"]
@@ -64,6 +64,7 @@ html_sidebars = {
     for page in (
         "index",
         "getting-started",
+        "reproduction",
         "algorithm",
         "accelerated",
         "certificates",

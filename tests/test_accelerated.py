@@ -11,9 +11,10 @@ from dconnet.accelerated import AcceleratedDescent, Moves
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
 from dconnet.convex.native import padded
+from dconnet.datasets import TABLES
 from dconnet.descent import Descent, Options
 from dconnet.initialization import xavier
-from shared_data import LOADERS, load, needs_data
+from shared_data import load, needs_data
 
 
 def make_problem(gamma=0.05, seed=0, n_rows=80):
@@ -210,7 +211,7 @@ def test_facebook_metrics_beat_linear_regression():
 
 
 @needs_data
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", TABLES)
 def test_paper_datasets(name):
     X, y = load(name)
     problem = Problem(X, y, 1e-2)

@@ -21,8 +21,9 @@ LAYERS = [
     ["estimators"],
     ["deep"],
     ["selection", "replay", "plotting"],
-    ["_files", "_json", "_split", "tables", "model_file"],
+    ["_files", "_json", "_split", "tables", "model_file", "datasets"],
     ["examination", "report"],
+    ["paper"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -6,11 +6,12 @@ import pytest
 from dconnet import Problem
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
+from dconnet.datasets import TABLES
 from dconnet.dc import SPLITS, NeuronProblem
 from dconnet.descent import Descent, Options
 from dconnet.initialization import xavier
 from dconnet.sweep import make_sweep
-from shared_data import LOADERS, load, needs_data
+from shared_data import load, needs_data
 
 pytestmark = needs_data
 
@@ -21,7 +22,7 @@ def descend(problem, *, solver="native", n_hidden=10, seed=0, **options):
     return Descent(problem, get_backend(solver), Options(**options), rng).run(start)
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize(("gamma", "n_hidden"), [(1e-5, 10), (1e-3, 20), (1e-1, 10), (10.0, 5)])
 def test_regloss_never_rises(name, split, gamma, n_hidden):
@@ -31,7 +32,7 @@ def test_regloss_never_rises(name, split, gamma, n_hidden):
     assert history.total("unsolved") == 0
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("split", SPLITS)
 def test_last_neuron_of_an_epoch_is_optimal_for_its_programme(name, split):
     """Each DCA ends at a fixed point: KKT of the majoriser, and no further decrease by an independent solver."""
@@ -54,7 +55,7 @@ def test_last_neuron_of_an_epoch_is_optimal_for_its_programme(name, split):
         assert programme.value(v) - programme.value(exact.v) <= 1e-9 * (abs(programme.value(v)) + programme.magnitude)
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", TABLES)
 def test_converged_networks_satisfy_the_conditions_of_every_block(name):
     problem = Problem(*load(name), 10.0)
     solution = descend(problem, split="net", n_hidden=3, max_epochs=3000, tol=1e-7)
@@ -62,7 +63,7 @@ def test_converged_networks_satisfy_the_conditions_of_every_block(name):
     assert stationarity(problem, solution.network).norm < 1e-5
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("split", SPLITS)
 def test_native_and_reference_agree_after_an_epoch(name, split):
     problem = Problem(*load(name), 1e-2)

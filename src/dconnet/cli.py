@@ -1,4 +1,4 @@
-"""The command line: ``dconnet fit | predict | inspect``.
+"""The command line: ``dconnet fit | predict | inspect | reproduce | datasets``.
 
 Everything heavy is imported inside the commands, so that ``dconnet --help`` answers at once.
 """
@@ -461,6 +461,66 @@ def _print_network(network: dict[str, Any]) -> None:
 def _shortened(values: Sequence[object], limit: int = 12) -> str:
     listed = ", ".join(printable(value) for value in values[:limit])
     return listed if len(values) <= limit else f"{listed} and {len(values) - limit} more"
+
+
+# --- the paper ---
+
+
+DataHomeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-home", help="Folder of the raw data files. [default: that of DCONNET_DATA, or the user's cache]"
+    ),
+]
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An experiment; all; or render, which computes nothing.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version, in the folder quick of the results.")
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes, each with one thread.")] = 1,
+    results: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("reproduction"),
+    data_home: DataHomeOption = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help='Change a setting: splits=10, datasets=["DS1"]. Repeatable.'),
+    ] = None,
+    pack: Annotated[
+        bool, typer.Option("--pack", help="Move the results into one file an experiment at the end.")
+    ] = False,
+    page: Annotated[Path | None, typer.Option(help="Page to write. [default: reproduction.md in the folder]")] = None,
+) -> None:
+    """Repeat an experiment of the paper.
+
+    The experiments are table1, baselines, convergence, mnist, runtime, overparameterised and overregularised.
+    Every result is kept as soon as it is there. A run that was stopped goes on where it stopped.
+    """
+    with _user_errors():
+        from rich.console import Console
+
+        from dconnet.paper.commands import Order, grouped
+        from dconnet.paper.commands import reproduce as run
+
+        order = Order(name, quick, jobs, results, data_home, change or (), pack, page)
+        failures = run(order, Console(stderr=True))
+        for failure in grouped(failures):
+            typer.echo(f"Failed: {failure}", err=True)
+        if failures:
+            raise typer.Exit(USER_ERROR)
+
+
+@app.command()
+def datasets(data_home: DataHomeOption = None) -> None:
+    """List the datasets of the paper, and where their files are."""
+    with _user_errors():
+        from dconnet.paper.commands import list_datasets
+
+        lines = [("name", "data", "rows", "features", "in paper", "target", "files"), *list_datasets(data_home)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 
 
 # --- errors ---

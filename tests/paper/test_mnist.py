@@ -1,0 +1,46 @@
+"""The parts of the MNIST experiment that need no data."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+from dconnet.datasets import Images
+from dconnet.paper import mnist
+
+
+def test_components_are_those_of_a_principal_component_analysis():
+    rng = np.random.default_rng(0)
+    training, test = (rng.normal(size=(rows, 6)) * [5, 4, 3, 2, 1, 0] + 1.0 for rows in (50, 20))
+    ours = mnist._components([training, test], 3)
+    pca = PCA(3).fit(training)
+    for scores, X in zip(ours, (training, test), strict=True):
+        np.testing.assert_allclose(np.abs(scores), np.abs(pca.transform(X)), atol=1e-10)  # signs are arbitrary
+
+
+def test_adam_learns_all_digits_at_once_as_one_after_the_other():
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    digits = rng.integers(10, size=40).astype(np.uint8)
+    images = Images(rng.random((40, 4)), digits)
+    parts = mnist.MnistParts(images[:25], images[25:], images[25:])
+    cell = mnist.Cell("subset", 10, "adam", (5e-3, 0.9, 8, 1e-3))
+    settings = mnist.Settings(n_hidden=3, adam_epochs=30, patience=2)
+    networks, epochs = mnist.TRAINERS["adam"](cell, settings, parts)
+    start = mnist.xavier(4, 3, np.random.default_rng(settings.seed))
+    for digit, (network, ended) in enumerate(zip(networks, epochs, strict=True)):
+        member = mnist.adam.Member(5e-3, 0.9, 8, 1e-3)
+        data = [(part.X, part.signs(digit)) for part in (parts.training, parts.validation)]
+        (alone,) = mnist.adam.train([member], start, *data, mnist.adam.Schedule(30, 2), settings.seed)
+        assert alone.epochs == ended
+        np.testing.assert_allclose(network.W, alone.network.W, rtol=1e-9, atol=1e-12)
+
+
+def test_the_output_closest_to_one_wins():
+    outputs = np.array([[0.9, 1.5, -1.0], [-1.0, 0.2, 3.0]])
+    assert mnist._accuracy(outputs, np.array([0, 1], dtype=np.uint8)) == 1.0
+
+
+def test_large_images_are_only_for_the_accelerated_algorithm():
+    cells = mnist.cells(mnist.Plan())
+    assert {cell.method for cell in cells if cell.side == 28} == {"accelerated"}
+    assert sum(cell.method == "adam" for cell in cells) == 2 * 36

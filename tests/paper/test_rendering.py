@@ -1,0 +1,228 @@
+"""Pages from made-up results: the right numbers in the right places, and gaps said plainly."""
+
+import csv
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dconnet.paper import baselines, convergence, mnist, overparameterised, overregularised, printed, runtime, table1
+from dconnet.paper.adam import full_grid
+from dconnet.paper.commands import render
+from dconnet.paper.experiment import NAMES, Findings, get_experiment
+from dconnet.paper.page import MISSING, Picture, Section, Table, mean_and_spread, with_spread
+from dconnet.paper.store import Store
+
+pytest.importorskip("matplotlib")
+
+
+def fill(folder, name, results, settings=None):
+    store = Store(folder, name)
+    store.claim(get_experiment(name).settings if settings is None else settings)
+    for cell, result in results.items():
+        store.write(cell, result)
+
+
+def errors(training, validation=1.0, test=1.0):
+    return {"training": training, "validation": validation, "test": test}
+
+
+TABLE1 = {
+    table1.Cell("DS1", 10, split, method): errors(training, test=training + 1.0)
+    for method, values in {"adam": (4.0, 9.0, 5.0), "paper": (1.0, 3.0), "accelerated": (2.0,)}.items()
+    for split, training in enumerate(values)
+}
+
+
+def section_of(folder, name):
+    experiment = get_experiment(name)
+    return experiment.render(Findings(folder, experiment))
+
+
+def tables_of(section):
+    return [part for part in section.parts if isinstance(part, Table)]
+
+
+def test_table1(tmp_path):
+    fill(tmp_path, "table1", TABLE1)
+    section = section_of(tmp_path, "table1")
+    paper_training = tables_of(section)[0]
+    row = next(row for row in paper_training.rows if row[0] == "DS1")
+    # 4 / 1 - 1 = 3 and 9 / 3 - 1 = 2; the third split has no DCON.
+    assert row[1:3] == ["2.50 (0.71)", "3.69 (9.27)"]
+    assert row[3] == MISSING
+    paper_test = tables_of(section)[1].rows[0]
+    assert paper_test[1] == with_spread(mean_and_spread([5 / 2 - 1, 10 / 4 - 1]))
+    accelerated = tables_of(section)[2].rows[0]
+    assert accelerated[1] == "1.00"
+    assert "6 of the 2430 cells" in section.parts[0]
+
+
+def test_geometric_average():
+    comparison = table1.Comparison("adam", "paper", "test", {("DS1", 10): [3.0, 0.0], ("DS2", 10): [-0.75]})
+    assert comparison.typical == pytest.approx(np.sqrt(2.0 * 0.25) - 1.0)
+    assert comparison.overall == pytest.approx((1.5 - 0.75) / 2)
+
+
+def test_baselines_are_compared_on_common_splits(tmp_path):
+    fill(tmp_path, "table1", TABLE1)
+    found = {
+        baselines.Cell("DS1", split, "ridge"): errors(training, test=4.0) | {"chosen": "alpha=1"}
+        for split, training in ((1, 6.0), (2, 100.0))
+    }
+    fill(tmp_path, "baselines", found)
+    section = section_of(tmp_path, "baselines")
+    ridge = next(table for table in tables_of(section) if "over ridge" in table.caption and "training" in table.caption)
+    assert ridge.rows[0][1:3] == ["1.00", "3.13 (1.10)"]  # split 1 alone: 6 / 3 - 1
+    last = tables_of(section)[-1]
+    assert last.rows[0][list(last.header).index("ridge")] == "4e+03"
+    assert last.rows[1][1:] == [MISSING] * (len(last.header) - 1)
+
+
+def test_baselines_without_networks_say_so(tmp_path):
+    fill(tmp_path, "baselines", {baselines.Cell("DS1", 0, "ridge"): errors(1.0) | {"chosen": ""}})
+    assert any("missing" in part for part in section_of(tmp_path, "baselines").parts if isinstance(part, str))
+
+
+def curves(status):
+    return {
+        "gamma": 0.01,
+        "epochs": 40,
+        "status": status,
+        "order_early": None,
+        "order": 1.0004,
+        "epoch": [1, 2, 40],
+        "step_norm": [1.0, 0.1, 1e-6],
+        "subgradient": [1.0, 0.5, 1e-5],
+        "error": [1.0, 0.1],
+        "next_error": [0.1, 0.01],
+        "dcon_mse": [1.0, 0.1],
+        "adam_mse": [1.0, 0.9],
+    }
+
+
+def test_convergence(tmp_path):
+    found = {convergence.Cell("DS1", 10): curves("CONVERGED"), convergence.Cell("DS3", 30): curves("EPOCH_LIMIT")}
+    fill(tmp_path, "convergence", found)
+    rows = {row[0]: row for row in tables_of(section_of(tmp_path, "convergence"))[0].rows}
+    assert rows["DS1"][1:4] == ["40", MISSING, "1.000"]
+    assert rows["DS3"][7] == "> 40"
+
+
+def test_mnist_chooses_by_validation(tmp_path):
+    def result(validation, test):
+        return {"seconds": 12.4, "training": [0.05] * 10, "validation": validation, "test": test, "epochs": [1] * 10}
+
+    found = {
+        mnist.Cell("subset", 10, "accelerated", (0.1,)): result(0.95, 0.91),
+        mnist.Cell("subset", 10, "accelerated", (1.0,)): result(0.94, 0.99),
+    }
+    fill(tmp_path, "mnist", found)
+    rows = {row[0]: row for row in tables_of(section_of(tmp_path, "mnist"))[0].rows}
+    assert rows["subset, 10x10, accelerated"][-3:] == ["0.9100", "12", "0.1"]
+    assert rows["printed: subset, paper"][1] == "0.02"
+    assert rows["printed: complete, adam"][11] == "0.94"
+
+
+def test_runtime(tmp_path):
+    times = [1.0] * 35 + [0.5]
+    found = {
+        "mse": 0.1,
+        "seconds": 0.1,
+        "accelerated_mse": 0.05,
+        "accelerated_seconds": 0.2,
+        "adam_seconds": times,
+        "adam_reached": [True] * 35 + [False],
+    }
+    none = found | {"adam_reached": [False] * 36}
+    fill(tmp_path, "runtime", {runtime.Cell(50, 5): found, runtime.Cell(50, 10): none})
+    rows = {row[0]: row for row in tables_of(section_of(tmp_path, "runtime"))[0].rows}
+    assert rows["Adam, best seconds"][1:] == ["1", "1", "1"]  # the member with 0.5 s never got there
+    assert rows["Adam's total over DCON's"][1] == "355"
+    assert len(full_grid()) == len(times)
+
+
+def everything(folder):
+    fill(folder, "table1", TABLE1)
+    fill(folder, "baselines", {baselines.Cell("DS1", 0, "ridge"): errors(1.0) | {"chosen": ""}})
+    fill(folder, "convergence", {convergence.Cell("DS1", 10): curves("CONVERGED")})
+    curve = {"epochs": 2, "curve_epoch": [0.0, 1.0], "curve": [1.0, 0.5]}
+    fill(folder, "overparameterised", {overparameterised.Cell(512, "adam"): errors(1.0) | curve})
+    cells = itertools.product(("DS1", "DS7"), (0.1, 10.0))
+    regularised = {overregularised.Cell(*cell): errors(1.0) | {"epochs": 3, "status": "CONVERGED"} for cell in cells}
+    fill(folder, "overregularised", regularised, replace(get_experiment("overregularised").settings, max_epochs=7))
+
+
+def test_the_page(tmp_path):
+    everything(tmp_path)
+    page = render(tmp_path, tmp_path / "docs.md")
+    text = page.read_text()
+    for name in NAMES:
+        assert f"## {get_experiment(name).title}" in text
+    assert "Not computed: none of its" in text  # MNIST and run times
+    assert "max_epochs 7 in the place of 50000" in text
+    for picture in ("convergence", "overparameterised", "overregularised"):
+        assert f"({picture}.png)" in text
+        assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / "overregularised.csv").open() as file:
+        assert next(csv.reader(file)) == ["dataset", "gamma", "epochs", "status", "training", "test"]
+
+
+@pytest.fixture
+def without_pictures(monkeypatch):
+    monkeypatch.setattr(Picture, "save", lambda self, folder: None)
+
+
+@pytest.mark.usefixtures("without_pictures")
+def test_the_page_is_the_same_from_packed_results(tmp_path):
+    everything(tmp_path)
+    before = render(tmp_path).read_text()
+    for name in NAMES:
+        Store(tmp_path, name).pack()
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert render(tmp_path).read_text() == before
+
+
+@pytest.mark.usefixtures("without_pictures")
+def test_a_page_elsewhere_finds_its_pictures(tmp_path):
+    results, docs = tmp_path / "docs" / "results", tmp_path / "docs"
+    results.mkdir(parents=True)
+    everything(results)
+    assert "](results/convergence.png)" in render(results, docs / "page.md").read_text()
+
+
+@pytest.mark.usefixtures("without_pictures")
+def test_remarks_stand_where_they_belong(tmp_path):
+    (tmp_path / "remarks.md").write_text("All in all.\n")
+    (tmp_path / "mnist.md").write_text("About digits.\n")
+    text = render(tmp_path).read_text()
+    assert text.index("All in all.") < text.index("## Table 1") < text.index("## MNIST") < text.index("About digits.")
+    assert text.index("About digits.") < text.index("## Run times")
+
+
+def test_an_empty_section_has_only_its_status():
+    section = Section("Title", ["Nothing."])
+    assert section.markdown("") == "## Title\n\nNothing."
+
+
+@pytest.mark.parametrize("baseline", printed.IMPROVEMENTS)
+@pytest.mark.parametrize("part", [0, 1])
+def test_printed_averages_are_those_of_the_printed_numbers(baseline, part):
+    table = printed.IMPROVEMENTS[baseline]
+    rows = np.array([columns[part] for name, columns in table.items() if name != printed.AVERAGE])
+    assert rows.shape == (9, 3, 2)
+    # Each number is rounded to two digits, the average once more.
+    np.testing.assert_allclose(rows.mean(axis=0), table[printed.AVERAGE][part], atol=0.0101)
+
+
+@pytest.mark.parametrize(
+    ("images", "improvements"),
+    [
+        ("subset", [1.50, 0.33, 1.33, 0.50, 0.80, 1.50, 0.75, 0.75, 0.38, 1.17]),
+        ("complete", [0.67, 0.67, 0.60, 0.12, 1.50, 0.00, 0.20, 0.40, 0.20, 0.11]),
+    ],
+)
+def test_printed_improvements_of_mnist_follow_from_the_errors(images, improvements):
+    adam, dcon = (np.array(printed.MNIST[images, method][0]) for method in ("adam", "paper"))
+    np.testing.assert_allclose(adam / dcon - 1.0, improvements, atol=0.0051)
