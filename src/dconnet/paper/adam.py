@@ -169,7 +169,7 @@ def _torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError("Adam needs PyTorch: pip install 'dconnet[adam]'") from error
+        raise ImportError("Adam needs PyTorch: pip install 'dconnet[torch]'") from error
     return torch
 
 
