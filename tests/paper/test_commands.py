@@ -57,6 +57,10 @@ def test_rendering_nothing(tmp_path):
     assert (folder / "reproduction.md").read_text().count("Not computed") == 7
 
 
+def test_rendering_without_a_folder(tmp_path):
+    assert "no folder" in invoke("reproduce", "render", "--results", tmp_path / "r", code=2).stderr
+
+
 def test_changes_are_read_as_json():
     experiment = get_experiment("table1")
     changes = commands._changes(["splits=10", 'datasets=["DS1", "DS2"]', "tol=1e-3"], [experiment])

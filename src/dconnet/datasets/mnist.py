@@ -41,7 +41,7 @@ class Images:
 def load_mnist(side: int = 10, home: str | os.PathLike[str] | None = None) -> tuple[Images, Images]:
     """Training and test images of ``side`` times ``side`` pixels, each pixel an average over its area.
 
-    The paper makes the images smaller "using interpolation", without saying which; averages keep all the ink.
+    The paper does not say by which interpolation it makes the images smaller; averages keep all the ink.
 
     Parameters
     ----------

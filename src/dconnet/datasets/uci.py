@@ -34,8 +34,8 @@ class Choices:
     building_target : {"V-10", "V-9"}
         Target of DS6: construction costs, as in the paper, or sales price. The other one is no feature.
     building_lags : tuple of int
-        Time lags of DS6 whose economic variables are features. The paper "uses a time lag of 4", which is read as that
-        lag alone: the ratios that it prints between linear regression, lasso and ridge regression agree with 27
+        Time lags of DS6 whose economic variables are features. The paper names lag 4, which is read as that lag
+        alone: the ratios that it prints between linear regression, lasso and ridge regression agree with 27
         features, and not with those of all lags.
     scaler_fit : {"all", "training"}
         Rows from which the scalers learn: all of them before the split, in the order in which the paper tells it, or

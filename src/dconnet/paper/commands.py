@@ -95,6 +95,10 @@ def reproduce(order: Order, console: Console) -> list[str]:
     """Compute what is missing and write the page; return a line for each cell that failed."""
     experiments = [get_experiment(name) for name in _names(order.name)]
     changes = _changes(order.changes, experiments)
+    if order.name == RENDER and not order.folder.is_dir():
+        raise ValueError(
+            f"There is nothing to render: no folder {order.folder}. Name that of the results by --results."
+        )
     failures = []
     try:
         for experiment in experiments if order.name != RENDER else []:

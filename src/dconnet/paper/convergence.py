@@ -20,7 +20,7 @@ from dconnet.paper import adam, printed
 from dconnet.paper.experiment import Experiment, Findings, status
 from dconnet.paper.fits import FitSettings, start_of, tuned_dcon
 from dconnet.paper.page import MISSING, Picture, Section, Sheet, Table, number
-from dconnet.paper.store import Result
+from dconnet.paper.store import Result, rounded
 from dconnet.problem import Problem
 
 if TYPE_CHECKING:
@@ -105,13 +105,7 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
     history, kept = solution.history, sorted(networks)
     order = convergence_order(history.objective)
     errors = [k for k in sorted({0, *kept}) if k + 1 < len(order.errors)]
-    return {
-        "gamma": gamma,
-        "epochs": solution.n_epochs,
-        "status": solution.status.name,
-        "order_early": _or_none(order.early),
-        "order": _or_none(order.all),
-        "epoch": kept,
+    curves = {
         "step_norm": history.step_norm[kept].tolist(),
         "subgradient": [float(subgradient(problem, networks[k], "paper").norm) for k in kept],
         "error": order.errors[errors].tolist(),
@@ -119,6 +113,15 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
         "dcon_mse": history.mse[: EARLY + 1].tolist(),
         "adam_mse": _adam_mse(parts, start, settings.split),
     }
+    figures = {
+        "gamma": gamma,
+        "epochs": solution.n_epochs,
+        "status": solution.status.name,
+        "order_early": _or_none(order.early),
+        "order": _or_none(order.all),
+        "epoch": kept,
+    }
+    return {**figures, **rounded(curves, digits=4)}
 
 
 def _or_none(value: float) -> float | None:
