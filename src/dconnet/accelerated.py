@@ -124,6 +124,7 @@ class AcceleratedDescent(Descent):
         self.moves = Moves() if moves is None else moves
         self.budget = ROUND
         self.width = 0  # of the band about a kink, in NEWTON_WIDTHS
+        self.credit: float | None = None  # work that Newton steps may take, beginning with one of them
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
         """The state at the start, recorded as epoch 0."""
@@ -194,12 +195,12 @@ class AcceleratedDescent(Descent):
 
     def newton(self, state: State) -> None:
         """Newton steps with rows held at their kinks, until none leads lower or they have taken their share of work."""
+        cost = newton_work(self.problem, len(state.alpha))
         round_work = self.budget * EVALUATION * self.problem.Q.size * len(state.alpha)
-        attempts = int(round_work // newton_work(self.problem, len(state.alpha)))
+        self.credit = max(cost, round_work) if self.credit is None else self.credit + round_work
         in_vain = 0
-        for _ in range(max(attempts, 1)):
-            if in_vain == len(NEWTON_WIDTHS) or self.seconds_left() <= 0.0:
-                return
+        while self.credit >= cost and in_vain < len(NEWTON_WIDTHS) and self.seconds_left() > 0.0:
+            self.credit -= cost
             if self.newton_step(state, NEWTON_WIDTHS[self.width]):
                 in_vain = 0
             else:

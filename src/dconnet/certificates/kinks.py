@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import lsq_linear
 
 from dconnet._arrays import BoolArray, FloatArray
+from dconnet.convex.native import Native
+from dconnet.convex.programme import Programme
 from dconnet.dc import SPLITS
 from dconnet.network import Network
 from dconnet.problem import WhitenedProblem
@@ -23,6 +24,9 @@ KINK_WIDTH = 1e-6
 MAX_CHOICES = 8
 # Otherwise, no more than this many rows are tried one by one.
 MAX_FLIPS = 32
+
+# Relative to what is minimised: too little to matter, and enough for the solver.
+TRACE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,10 +131,22 @@ class Kinks:
 
 def _shares(columns: FloatArray, target: FloatArray) -> FloatArray:
     """Numbers in [0, 1] for which the combination of the columns is closest to the target."""
-    # Few kinked rows are solved exactly; at a dead neuron all rows are, and an iterative method must do.
-    method: Literal["bvls", "trf"] = "bvls" if columns.shape[1] <= 4 * columns.shape[0] else "trf"
-    shares: FloatArray = lsq_linear(columns, target, bounds=(0.0, 1.0), method=method, tol=1e-14).x
+    many = columns.shape[1] > 4 * columns.shape[0]  # as at a dead neuron, where all rows are kinked
+    found = _shares_of_many(columns, target) if many else _shares_of_few(columns, target)
+    return np.clip(found, 0.0, 1.0)  # of rounding
+
+
+def _shares_of_few(columns: FloatArray, target: FloatArray) -> FloatArray:
+    shares: FloatArray = lsq_linear(columns, target, bounds=(0.0, 1.0), method="bvls", tol=1e-14).x
     return shares
+
+
+def _shares_of_many(columns: FloatArray, target: FloatArray) -> FloatArray:
+    # The dual of min |v|² / 2 - <target, v> + Σ_j max(<c_j, v>, 0), which is a programme like those of the DCA but for
+    # its curvature; a trace of one stands in for it.
+    curvature = TRACE / float(np.sum(columns**2))
+    programme = Programme(np.ascontiguousarray(columns.T), target, np.ones(columns.shape[1]), curvature, 0.5)
+    return Native().prepare(programme.design).solve(programme).multipliers
 
 
 def kinks_of(white: WhitenedProblem, network: Network, split: str) -> Iterator[Kinks]:
