@@ -190,10 +190,12 @@ def add_grid_options(
     parser.add_argument("--hidden", nargs="+", type=int, default=tuple(hidden), metavar="N", help="numbers of neurons")
     parser.add_argument("--gammas", nargs="+", type=float, default=tuple(gammas), metavar="GAMMA")
     parser.add_argument("--seeds", type=int, default=seeds, help="number of starts for each problem")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="SEED", help="seed of the first of them")
 
 
 def grid(chosen: argparse.Namespace, runners: Iterable[str], marks: Iterable[float]) -> list[Cell]:
     """All cells of the chosen grid; those of one contest stand together."""
     marks = tuple(sorted(marks))
-    contests = itertools.product(chosen.datasets, chosen.hidden, chosen.gammas, range(chosen.seeds), runners)
+    seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
+    contests = itertools.product(chosen.datasets, chosen.hidden, chosen.gammas, seeds, runners)
     return [Cell(*fields, marks) for fields in contests if fields[0] != "MNIST" or has_mnist()]
