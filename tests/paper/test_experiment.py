@@ -132,6 +132,7 @@ def test_nothing_to_do_starts_no_process():
 
 
 RUN = """
+import signal
 import sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
@@ -139,6 +140,7 @@ from rich.console import Console
 from slow_work import slow
 from dconnet.paper.processes import work_through
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started the tests without it
     try:
         work_through(slow, [Path({folder!r}) / str(k) for k in range(200)], 2, Console(quiet=True))
     except KeyboardInterrupt:

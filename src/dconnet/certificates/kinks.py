@@ -144,6 +144,11 @@ def _shares_of_few(columns: FloatArray, target: FloatArray) -> FloatArray:
 def _shares_of_many(columns: FloatArray, target: FloatArray) -> FloatArray:
     # The dual of min |v|² / 2 - <target, v> + Σ_j max(<c_j, v>, 0), which is a programme like those of the DCA but for
     # its curvature; a trace of one stands in for it.
+    unit = float(np.max(np.abs(columns)))
+    if columns.shape[1] * unit <= TRACE * float(np.max(np.abs(target))):
+        # Columns that cannot make up for the target at all: each goes as far as it helps.
+        return np.where(target @ columns > 0.0, 1.0, 0.0)
+    columns, target = columns / unit, target / unit
     curvature = TRACE / float(np.sum(columns**2))
     programme = Programme(np.ascontiguousarray(columns.T), target, np.ones(columns.shape[1]), curvature, 0.5)
     return Native().prepare(programme.design).solve(programme).multipliers
