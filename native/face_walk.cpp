@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lanes.hpp"
+#include "sample.hpp"
 
 namespace dconnet {
 
@@ -17,10 +18,12 @@ constexpr double kTolerance = 1e-13;
 constexpr double kZero = 1e-12;
 // How many times the length of the last move to look ahead.
 constexpr double kReach = 4.0;
-// Factor by which that may be too little, or too much, before it is corrected.
-constexpr double kGrowth = 4.0;
+// Factor by which that may be too much before it is corrected, and share of the rows that are not worth it.
+constexpr double kExcess = 4.0, kFew = 1.0 / 256.0;
 // Outside of these fractions of a step, looking ahead as far as the whole of it costs no more.
 constexpr double kMostOfTheWay = 0.5, kLeastOfTheWay = 1e-6;
+// From this share of the rows on, those that may come to their kink make a better start worth its while.
+constexpr double kMany = 0.1;
 // Room for rounding in the norm of a row.
 constexpr double kSafety = 1.0 + 1e-9;
 
@@ -60,9 +63,10 @@ DCONNET_CLONES std::size_t rows_within(std::size_t rows, double reach, const dou
 
 }  // namespace
 
-FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch)
+FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample)
     : design_(design),
       face_(face),
+      sample_(sample),
       sides_(design.rows()),
       norms_(design.rows()),
       near_(design.rows() + 1),
@@ -89,7 +93,7 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
   grounded_.clear();
   fresh_.clear();
   degenerate_ = false;
-  reach_ = 0.0;
+  reach_ = last_move_ = 0.0;
   moved_ = false;
   const double called_for =
       max_abs(programme.linear, design_.columns()) / (2.0 * (programme.gamma + programme.curvature));
@@ -98,6 +102,9 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
     face_.resume(programme);
   } else if (!start(programme, z, gram)) {
     return false;
+  }
+  if (sample_ && is_far(v, z) && start_from_sample(programme, v, z)) {
+    if (max_abs(v, design_.columns()) == 0.0 || !start(programme, z, gram)) return false;
   }
   for (std::size_t i = 0; i < max_steps && !degenerate_; ++i) {
     ++steps;
@@ -134,6 +141,25 @@ bool FaceWalk::start(const Programme& programme, const double* z, ActiveGram& gr
     sides_[j] = z[j] > noise ? Side::kActive : (z[j] < -noise ? Side::kInactive : Side::kKink);
   }
   return face_.enter(programme, sides_.data(), gram, along_.data());
+}
+
+// Whether many rows are nearer to their kink than the minimiser on the face is.
+bool FaceWalk::is_far(const double* v, const double* z) {
+  if (!face_.minimise()) return false;
+  double square = 0.0;
+  for (std::size_t k = 0; k < design_.columns(); ++k) square += (face_.v()[k] - v[k]) * (face_.v()[k] - v[k]);
+  const std::size_t near = rows_within(design_.rows(), std::sqrt(square), z, norms_.data(), near_.data());
+  return static_cast<double>(near) > kMany * static_cast<double>(design_.rows());
+}
+
+// Replaces v and z by the solution for the sample, if that is lower.
+bool FaceWalk::start_from_sample(const Programme& programme, double* v, double* z) {
+  if (!sample_->solve(programme, face_.pull_of_active(v), v, z)) return false;
+  design_.apply(sample_->v(), z_.data());
+  if (!(value(programme, sample_->v(), z_.data()) < value(programme, v, z))) return false;
+  std::copy(sample_->v(), sample_->v() + design_.columns(), v);
+  std::copy(z_.begin(), z_.begin() + static_cast<std::ptrdiff_t>(design_.rows()), z);
+  return true;
 }
 
 // Goes towards the minimiser on the face; true if that led to another face.
@@ -189,7 +215,8 @@ double FaceWalk::lower_bound(const Programme& programme) {
 FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, double* z) {
   const double curvature = face_.curvature_along(direction_.data());
   double ahead = kReach * last_move_;
-  if (ahead > 0.0 && reach_ > kGrowth * ahead) come_closer(ahead, v);
+  const bool many = static_cast<double>(n_near_) > kFew * static_cast<double>(design_.rows());
+  if (many && ahead > 0.0 && reach_ > kExcess * ahead) come_closer(ahead, v);
   double limit = length_within_reach(v);
   while (true) {
     if (limit > 0.0) {
@@ -199,7 +226,7 @@ FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, dou
       const Stop stop = lowest(programme, curvature, limit);
       whole_way_ = limit >= 1.0;
       if (stop.at < limit || whole_way_) return stop;
-      ahead = std::max(ahead, reach_ * kGrowth);
+      ahead = INFINITY;
     }
     look_around(ahead, v, z);
     limit = length_within_reach(v);

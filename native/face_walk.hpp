@@ -13,9 +13,12 @@
 
 namespace dconnet {
 
+class Sample;
+
 class FaceWalk {
  public:
-  FaceWalk(const Design& design, Face& face, Scratch& scratch);
+  // The sample, if there is one, finds better starts.
+  FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample);
 
   // Tries to solve from v with z = Q v. Both, and the multipliers, are replaced by the answer if one is found within
   // `max_steps`, and by where the walk ended otherwise. Adds the steps made to `steps`. With `resume`, the start is
@@ -40,6 +43,8 @@ class FaceWalk {
   };
 
   bool start(const Programme& programme, const double* z, ActiveGram& gram);
+  bool is_far(const double* v, const double* z);
+  bool start_from_sample(const Programme& programme, double* v, double* z);
   bool step(const Programme& programme, double* v, double* z);
   double lower_bound(const Programme& programme);
   void leave_start(const Programme& programme, const double* v, double* z, double* multipliers) const;
@@ -60,6 +65,7 @@ class FaceWalk {
 
   const Design& design_;
   Face& face_;
+  Sample* sample_;
   std::vector<Side> sides_;
   std::vector<double> norms_;        // of the rows
   std::vector<Row> near_;            // rows that may come to their kink while v is within reach_ of reference_

@@ -30,6 +30,24 @@ DCONNET_INLINE void store(double* to, const Lanes& lanes) { std::memcpy(to, &lan
 // In a fixed order.
 DCONNET_INLINE double sum_of(const Lanes& lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
 
+DCONNET_INLINE double sum_of(const double (&lanes)[kLanes]) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
+
+DCONNET_INLINE double larger(double x, double y) { return x > y ? x : y; }
+
+DCONNET_INLINE double largest_of(const double (&lanes)[kLanes]) {
+  return larger(larger(lanes[0], lanes[1]), larger(lanes[2], lanes[3]));
+}
+
+// Calls body(i, lane) for all i < n, in fours: totals that are kept one a lane grow together.
+template <typename Body>
+DCONNET_INLINE void in_lanes(std::size_t n, const Body& body) {
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) body(i + lane, lane);
+  }
+  for (; i < n; ++i) body(i, 0);
+}
+
 constexpr std::size_t round_up_to_lanes(std::size_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 }  // namespace dconnet

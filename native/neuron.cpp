@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lanes.hpp"
+
 namespace dconnet {
 
 namespace {
@@ -22,6 +24,16 @@ bool renew(std::vector<unsigned char>& marks, const Rule& is_active) {
     marks[j] = active;
   }
   return changed != 0;
+}
+
+DCONNET_CLONES double sum_of_hinges(std::size_t rows, const double* beta_g, const double* beta_h, double curvature,
+                                    const double* z) {
+  double sums[kLanes] = {};
+  in_lanes(rows, [&](std::size_t j, std::size_t lane) {
+    const double active = larger(z[j], 0.0);
+    sums[lane] += (beta_g[j] - beta_h[j] + curvature * active) * active;
+  });
+  return sum_of(sums);
 }
 
 }  // namespace
@@ -45,6 +57,7 @@ void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double*
     return;
   }
   double objective = value(problem, v, z);
+  const double steepest = std::max(max_abs(problem.beta_g, rows), max_abs(problem.beta_h, rows));
   guess_multipliers(problem, z);
   std::copy(v, v + columns, candidate_v_.begin());
   std::copy(z, z + rows, candidate_z_.begin());
@@ -62,7 +75,7 @@ void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double*
     ++tally.programmes;
     tally.iterations += outcome.iterations;
     tally.unsolved += !outcome.converged;
-    next = !remove_noise(problem);
+    next = !remove_noise(steepest / (2.0 * (problem.gamma + problem.curvature)));
     const double reached = value(problem, candidate_v_.data(), candidate_z_.data());
     if (!(reached <= objective)) {  // also refuses NaN
       tally.refused += !(reached <= objective + lift(problem, z) + rounding(problem, z));
@@ -78,12 +91,8 @@ void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double*
 }
 
 double Neuron::value(const NeuronProblem& problem, const double* v, const double* z) const {
-  double hinges = 0.0;
-  for (std::size_t j = 0; j < design_.rows(); ++j) {
-    const double active = z[j] > 0.0 ? z[j] : 0.0;
-    hinges += (problem.beta_g[j] - problem.beta_h[j] + problem.curvature * active) * active;
-  }
-  return hinges + problem.gamma * dot(v, v, design_.columns());
+  return sum_of_hinges(design_.rows(), problem.beta_g, problem.beta_h, problem.curvature, z) +
+         problem.gamma * dot(v, v, design_.columns());
 }
 
 bool Neuron::tangent_rows(const double* z) {
@@ -111,10 +120,7 @@ void Neuron::guess_multipliers(const NeuronProblem& problem, const double* z) {
 }
 
 // An answer whose preactivations are nothing next to what the slopes call for is zero.
-bool Neuron::remove_noise(const NeuronProblem& problem) {
-  const double steepest =
-      std::max(max_abs(problem.beta_g, design_.rows()), max_abs(problem.beta_h, design_.rows()));
-  const double called_for = steepest / (2.0 * (problem.gamma + problem.curvature));
+bool Neuron::remove_noise(double called_for) {
   if (max_abs(candidate_z_.data(), design_.rows()) > kKinkTolerance * called_for) return false;
   std::fill(candidate_v_.begin(), candidate_v_.end(), 0.0);
   std::fill(candidate_z_.begin(), candidate_z_.end(), 0.0);

@@ -50,8 +50,8 @@ class Neuron {
   bool tangent_rows_with_slope(const NeuronProblem& problem, const double* z);
   void tangent(const NeuronProblem& problem);
   void guess_multipliers(const NeuronProblem& problem, const double* z);
-  // True if the answer was nothing but noise.
-  bool remove_noise(const NeuronProblem& problem);
+  // True if the answer was nothing but noise, next to the size that is called for.
+  bool remove_noise(double called_for);
   double lift(const NeuronProblem& problem, const double* z) const;
   double rounding(const NeuronProblem& problem, const double* z) const;
 

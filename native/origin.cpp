@@ -13,8 +13,8 @@ namespace {
 constexpr double kRelaxation = 1.5;
 // What is left of Qᵀ lambda = t, as a fraction of t, that is rounding.
 constexpr double kRounding = 1e-14;
-// Share of the defect that a projection may leave: with more, Newton's method is faster.
-constexpr double kGoodReduction = 0.5;
+// What Newton's method costs, in projections, and for each column: its matrix.
+constexpr double kNewtonCost = 9.0, kNewtonCostPerColumn = 0.4;
 // Keeps Newton's matrix regular where few multipliers are between their bounds; that of all rows is the identity.
 constexpr double kRegularisation = 1e-9;
 // A falling slope this small, as a fraction of its terms, may be rounding.
@@ -86,11 +86,13 @@ Origin::Verdict Origin::project(const Programme& programme, std::size_t max_roun
                                 double* multipliers, std::size_t& rounds) {
   const std::size_t rows = design_.rows(), columns = design_.columns();
   const double exact = kRounding * max_abs(programme.linear, columns);
+  // Share of the defect that a projection may leave: with more, Newton's method is faster.
+  const double good = std::pow(kRounding, 1.0 / (kNewtonCost + kNewtonCostPerColumn * static_cast<double>(columns)));
   double last = INFINITY;
   for (std::size_t round = 0; round < max_rounds; ++round) {
     const double defect = largest_defect(programme, multipliers);
     if (defect <= exact) return Verdict::kSolution;
-    if (!(defect <= kGoodReduction * last)) return Verdict::kUnknown;
+    if (!(defect <= good * last)) return Verdict::kUnknown;
     last = defect;
     ++rounds;
     design_.apply(defect_.data(), z);

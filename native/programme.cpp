@@ -3,16 +3,56 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lanes.hpp"
+
 namespace dconnet {
+
+namespace {
+
+DCONNET_CLONES double sum_of_hinges(std::size_t rows, const double* slope, double curvature, const double* z) {
+  double sums[kLanes] = {};
+  in_lanes(rows, [&](std::size_t j, std::size_t lane) {
+    const double active = larger(z[j], 0.0);
+    sums[lane] += (slope[j] + curvature * active) * active;
+  });
+  return sum_of(sums);
+}
+
+// What the multipliers make of a bound: the squares of what is beyond their slopes, and the least of them.
+struct Multipliers {
+  double excess, least;
+};
+
+DCONNET_CLONES void add_up(std::size_t rows, const double* slope, const double* multipliers, Multipliers& total) {
+  double squares[kLanes] = {}, below[kLanes] = {};
+  in_lanes(rows, [&](std::size_t j, std::size_t lane) {
+    const double over = larger(multipliers[j] - slope[j], 0.0);
+    squares[lane] += over * over;
+    below[lane] = larger(-multipliers[j], below[lane]);
+  });
+  total = {sum_of(squares), -largest_of(below)};
+}
+
+// lambda_j is a slope of phi_j at z_j exactly if z_j is a fixed point of the proximal map at z_j + lambda_j / hessian.
+DCONNET_CLONES double largest_violation(std::size_t rows, const double* slope, double curvature, double hessian,
+                                        const double* z, const double* multipliers) {
+  const double softened = hessian / (hessian + 2.0 * curvature);
+  double violation[kLanes] = {};
+  in_lanes(rows, [&](std::size_t j, std::size_t lane) {
+    const double moved = hessian * z[j], pull = moved + multipliers[j];
+    const double beyond = softened * larger(pull - slope[j], 0.0);
+    const double fixed = pull > 0.0 ? beyond : pull;
+    violation[lane] = larger(std::fabs(moved - fixed), violation[lane]);
+  });
+  return largest_of(violation);
+}
+
+}  // namespace
 
 double value(const Programme& programme, const double* v, const double* z) {
   const std::size_t columns = programme.design.columns();
-  double sum = programme.gamma * dot(v, v, columns) - dot(programme.linear, v, columns);
-  for (std::size_t j = 0; j < programme.design.rows(); ++j) {
-    const double active = std::max(z[j], 0.0);
-    sum += (programme.slope[j] + programme.curvature * active) * active;
-  }
-  return sum;
+  return programme.gamma * dot(v, v, columns) - dot(programme.linear, v, columns) +
+         sum_of_hinges(programme.design.rows(), programme.slope, programme.curvature, z);
 }
 
 Certificate Certifier::certify(const Programme& programme, const double* v, const double* z, const double* multipliers,
@@ -35,40 +75,28 @@ double Certifier::relative_gap(const Programme& programme, const double* v, cons
                                const double* multipliers) const {
   const Design& design = programme.design;
   const std::size_t columns = design.columns();
-  const double reached = value(programme, v, z);
-  double excess = 0.0, steepest = 0.0, below = 0.0;
-  for (std::size_t j = 0; j < design.rows(); ++j) {
-    const double beta = programme.slope[j];
-    const double over = std::max(multipliers[j] - beta, 0.0);
-    excess += over * over;
-    steepest = std::max(steepest, beta);
-    below = std::min(below, multipliers[j]);
-  }
-  if (below < 0.0) return INFINITY;  // no bound
+  const double reached = value(programme, v, z), steepest = max_abs(programme.slope, design.rows());
+  Multipliers total;
+  add_up(design.rows(), programme.slope, multipliers, total);
+  if (total.least < 0.0) return INFINITY;  // no bound
   double defect = 0.0;
   for (std::size_t k = 0; k < columns; ++k) {
     const double difference = programme.linear[k] - pull_[k];
     defect += difference * difference;
   }
-  const double bound = -defect / (4.0 * programme.gamma) - excess / (4.0 * programme.curvature);
+  const double bound = -defect / (4.0 * programme.gamma) - total.excess / (4.0 * programme.curvature);
   const double size = dot(programme.linear, programme.linear, columns) + steepest * steepest;
   const double unit = std::fabs(reached) + size / (4.0 * (programme.gamma + programme.curvature));
   return unit == 0.0 ? 0.0 : (reached - bound) / unit;
 }
 
-// lambda_j is a slope of phi_j at z_j exactly if z_j is a fixed point of the proximal map at z_j + lambda_j / hessian.
 double Certifier::kkt_residual(const Programme& programme, const double* v, const double* z,
                                const double* multipliers) const {
   const Design& design = programme.design;
   const double hessian = 2.0 * (programme.gamma + programme.curvature);
-  const double softened = hessian / (hessian + 2.0 * programme.curvature);
-  double violation = 0.0, largest = max_abs(programme.linear, design.columns());
-  for (std::size_t j = 0; j < design.rows(); ++j) {
-    const double pull = hessian * z[j] + multipliers[j], beta = programme.slope[j];
-    const double fixed = pull <= 0.0 ? pull : (pull > beta ? softened * (pull - beta) : 0.0);
-    violation = std::max(violation, std::fabs(hessian * z[j] - fixed));
-    largest = std::max(largest, std::fabs(multipliers[j]));
-  }
+  const double largest = larger(max_abs(programme.linear, design.columns()), max_abs(multipliers, design.rows()));
+  double violation =
+      largest_violation(design.rows(), programme.slope, programme.curvature, hessian, z, multipliers);
   for (std::size_t k = 0; k < design.columns(); ++k) {
     const double gradient = 2.0 * programme.gamma * v[k] - programme.linear[k] + pull_[k];
     violation = std::max(violation, std::fabs(gradient));

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sample.hpp"
+
 namespace dconnet {
 
 namespace {
@@ -35,13 +37,14 @@ constexpr double kInteriorGap = 1e-12;
 
 }  // namespace
 
-Solver::Solver(Design design)
+Solver::Solver(Design design, bool sampled)
     : design_(std::move(design)),
       room_(design_.rows()),
       scratch_(design_.rows()),
       face_(design_, room_),
+      sample_(sampled ? Sample::of(design_) : nullptr),
       active_set_(design_, face_, scratch_),
-      face_walk_(design_, face_, scratch_),
+      face_walk_(design_, face_, scratch_, sample_.get()),
       origin_(design_, room_, scratch_),
       augmented_lagrangian_(design_, room_, scratch_),
       certifier_(design_, scratch_),
@@ -50,6 +53,8 @@ Solver::Solver(Design design)
       v_(design_.stride()),
       kept_v_(design_.stride()),
       kept_multipliers_(design_.rows()) {}
+
+Solver::~Solver() = default;
 
 bool Solver::is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers) {
   return certifier_.certify(programme, v, z, multipliers, kAimedGap).meets(kAimedGap, kAimedKkt);
@@ -96,12 +101,27 @@ bool Solver::settle_at_zero(const Programme& programme, double tolerance, std::s
   return false;
 }
 
-// Walks from the start, or from zero if the walk leads there and it is not the solution.
+// Moves the start along its ray to where the programme is least there, which may be zero. All rows keep their sides.
+void Solver::shorten(const Programme& programme, double* v, double* z) const {
+  const std::size_t rows = design_.rows(), columns = design_.columns();
+  double slope = -dot(programme.linear, v, columns), bend = programme.gamma * dot(v, v, columns);
+  for (std::size_t j = 0; j < rows; ++j) {
+    const double active = std::max(z[j], 0.0);
+    slope += programme.slope[j] * active;
+    bend += programme.curvature * active * active;
+  }
+  const double factor = slope < 0.0 && bend > 0.0 ? -slope / (2.0 * bend) : 0.0;
+  for (std::size_t k = 0; k < columns; ++k) v[k] *= factor;
+  for (std::size_t j = 0; j < rows; ++j) z[j] *= factor;
+}
+
+// Walks from the start, or from zero if that is better or the walk leads there, and it is not the solution.
 bool Solver::walk(const Programme& programme, std::size_t max_iterations, bool resume, double* v, double* z,
                   double* multipliers, ActiveGram& gram, std::size_t& used, const Enough& enough) {
   const std::size_t columns = design_.columns();
   const std::size_t most = kWalkSteps + kWalkStepsPerColumn * columns;
   const auto left = [&] { return std::min(most, max_iterations - used); };
+  if (!resume) shorten(programme, v, z);
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (max_abs(v, columns) > 0.0) {
       walked_ = face_walk_.solve(programme, left(), resume && attempt == 0, v, z, multipliers, gram, used, enough) &&

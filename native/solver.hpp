@@ -19,9 +19,13 @@ struct Outcome {
   bool converged;  // to the tolerance in both the duality gap and the optimality conditions
 };
 
+class Sample;
+
 class Solver {
  public:
-  explicit Solver(Design design);
+  // A sample of the rows makes programmes with many rows easier.
+  explicit Solver(Design design, bool sampled = true);
+  ~Solver();
   Solver(const double* design, std::size_t rows, std::size_t columns) : Solver(Design(design, rows, columns)) {}
   Solver(const Solver&) = delete;  // its parts refer to its own design
   Solver& operator=(const Solver&) = delete;
@@ -39,6 +43,7 @@ class Solver {
 
  private:
   bool is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers);
+  void shorten(const Programme& programme, double* v, double* z) const;
   bool walk(const Programme& programme, std::size_t max_iterations, bool resume, double* v, double* z,
             double* multipliers, ActiveGram& gram, std::size_t& used, const Enough& enough);
   bool settle_at_zero(const Programme& programme, double tolerance, std::size_t max_rounds, double* v, double* z,
@@ -52,6 +57,7 @@ class Solver {
   ActiveGram::Room room_;
   Scratch scratch_;
   Face face_;
+  std::unique_ptr<Sample> sample_;
   ActiveSet active_set_;
   FaceWalk face_walk_;
   bool walked_ = false;  // to the last answer

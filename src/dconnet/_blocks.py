@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from scipy import linalg
 
 from dconnet._arrays import FloatArray
 
@@ -31,6 +30,5 @@ def triangle_of(parts: Iterable[FloatArray]) -> FloatArray:
     triangle: FloatArray = np.empty((0, 0))
     for part in parts:
         stacked = np.vstack([triangle, part]) if triangle.size else part
-        factor = linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0]
-        triangle = np.asarray(factor[: min(factor.shape)], dtype=np.float64)
+        triangle = np.asarray(np.linalg.qr(stacked, mode="r"), dtype=np.float64)
     return triangle

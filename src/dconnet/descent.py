@@ -181,7 +181,7 @@ class Descent:
             inexact=options.inexact,
         )
         mse = self.problem.mse(state.Z, state.alpha)
-        objective = self.problem.regloss(state.V, state.Z, state.alpha)
+        objective = mse + self.problem.penalty(state.V, state.alpha)
         validation_mse = float("nan") if validation is None else validation.observe(start)
         state.history.epochs.append(Epoch(objective, mse, validation_mse=validation_mse))
         return state
@@ -210,10 +210,11 @@ class Descent:
         network = self.problem.network(state.V, state.alpha)
         step_norm = safe_norm(network.parameters - state.network.parameters)
         state.network = network
+        mse = self.problem.mse(state.Z, state.alpha)
         state.history.epochs.append(
             Epoch(
-                objective=self.problem.regloss(state.V, state.Z, state.alpha),
-                mse=self.problem.mse(state.Z, state.alpha),
+                objective=mse + self.problem.penalty(state.V, state.alpha),
+                mse=mse,
                 step_norm=step_norm,
                 seconds=time.perf_counter() - self.began,
                 **state.tally.counts(),

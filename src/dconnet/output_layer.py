@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 
 from dconnet._arrays import FloatArray
 from dconnet._blocks import qr_blocks, triangle_of
@@ -33,7 +32,7 @@ def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArr
     hidden, target = triangle[:, :-1], triangle[:, -1]
     alpha = np.zeros(Z.shape[1])
     alive = hidden.any(axis=0)  # a dead neuron's weight is zero, and not the rounding of a decomposition
-    left, singular, right = linalg.svd(hidden[:, alive], full_matrices=False, check_finite=False)
+    left, singular, right = np.linalg.svd(hidden[:, alive], full_matrices=False)
     with np.errstate(divide="ignore", over="ignore"):
         shrinkage = 1.0 / (singular + gamma / singular)  # s / (s² + gamma), without the square of s
     alpha[alive] = right.T @ (shrinkage * (left.T @ target))

@@ -207,9 +207,12 @@ class WhitenedProblem:
 
     def regloss(self, V: FloatArray, Z: FloatArray | None, alpha: FloatArray) -> float:
         """RegLoss at hidden weights ``V`` (n_hidden, rank), with their preactivations ``Z`` if they are at hand."""
-        penalty = float(np.sum(V * V)) + float(alpha @ alpha)
         preactivations = partial(self._some_preactivations, V) if Z is None else Z.__getitem__
-        return self._mse(preactivations, alpha) + self.gamma * penalty / self.total_weight
+        return self._mse(preactivations, alpha) + self.penalty(V, alpha)
+
+    def penalty(self, V: FloatArray, alpha: FloatArray) -> float:
+        """What RegLoss has beyond the mean squared error."""
+        return self.gamma * (float(np.vdot(V, V)) + float(alpha @ alpha)) / self.total_weight
 
     def mse(self, Z: FloatArray, alpha: FloatArray) -> float:
         """Mean squared error at preactivations ``Z``."""

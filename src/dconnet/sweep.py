@@ -7,7 +7,7 @@ readable specification of the compiled one.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 import numpy as np
@@ -39,9 +39,7 @@ class Tally:
 
     def counts(self) -> dict[str, int]:
         """What goes into the record of the epoch."""
-        counts = asdict(self)
-        del counts["visited"]
-        return counts
+        return {name: getattr(self, name) for name in _COUNTS}
 
     @classmethod
     def explored(cls, evaluations: int, hops: int, accepted: int, revived: int, barren: int) -> Tally:
@@ -70,6 +68,9 @@ class Tally:
             unsolved=self.unsolved + outcome.unsolved,
             restarts=self.restarts + outcome.restarts,
         )
+
+
+_COUNTS = tuple(field.name for field in fields(Tally) if field.name != "visited")
 
 
 class Sweep(Protocol):

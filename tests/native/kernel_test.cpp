@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <new>
 #include <random>
 #include <string>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "design.hpp"
+#include "sample.hpp"
 #include "solver.hpp"
 #include "sweep.hpp"
 
@@ -648,6 +650,63 @@ void test_hostile_programmes() {
   }
 }
 
+// Enough rows for a sample of them to be of use.
+void test_many_rows() {
+  const std::size_t rows = 8000;
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    const std::string suffix = ", many rows, seed " + std::to_string(seed);
+    for (const double gamma : {1e-8, 1e-3, 1.0, 1e4}) {
+      for (const double alpha : {1e-4, 0.3, 1e2}) {
+        test_programme("gamma " + std::to_string(gamma) + " alpha " + std::to_string(alpha) + suffix,
+                       typical(seed, rows, 4, gamma, alpha));
+      }
+    }
+    test_programme("dying" + suffix, dying(seed, rows, 4, 0.2, 0.8));
+    test_programme("dying, close to the bounds" + suffix, dying(seed, rows, 4, 0.0, 1.0));
+    test_programme("repeated rows" + suffix, repeated_rows(seed, 250, 32, 3));  // the sample has but one of them
+    test_programme("rank-deficient" + suffix, rank_deficient(seed, rows, 2, 4));
+  }
+}
+
+// The sample has the solution of its own programme, which is that of all rows where they are copies of each other.
+void test_sample() {
+  subject = "sample";
+  const Case few = typical(5, 200, 4);
+  CHECK(dconnet::Sample::of(Design(few.design.data(), few.rows, few.columns)) == nullptr);
+
+  const std::size_t copies = 32;
+  Case many{few.rows * copies, few.columns, {}, few.linear, {}, few.curvature, few.gamma};
+  for (std::size_t i = 0; i < many.rows; ++i) {
+    const auto row = few.design.begin() + static_cast<std::ptrdiff_t>(i / copies * few.columns);
+    many.design.insert(many.design.end(), row, row + static_cast<std::ptrdiff_t>(few.columns));
+    many.slope.push_back(few.slope[i / copies]);
+  }
+  for (double& x : many.design) x /= std::sqrt(static_cast<double>(copies));
+  for (double& slope : many.slope) slope /= std::sqrt(static_cast<double>(copies));
+  const Answer answer = Harness(many).cold();
+  const Design design(many.design.data(), many.rows, many.columns);
+  const std::unique_ptr<dconnet::Sample> sample = dconnet::Sample::of(design);
+  CHECK(sample != nullptr);
+  Vector linear = many.linear;
+  linear.resize(design.stride(), 0.0);
+  const Programme programme{design, linear.data(), many.slope.data(), many.curvature, many.gamma};
+  Random random(6);
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    Vector v = random.normals(many.columns);
+    v.resize(design.stride(), 0.0);
+    const Vector z = product(many.design, many.rows, many.columns, v.data());
+    Vector multipliers(many.rows);
+    for (std::size_t j = 0; j < many.rows; ++j) {
+      multipliers[j] = z[j] > 0.0 ? many.slope[j] + 2.0 * many.curvature * z[j] : 0.0;
+    }
+    Vector pull = transposed_product(many.design, many.rows, many.columns, multipliers.data());
+    CHECK(sample->solve(programme, pull.data(), v.data(), z.data()));
+    for (std::size_t k = 0; k < many.columns; ++k) {
+      CHECK_AT_MOST(std::fabs(sample->v()[k] - answer.v[k]), 1e-9 * largest(answer.v));
+    }
+  }
+}
+
 // Zero is told from a point where the programme falls, with multipliers that prove it or a point that is lower.
 void test_origin() {
   subject = "origin";
@@ -698,7 +757,7 @@ void test_face_walk(double slope_size) {
   ActiveGram gram(design);
   dconnet::Face face(design, room);
   dconnet::Scratch scratch(rows);
-  dconnet::FaceWalk walk(design, face, scratch);
+  dconnet::FaceWalk walk(design, face, scratch, nullptr);
   dconnet::Certifier certifier(design, scratch);
   const Vector slope = random.uniforms(rows, 0.0, slope_size);
   Vector v = random.normals(columns), z(rows), multipliers(rows, 0.0);
@@ -731,7 +790,7 @@ void test_inexact_walk(double gamma) {
   ActiveGram gram(design);
   dconnet::Face face(design, room);
   dconnet::Scratch scratch(rows);
-  dconnet::FaceWalk walk(design, face, scratch);
+  dconnet::FaceWalk walk(design, face, scratch, nullptr);
   dconnet::Certifier certifier(design, scratch);
   int early = 0;
   for (int trial = 0; trial < 20; ++trial) {
@@ -773,7 +832,7 @@ void test_face_walk_among_copies(std::size_t copies) {
   ActiveGram gram(design);
   dconnet::Face face(design, room);
   dconnet::Scratch scratch(rows);
-  dconnet::FaceWalk walk(design, face, scratch);
+  dconnet::FaceWalk walk(design, face, scratch, nullptr);
   dconnet::Certifier certifier(design, scratch);
   const Vector slope = random.uniforms(rows, 0.0, 2.0);
   for (int start = 0; start < 50; ++start) {
@@ -882,6 +941,7 @@ void test_sweeps(Split split) {
   test_sweep("small", Training(80, 6, 5, 0.01, 1.0), split);
   test_sweep("wide", Training(60, 45, 4, 0.01, 1.0), split);
   test_sweep("larger", Training(700, 11, 8, 1e-3, 0.5), split);
+  test_sweep("many rows", Training(8000, 4, 4, 1e-2, 0.5), split);
   for (double gamma : {1e-8, 1e-3, 1e4}) {
     for (double alpha : {1e-8, 1e-2, 1e4}) {
       test_sweep("gamma " + std::to_string(gamma) + " alpha " + std::to_string(alpha),
@@ -937,6 +997,8 @@ int main() {
   test_degenerate_programmes();
   test_extreme_programmes();
   test_hostile_programmes();
+  test_many_rows();
+  test_sample();
   test_origin();
   for (const double slope_size : {0.1, 1.0, 10.0}) test_face_walk(slope_size);
   for (const double gamma : {1e-3, 1e-2, 1.0}) test_inexact_walk(gamma);

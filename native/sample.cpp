@@ -1,0 +1,58 @@
+#include "sample.hpp"
+
+#include <algorithm>
+
+namespace dconnet {
+
+namespace {
+
+// One row in this many, if those are enough for the columns.
+constexpr std::size_t kSpacing = 32;
+constexpr std::size_t kRowsPerColumn = 50;
+// Far more than any programme needs.
+constexpr std::size_t kIterations = 1000;
+constexpr double kGap = 1e-10;
+
+Design spread_out(const Design& design, std::size_t rows) {
+  std::vector<double> values(rows * design.columns());
+  for (std::size_t i = 0; i < rows; ++i) {
+    const double* row = design.row(i * kSpacing);
+    std::copy(row, row + design.columns(), values.begin() + static_cast<std::ptrdiff_t>(i * design.columns()));
+  }
+  return Design(values.data(), rows, design.columns());
+}
+
+}  // namespace
+
+std::unique_ptr<Sample> Sample::of(const Design& design) {
+  const std::size_t rows = design.rows() / kSpacing;
+  return rows < kRowsPerColumn * design.columns() ? nullptr : std::unique_ptr<Sample>(new Sample(design, rows));
+}
+
+Sample::Sample(const Design& design, std::size_t rows)
+    : spacing_(kSpacing),
+      share_(static_cast<double>(rows) / static_cast<double>(design.rows())),
+      solver_(spread_out(design, rows), false),
+      gram_(solver_.design()),
+      v_(design.stride()),
+      linear_(design.stride()),
+      slope_(rows),
+      z_(rows),
+      multipliers_(rows) {}
+
+bool Sample::solve(const Programme& programme, const double* pull, const double* v, const double* z) {
+  const Design& design = solver_.design();
+  for (std::size_t i = 0; i < design.rows(); ++i) {
+    const std::size_t row = i * spacing_;
+    slope_[i] = programme.slope[row];
+    z_[i] = z[row];
+    multipliers_[i] = z[row] > 0.0 ? slope_[i] + 2.0 * programme.curvature * z[row] : 0.0;
+  }
+  design.apply_transposed(multipliers_.data(), linear_.data());
+  for (std::size_t k = 0; k < design.columns(); ++k) linear_[k] += share_ * (programme.linear[k] - pull[k]);
+  std::copy(v, v + design.columns(), v_.begin());
+  const Programme sampled{design, linear_.data(), slope_.data(), programme.curvature, share_ * programme.gamma};
+  return solver_.solve(sampled, kGap, kIterations, false, v_.data(), z_.data(), multipliers_.data(), gram_).converged;
+}
+
+}  // namespace dconnet

@@ -1,0 +1,34 @@
+// A few of the rows, evenly spread, that stand for all of them: where rows are many, their programme is solved in no time
+// and its solution is a good start.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "solver.hpp"
+
+namespace dconnet {
+
+class Sample {
+ public:
+  // None if there are too few rows to stand for the others.
+  static std::unique_ptr<Sample> of(const Design& design);
+
+  // Solves the programme with the sample in the place of all rows. It agrees with the whole one in its gradient at v,
+  // where z = Q v and `pull` is the part of the gradient that the active rows make up. False if it was not solved.
+  bool solve(const Programme& programme, const double* pull, const double* v, const double* z);
+  const double* v() const { return v_.data(); }
+
+ private:
+  Sample(const Design& design, std::size_t rows);
+
+  std::size_t spacing_;
+  double share_;  // of the rows
+  Solver solver_;
+  ActiveGram gram_;
+  std::vector<double> v_, linear_;                    // columns
+  std::vector<double> slope_, z_, multipliers_;       // rows of the sample
+};
+
+}  // namespace dconnet
