@@ -89,19 +89,28 @@ DCONNET_INLINE void multiply_some_narrow(const double* Q, const Row* rows, std::
   }
 }
 
+// Several rows at once, whose sums need not wait for each other.
+template <std::size_t Rows>
+DCONNET_INLINE void multiply_together(const double* Q, const Row* rows, std::size_t stride, const double* v, double* z) {
+  Lanes sums[Rows] = {};
+  for (std::size_t k = 0; k < stride; k += kLanes) {
+    Lanes x;
+    load(x, v + k);
+    for (std::size_t i = 0; i < Rows; ++i) {
+      Lanes q;
+      load(q, Q + std::size_t{rows[i]} * stride + k);
+      sums[i] += q * x;
+    }
+  }
+  for (std::size_t i = 0; i < Rows; ++i) z[i] = sum_of(sums[i]);
+}
+
 DCONNET_INLINE void multiply_some_wide(const double* Q, const Row* rows, std::size_t count, std::size_t stride,
                                        const double* v, double* z) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const double* row = Q + std::size_t{rows[i]} * stride;
-    Lanes sum = {};
-    for (std::size_t k = 0; k < stride; k += kLanes) {
-      Lanes q, x;
-      load(q, row + k);
-      load(x, v + k);
-      sum += q * x;
-    }
-    z[i] = sum_of(sum);
-  }
+  constexpr std::size_t kTogether = 4;
+  std::size_t i = 0;
+  for (; i + kTogether <= count; i += kTogether) multiply_together<kTogether>(Q, rows + i, stride, v, z + i);
+  for (; i < count; ++i) multiply_together<1>(Q, rows + i, stride, v, z + i);
 }
 
 DCONNET_CLONES void multiply_some(const double* Q, const Row* rows, std::size_t count, std::size_t stride,

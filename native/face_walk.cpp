@@ -20,6 +20,8 @@ constexpr double kZero = 1e-12;
 constexpr double kReach = 4.0;
 // Factor by which that may be too much before it is corrected, and share of the rows that are not worth it.
 constexpr double kExcess = 4.0, kFew = 1.0 / 256.0;
+// Share of the rows up to which a list is kept for later, when a shorter one will do.
+constexpr double kSome = 1.0 / 16.0;
 // Outside of these fractions of a step, looking ahead as far as the whole of it costs no more.
 constexpr double kMostOfTheWay = 0.5, kLeastOfTheWay = 1e-6;
 // From this share of the rows on, those that may come to their kink make a better start worth its while.
@@ -61,6 +63,18 @@ DCONNET_CLONES std::size_t rows_within(std::size_t rows, double reach, const dou
   return found;
 }
 
+// Where a sorted list has the row.
+std::size_t place_in(const std::vector<Row>& list, std::size_t count, std::size_t row) {
+  const auto end = list.begin() + static_cast<std::ptrdiff_t>(count);
+  return static_cast<std::size_t>(std::lower_bound(list.begin(), end, static_cast<Row>(row)) - list.begin());
+}
+
+double distance(const double* v, const double* w, std::size_t columns) {
+  double square = 0.0;
+  for (std::size_t k = 0; k < columns; ++k) square += (v[k] - w[k]) * (v[k] - w[k]);
+  return std::sqrt(square);
+}
+
 }  // namespace
 
 FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample)
@@ -70,12 +84,14 @@ FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* s
       sides_(design.rows()),
       norms_(design.rows()),
       near_(design.rows() + 1),
+      known_(design.rows()),
       z_(scratch.z),
       along_(scratch.along),
       at_(scratch.slopes),
       crossings_(design.rows() + 1),
       direction_(design.stride()),
       reference_(design.stride()),
+      known_reference_(design.stride()),
       clipped_(design.stride()) {
   for (std::size_t j = 0; j < design.rows(); ++j) {
     norms_[j] = kSafety * std::sqrt(dot(design.row(j), design.row(j), design.stride()));
@@ -94,6 +110,7 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
   fresh_.clear();
   degenerate_ = false;
   reach_ = last_move_ = 0.0;
+  n_known_ = 0;
   moved_ = false;
   const double called_for =
       max_abs(programme.linear, design_.columns()) / (2.0 * (programme.gamma + programme.curvature));
@@ -146,9 +163,8 @@ bool FaceWalk::start(const Programme& programme, const double* z, ActiveGram& gr
 // Whether many rows are nearer to their kink than the minimiser on the face is.
 bool FaceWalk::is_far(const double* v, const double* z) {
   if (!face_.minimise()) return false;
-  double square = 0.0;
-  for (std::size_t k = 0; k < design_.columns(); ++k) square += (face_.v()[k] - v[k]) * (face_.v()[k] - v[k]);
-  const std::size_t near = rows_within(design_.rows(), std::sqrt(square), z, norms_.data(), near_.data());
+  const double length = distance(face_.v(), v, design_.columns());
+  const std::size_t near = rows_within(design_.rows(), length, z, norms_.data(), near_.data());
   return static_cast<double>(near) > kMany * static_cast<double>(design_.rows());
 }
 
@@ -221,7 +237,7 @@ FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, dou
   while (true) {
     if (limit > 0.0) {
       design_.apply_to_rows(near_.data(), n_near_, direction_.data(), along_.data());
-      for (const std::size_t row : face_.kinks()) along_[place_of(row)] = 0.0;  // exactly
+      for (const std::size_t row : face_.kinks()) along_[place_in(near_, n_near_, row)] = 0.0;  // exactly
       collect_crossings(limit);
       const Stop stop = lowest(programme, curvature, limit);
       whole_way_ = limit >= 1.0;
@@ -246,32 +262,60 @@ double FaceWalk::length_within_reach(const double* v) const {
   return (reach_ - std::sqrt(so_far)) / std::sqrt(length);
 }
 
-// Lists the rows that may come to their kink while v moves no further than `reach`; the others need not be looked at
-// until then.
-void FaceWalk::look_around(double reach, const double* v, double* z) {
-  if (moved_) design_.apply(v, z);
-  moved_ = false;
-  std::copy(v, v + design_.columns(), reference_.begin());
+// Lists the rows that may come to their kink while v moves on by `ahead`; the others need not be looked at until then.
+void FaceWalk::look_around(double ahead, const double* v, double* z) {
   // Most of the way is as good as all of it, and a reach of nothing would be none.
   const double length = std::sqrt(dot(direction_.data(), direction_.data(), design_.columns()));
-  reach_ = reach < kMostOfTheWay * length && reach > kLeastOfTheWay * length ? reach : kReach * length;
+  reach_ = ahead < kMostOfTheWay * length && ahead > kLeastOfTheWay * length ? ahead : kReach * length;
+  const double known = n_known_ > 0 ? known_reach_ - distance(v, known_reference_.data(), design_.columns()) : 0.0;
+  if (moved_ && known >= std::min(reach_, length)) {
+    reach_ = std::min(reach_, known);
+    look_among_known(v);
+  } else {
+    look_at_all(v, z);
+  }
+  std::copy(v, v + design_.columns(), reference_.begin());
+  for (std::size_t i = 0; i < n_near_; ++i) keep_on_side(i);
+}
+
+void FaceWalk::look_at_all(const double* v, double* z) {
+  if (moved_) design_.apply(v, z);
+  moved_ = false;
+  n_known_ = 0;
   for (const std::size_t row : face_.kinks()) z[row] = 0.0;
   for (const std::size_t row : grounded_) z[row] = 0.0;
   n_near_ = rows_within(design_.rows(), reach_, z, norms_.data(), near_.data());
-  for (std::size_t i = 0; i < n_near_; ++i) {
-    z_[i] = z[near_[i]];
-    keep_on_side(i);
-  }
+  for (std::size_t i = 0; i < n_near_; ++i) z_[i] = z[near_[i]];
+}
+
+void FaceWalk::look_among_known(const double* v) {
+  design_.apply_to_rows(known_.data(), n_known_, v, z_.data());
+  for (const std::size_t row : face_.kinks()) z_[place_in(known_, n_known_, row)] = 0.0;
+  for (const std::size_t row : grounded_) z_[place_in(known_, n_known_, row)] = 0.0;
+  std::copy(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(n_known_), near_.begin());
+  n_near_ = n_known_;
+  drop_far();
 }
 
 // Looks no further than `reach` from here on. Rows that were left out before are at least as far away as the old reach
 // less the way since then.
 void FaceWalk::come_closer(double reach, const double* v) {
-  double so_far = 0.0;
-  for (std::size_t k = 0; k < design_.columns(); ++k) so_far += (v[k] - reference_[k]) * (v[k] - reference_[k]);
-  if (!(reach_ - std::sqrt(so_far) > reach)) return;
-  std::copy(v, v + design_.columns(), reference_.begin());
+  const std::size_t columns = design_.columns();
+  if (!(reach_ - distance(v, reference_.data(), columns) > reach)) return;
+  // The way may become longer again: the rows that are dropped now may be near then.
+  if (n_known_ == 0 || static_cast<double>(n_near_) > kSome * static_cast<double>(design_.rows())) {
+    std::copy(near_.begin(), near_.begin() + static_cast<std::ptrdiff_t>(n_near_), known_.begin());
+    std::copy(reference_.begin(), reference_.end(), known_reference_.begin());
+    n_known_ = n_near_;
+    known_reach_ = reach_;
+  }
+  std::copy(v, v + columns, reference_.begin());
   reach_ = reach;
+  drop_far();
+}
+
+// Leaves only rows in the list that are within reach.
+void FaceWalk::drop_far() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < n_near_; ++i) {
     near_[kept] = near_[i];
@@ -298,11 +342,6 @@ void FaceWalk::ground(std::size_t row) {
   }
 }
 
-std::size_t FaceWalk::place_of(std::size_t row) const {
-  const auto end = near_.begin() + static_cast<std::ptrdiff_t>(n_near_);
-  return static_cast<std::size_t>(std::lower_bound(near_.begin(), end, row) - near_.begin());
-}
-
 // The rows that the whole direction takes to the other side, and where.
 void FaceWalk::collect_crossings(double limit) {
   n_crossings_ = sign_changes(n_near_, limit, z_.data(), along_.data(), crossings_.data());
@@ -311,7 +350,7 @@ void FaceWalk::collect_crossings(double limit) {
     at_[place] = -z_[place] / along_[place];
   }
   for (const std::size_t row : grounded_) {
-    const std::size_t place = place_of(row);
+    const std::size_t place = place_in(near_, n_near_, row);
     const bool leaves = face_.side(row) == Side::kActive ? along_[place] < 0.0 : along_[place] > 0.0;
     if (!leaves) continue;
     at_[place] = 0.0;
@@ -327,7 +366,7 @@ bool FaceWalk::change_sides(const Stop& stop) {
     if (fresh_.size() < fresh_.capacity()) fresh_.push_back(near_[stop.place]);
     z_[stop.place] = 0.0;
   }
-  const auto gone = [&](std::size_t row) { return z_[place_of(row)] != 0.0 || face_.side(row) == Side::kKink; };
+  const auto gone = [&](std::size_t row) { return z_[place_in(near_, n_near_, row)] != 0.0 || face_.side(row) == Side::kKink; };
   grounded_.erase(std::remove_if(grounded_.begin(), grounded_.end(), gone), grounded_.end());
   for (std::size_t i = 0; i < n_crossings_; ++i) {
     const std::size_t place = crossings_[i], row = near_[place];

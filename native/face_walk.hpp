@@ -51,11 +51,13 @@ class FaceWalk {
   bool end_at_zero(double* v);
   Stop search(const Programme& programme, const double* v, double* z);
   double length_within_reach(const double* v) const;
-  void look_around(double reach, const double* v, double* z);
+  void look_around(double ahead, const double* v, double* z);
+  void look_at_all(const double* v, double* z);
+  void look_among_known(const double* v);
   void come_closer(double reach, const double* v);
+  void drop_far();
   void keep_on_side(std::size_t place);
   void ground(std::size_t row);
-  std::size_t place_of(std::size_t row) const;
   void collect_crossings(double limit);
   Stop lowest(const Programme& programme, double curvature, double limit);
   bool change_sides(const Stop& stop);
@@ -70,12 +72,14 @@ class FaceWalk {
   std::vector<double> norms_;        // of the rows
   std::vector<Row> near_;            // rows that may come to their kink while v is within reach_ of reference_
   std::size_t n_near_ = 0;
+  std::vector<Row> known_;           // more such rows, for known_reach_ and known_reference_; none if there are none
+  std::size_t n_known_ = 0;
   std::vector<double>&z_, &along_;   // of the rows that are near
   std::vector<double>& at_;          // step lengths at which rows that are near come to their kinks
   std::vector<Row> crossings_;       // which of those that are near do
   std::size_t n_crossings_ = 0;
-  std::vector<double> direction_, reference_;  // columns
-  double reach_ = 0.0, last_move_ = 0.0;
+  std::vector<double> direction_, reference_, known_reference_;  // columns
+  double reach_ = 0.0, known_reach_ = 0.0, last_move_ = 0.0;
   double noise_ = 0.0;  // size of v that counts as zero
   bool moved_ = false;  // since z was computed
   std::vector<std::size_t> grounded_;  // rows at zero that are not held there
