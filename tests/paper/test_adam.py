@@ -34,7 +34,8 @@ def plain(member, schedule, seed=0):
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-        errors.append(mse(X_val, y_val).item())
+        penalty = member.penalty * ((W**2).sum() + (alpha**2).sum())
+        errors.append((mse(X_val, y_val) + (penalty if schedule.watch_penalty else 0.0)).item())
         networks.append([part.detach().numpy().copy() for part in (W, b, alpha)])
         best = int(np.argmin(errors))
         if schedule.patience is not None and epoch - 1 - best >= schedule.patience:
@@ -46,8 +47,9 @@ def test_the_grid_has_the_36_members_of_the_paper():
     assert len(set(full_grid())) == 36
 
 
-def test_each_member_does_what_a_plain_loop_does():
-    schedule = Schedule(max_epochs=25, patience=5)
+@pytest.mark.parametrize("watch_penalty", [False, True])
+def test_each_member_does_what_a_plain_loop_does(watch_penalty):
+    schedule = Schedule(max_epochs=25, patience=5, watch_penalty=watch_penalty)
     members = [*full_grid(), Member(0.1, 0.9, 64, 1e-3), Member(0.3, 0.9, ALL_ROWS, 1e-3)]  # the last ones stop early
     results = train(members, START, TRAINING, VALIDATION, schedule, seed=0)
     stops = set()

@@ -65,6 +65,8 @@ class Schedule:
         Epochs without a lower error after which a member stops; None never stops it.
     watch_training : bool
         Whether that error is the one on the training data.
+    watch_penalty : bool
+        Whether that error includes the penalty, as the losses do that Keras watches.
     goal : float
         Training MSE at which a member has done enough.
     """
@@ -72,6 +74,7 @@ class Schedule:
     max_epochs: int = 1000
     patience: int | None = 10
     watch_training: bool = False
+    watch_penalty: bool = False
     goal: float = -np.inf
 
     @property
@@ -282,6 +285,8 @@ class _Group:
         training = self._note_training_error()
         watched = training if self.schedule.watch_training else self._errors(self.X_val, self.y_val)
         assert watched is not None
+        if self.schedule.watch_penalty:
+            watched = watched + 0.5 * (self.pull_back * self.theta.square()).sum(1)
         done = ~watched.isfinite()
         if self.schedule.patience is None:
             self.best, self.best_theta = watched, self.theta

@@ -45,7 +45,8 @@ Choices where the paper leaves something open, all of them parameters: the targe
 interactions; DS6 has the economic variables of lag 4 alone; scalers learn from all rows before the split, in the order
 in which the paper tells it; every network starts from the same random weights for all methods; Adam has no more than
 1000 epochs, an L2 penalty on both layers of weights but not on intercepts, and ends with the weights of the least
-validation error; MNIST has 30 neurons a digit, and pixels that are averages over areas.
+loss on validation data, which includes the penalty as in Keras; MNIST has 30 neurons a digit, and pixels that are
+averages over areas.
 
 The numbers of covariates in the paper's list of datasets are those of the raw files, not those that its preprocessing
 leaves; `dconnet datasets` lists both. Its 297 training rows of DS7 do not follow from its split either: 80 % of 414

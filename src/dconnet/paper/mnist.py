@@ -86,6 +86,8 @@ class Settings:
         Relative decrease of RegLoss in a round below which the accelerated algorithm may stop.
     adam_epochs, patience : int
         Limit on the epochs of Adam, and its patience with the validation error.
+    watch_penalty : bool
+        Whether that error includes the penalty, as in Keras.
     seed : int
         Seed of the split and of the starts.
     """
@@ -99,6 +101,7 @@ class Settings:
     tol: float = 1e-5
     adam_epochs: int = 1000
     patience: int = 10
+    watch_penalty: bool = True
     seed: int = 0
 
 
@@ -204,7 +207,7 @@ def _by_adam(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:
     members = [adam.Member(rate, beta1, int(batch_size), penalty)] * len(DIGITS)
     start = xavier(parts.training.X.shape[1], settings.n_hidden, np.random.default_rng(settings.seed))
     data = [(part.X, part.all_signs) for part in (parts.training, parts.validation)]
-    schedule = adam.Schedule(settings.adam_epochs, settings.patience)
+    schedule = adam.Schedule(settings.adam_epochs, settings.patience, watch_penalty=settings.watch_penalty)
     trained = adam.train(members, start, data[0], data[1], schedule, settings.seed)
     return [one.network for one in trained], [one.epochs for one in trained]
 

@@ -74,7 +74,12 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
     if cell.method == "adam":
         tuned = tuned_adam(parts, settings.tuned_width, settings.split, settings)
         member = adam.Member(*(tuned[name] for name in ("learning_rate", "beta1", "batch_size", "penalty")))
-        schedule = adam.Schedule(settings.wide_adam_epochs, settings.wide_patience, watch_training=True)
+        schedule = adam.Schedule(
+            settings.wide_adam_epochs,
+            settings.wide_patience,
+            watch_training=True,
+            watch_penalty=settings.watch_penalty,
+        )
         start = start_of(parts, cell.n_hidden, settings.split)
         (trained,) = adam.train(
             [member], start, parts.training, parts.validation, schedule, settings.split, record=True
