@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from scipy.linalg import lapack
 
 from dconnet._arrays import FloatArray
 
@@ -12,6 +13,9 @@ ROWS = 8192
 
 # QR factorisations of longer blocks are spread over the threads of the BLAS, which for few columns makes them slower.
 QR_ROWS = 512
+
+# Room for work a column with which LAPACK factorises wide blocks fast.
+WORK = 64
 
 
 def blocks(n_rows: int, size: int = ROWS) -> Iterator[slice]:
@@ -30,5 +34,7 @@ def triangle_of(parts: Iterable[FloatArray]) -> FloatArray:
     triangle: FloatArray = np.empty((0, 0))
     for part in parts:
         stacked = np.vstack([triangle, part]) if triangle.size else part
-        triangle = np.asarray(np.linalg.qr(stacked, mode="r"), dtype=np.float64)
+        # LAPACK itself: for few columns the functions around it take longer than the factorisation.
+        factor = lapack.dgeqrf(stacked, lwork=WORK * stacked.shape[1], overwrite_a=True)[0]
+        triangle = np.triu(factor[: min(factor.shape)])
     return triangle
