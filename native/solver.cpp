@@ -11,7 +11,7 @@ namespace dconnet {
 namespace {
 
 // Limits for each method: what has not come to an end by then will not.
-constexpr std::size_t kWalkSteps = 60, kWalkStepsPerColumn = 4;
+constexpr std::size_t kWalkSteps = 60, kWalkStepsPerColumn = 16;
 constexpr std::size_t kRoundsAtZero = 40;
 constexpr std::size_t kRounds = 12;
 constexpr std::size_t kNewtonSteps = 60;
