@@ -11,7 +11,7 @@ from dconnet.datasets import Split
 from dconnet.paper import adam
 from dconnet.paper.experiment import Experiment, Findings, status
 from dconnet.paper.fits import FitSettings, dcon, errors, start_of, tuned_adam, tuned_dcon
-from dconnet.paper.page import Picture, Section, Sheet, Table
+from dconnet.paper.page import Picture, Section, Sheet, Table, significant
 from dconnet.paper.store import Result
 
 if TYPE_CHECKING:
@@ -109,13 +109,13 @@ def render(findings: Findings) -> Section:
         [
             cell.n_hidden,
             cell.method,
-            *(f"{results[cell][part]:.3g}" for part in ("training", "test")),
+            *(significant(results[cell][part]) for part in ("training", "test")),
             results[cell]["epochs"],
         ]
         for cell in sorted(results)
     ]
     section.parts += [
-        f"{DATASET} on one split, with the hyper-parameters chosen for 30 neurons. Adam stops when the training error "
+        f"{DATASET} on one split, with the hyper-parameters chosen for 30 neurons. Adam stops when the training loss "
         "has not fallen for 50 epochs. The paper shows only plots: both methods near each other, DCON after fewer "
         "epochs. An epoch of the accelerated algorithm is a round of many steps.",
         Table("MSE:", ("N", "method", "training", "test", "epochs"), rows),
@@ -139,8 +139,12 @@ def _draw(figure: Figure, results: dict[Cell, Result]) -> None:
     for k, method in enumerate(methods):
         found_cells = [cell for cell in sorted(results) if cell.method == method]
         widths, tests = [cell.n_hidden for cell in found_cells], [results[cell]["test"] for cell in found_cells]
-        axes[5].loglog(widths, tests, marker="o", color=f"C{k}", label=method)
-    axes[5].set(title="test MSE", xlabel="N")
+        axes[5].semilogx(widths, tests, marker="o", color=f"C{k}", label=method)
+    widths = sorted({cell.n_hidden for cell in results})
+    highest = max(found["test"] for found in results.values())
+    axes[5].set(title="test MSE", xlabel="N", ylim=(0.0, 1.1 * highest))
+    axes[5].set_xticks(widths, map(str, widths))
+    axes[5].minorticks_off()
     axes[5].legend()
 
 

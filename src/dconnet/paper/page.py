@@ -121,6 +121,18 @@ def number(value: float | None, digits: int = 2) -> str:
     return MISSING if value is None or not np.isfinite(value) else f"{value:.{digits}f}"
 
 
+def significant(value: float, digits: int = 3) -> str:
+    """A number to some significant digits, never with an exponent.
+
+    Examples
+    --------
+    >>> from dconnet.paper.page import significant
+    >>> significant(1911.3), significant(0.01584)
+    ('1910', '0.0158')
+    """
+    return np.format_float_positional(value, precision=digits, unique=False, fractional=False, trim="-")
+
+
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
     """Mean and sample standard deviation; NaN where there are too few values.
 

@@ -17,7 +17,7 @@ from dconnet.estimators import DCONRegressor
 from dconnet.initialization import xavier
 from dconnet.paper import adam
 from dconnet.paper.experiment import Experiment, Findings, status
-from dconnet.paper.page import MISSING, Picture, Section, Sheet, Table
+from dconnet.paper.page import MISSING, Picture, Section, Sheet, Table, significant
 from dconnet.paper.store import Result
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _summary(results: dict[Cell, Result]) -> Table:
     rows = []
     for title, measure in MEASURES.items():
         values = [value for found in results.values() if np.isfinite(value := measure(found))]
-        figures = [f"{of(values):.3g}" for of in (np.min, np.median, np.max)] if values else [MISSING] * 3
+        figures = [significant(of(values)) for of in (np.min, np.median, np.max)] if values else [MISSING] * 3
         rows.append([title, *figures])
     return Table("Over all sizes:", ("", "least", "median", "largest"), rows)
 
@@ -172,7 +172,7 @@ def _draw(figure: Figure, results: dict[Cell, Result]) -> None:
         for (row, column), value in np.ndenumerate(grid):
             if np.isfinite(value):
                 colour = "black" if image.norm(value) > 0.6 else "white"
-                axis.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=7, color=colour)
+                axis.text(column, row, significant(value, 2), ha="center", va="center", fontsize=7, color=colour)
         axis.set_title(title, fontsize=10)
         axis.set_xticks(range(len(samples)), samples)
         axis.set_yticks(range(len(features)), features)
