@@ -22,6 +22,7 @@ typedef double Lanes __attribute__((vector_size(kLanes * sizeof(double))));
 
 // Passing wide vectors between functions depends on the instruction set: everything here must be inlined.
 #define DCONNET_INLINE __attribute__((always_inline)) inline
+#define DCONNET_ALWAYS_INLINE __attribute__((always_inline))  // of a lambda
 
 DCONNET_INLINE void load(Lanes& lanes, const double* from) { std::memcpy(&lanes, from, sizeof(Lanes)); }
 
@@ -30,22 +31,29 @@ DCONNET_INLINE void store(double* to, const Lanes& lanes) { std::memcpy(to, &lan
 // In a fixed order.
 DCONNET_INLINE double sum_of(const Lanes& lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
 
-DCONNET_INLINE double sum_of(const double (&lanes)[kLanes]) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
+// x = max(x, y); where either is no number, y.
+DCONNET_INLINE void raise_to(Lanes& x, const Lanes& y) { x = x > y ? x : y; }
 
-DCONNET_INLINE double larger(double x, double y) { return x > y ? x : y; }
-
-DCONNET_INLINE double largest_of(const double (&lanes)[kLanes]) {
-  return larger(larger(lanes[0], lanes[1]), larger(lanes[2], lanes[3]));
+DCONNET_INLINE double largest_of(const Lanes& lanes) {
+  const double left = lanes[0] > lanes[1] ? lanes[0] : lanes[1], right = lanes[2] > lanes[3] ? lanes[2] : lanes[3];
+  return left > right ? left : right;
 }
 
-// Calls body(i, lane) for all i < n, in fours: totals that are kept one a lane grow together.
-template <typename Body>
-DCONNET_INLINE void in_lanes(std::size_t n, const Body& body) {
+// Calls body with four entries of each vector at a time; behind the last ones there are zeros.
+template <std::size_t Vectors, typename Body>
+DCONNET_INLINE void in_fours(std::size_t n, const double* const (&vectors)[Vectors], const Body& body) {
+  Lanes x[Vectors];
   std::size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) body(i + lane, lane);
+    for (std::size_t k = 0; k < Vectors; ++k) load(x[k], vectors[k] + i);
+    body(x);
   }
-  for (; i < n; ++i) body(i, 0);
+  if (i == n) return;
+  for (std::size_t k = 0; k < Vectors; ++k) {
+    x[k] = Lanes{};
+    std::memcpy(&x[k], vectors[k] + i, (n - i) * sizeof(double));
+  }
+  body(x);
 }
 
 constexpr std::size_t round_up_to_lanes(std::size_t n) { return (n + kLanes - 1) / kLanes * kLanes; }

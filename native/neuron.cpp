@@ -17,10 +17,10 @@ constexpr double kRounding = 1e-13;
 // Marks the rows that are active now; false if they are those that were.
 template <typename Rule>
 bool renew(std::vector<unsigned char>& marks, const Rule& is_active) {
-  unsigned changed = 0;
+  unsigned char changed = 0;
   for (std::size_t j = 0; j < marks.size(); ++j) {
     const unsigned char active = is_active(j);
-    changed |= static_cast<unsigned>(active ^ marks[j]);
+    changed = static_cast<unsigned char>(changed | (active ^ marks[j]));
     marks[j] = active;
   }
   return changed != 0;
@@ -28,12 +28,13 @@ bool renew(std::vector<unsigned char>& marks, const Rule& is_active) {
 
 DCONNET_CLONES double sum_of_hinges(std::size_t rows, const double* beta_g, const double* beta_h, double curvature,
                                     const double* z) {
-  double sums[kLanes] = {};
-  in_lanes(rows, [&](std::size_t j, std::size_t lane) {
-    const double active = larger(z[j], 0.0);
-    sums[lane] += (beta_g[j] - beta_h[j] + curvature * active) * active;
+  Lanes sum = {};
+  in_fours(rows, {beta_g, beta_h, z}, [&](const Lanes(&x)[3]) DCONNET_ALWAYS_INLINE {
+    Lanes active = {};
+    raise_to(active, x[2]);
+    sum += (x[0] - x[1] + curvature * active) * active;
   });
-  return sum_of(sums);
+  return sum_of(sum);
 }
 
 }  // namespace
@@ -106,7 +107,7 @@ bool Neuron::tangent_rows_with_slope(const NeuronProblem& problem, const double*
 }
 
 void Neuron::tangent(const NeuronProblem& problem) {
-  for (std::size_t j = 0; j < design_.rows(); ++j) pull_[j] = active_[j] ? problem.beta_h[j] : 0.0;
+  for (std::size_t j = 0; j < design_.rows(); ++j) pull_[j] = static_cast<double>(active_[j]) * problem.beta_h[j];
   design_.apply_transposed(pull_.data(), linear_.data());
 }
 

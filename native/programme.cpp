@@ -10,25 +10,27 @@ namespace dconnet {
 namespace {
 
 DCONNET_CLONES double sum_of_hinges(std::size_t rows, const double* slope, double curvature, const double* z) {
-  double sums[kLanes] = {};
-  in_lanes(rows, [&](std::size_t j, std::size_t lane) {
-    const double active = larger(z[j], 0.0);
-    sums[lane] += (slope[j] + curvature * active) * active;
+  Lanes sum = {};
+  in_fours(rows, {slope, z}, [&](const Lanes(&x)[2]) DCONNET_ALWAYS_INLINE {
+    Lanes active = {};
+    raise_to(active, x[1]);
+    sum += (x[0] + curvature * active) * active;
   });
-  return sum_of(sums);
+  return sum_of(sum);
 }
 
-// What the multipliers make of a bound: the squares of what is beyond their slopes, and the least of them.
+// What the multipliers make of a bound: the squares of what is beyond their slopes, and the least of them, if negative.
 struct Multipliers {
   double excess, least;
 };
 
 DCONNET_CLONES void add_up(std::size_t rows, const double* slope, const double* multipliers, Multipliers& total) {
-  double squares[kLanes] = {}, below[kLanes] = {};
-  in_lanes(rows, [&](std::size_t j, std::size_t lane) {
-    const double over = larger(multipliers[j] - slope[j], 0.0);
-    squares[lane] += over * over;
-    below[lane] = larger(-multipliers[j], below[lane]);
+  Lanes squares = {}, below = {};
+  in_fours(rows, {slope, multipliers}, [&](const Lanes(&x)[2]) DCONNET_ALWAYS_INLINE {
+    Lanes over = {};
+    raise_to(over, x[1] - x[0]);
+    squares += over * over;
+    raise_to(below, -x[1]);
   });
   total = {sum_of(squares), -largest_of(below)};
 }
@@ -37,12 +39,14 @@ DCONNET_CLONES void add_up(std::size_t rows, const double* slope, const double* 
 DCONNET_CLONES double largest_violation(std::size_t rows, const double* slope, double curvature, double hessian,
                                         const double* z, const double* multipliers) {
   const double softened = hessian / (hessian + 2.0 * curvature);
-  double violation[kLanes] = {};
-  in_lanes(rows, [&](std::size_t j, std::size_t lane) {
-    const double moved = hessian * z[j], pull = moved + multipliers[j];
-    const double beyond = softened * larger(pull - slope[j], 0.0);
-    const double fixed = pull > 0.0 ? beyond : pull;
-    violation[lane] = larger(std::fabs(moved - fixed), violation[lane]);
+  Lanes violation = {};
+  in_fours(rows, {slope, z, multipliers}, [&](const Lanes(&x)[3]) DCONNET_ALWAYS_INLINE {
+    const Lanes moved = hessian * x[1], pull = moved + x[2];
+    Lanes beyond = {};
+    raise_to(beyond, pull - x[0]);
+    const Lanes off = moved - (pull > 0.0 ? softened * beyond : pull);
+    raise_to(violation, off);
+    raise_to(violation, -off);
   });
   return largest_of(violation);
 }
@@ -94,7 +98,7 @@ double Certifier::kkt_residual(const Programme& programme, const double* v, cons
                                const double* multipliers) const {
   const Design& design = programme.design;
   const double hessian = 2.0 * (programme.gamma + programme.curvature);
-  const double largest = larger(max_abs(programme.linear, design.columns()), max_abs(multipliers, design.rows()));
+  const double largest = std::max(max_abs(programme.linear, design.columns()), max_abs(multipliers, design.rows()));
   double violation =
       largest_violation(design.rows(), programme.slope, programme.curvature, hessian, z, multipliers);
   for (std::size_t k = 0; k < design.columns(); ++k) {
