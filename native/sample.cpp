@@ -30,8 +30,7 @@ std::unique_ptr<Sample> Sample::of(const Design& design) {
 }
 
 Sample::Sample(const Design& design, std::size_t rows)
-    : spacing_(kSpacing),
-      share_(static_cast<double>(rows) / static_cast<double>(design.rows())),
+    : share_(static_cast<double>(rows) / static_cast<double>(design.rows())),
       solver_(spread_out(design, rows), false),
       gram_(solver_.design()),
       v_(design.stride()),
@@ -43,7 +42,7 @@ Sample::Sample(const Design& design, std::size_t rows)
 bool Sample::solve(const Programme& programme, const double* pull, const double* v, const double* z) {
   const Design& design = solver_.design();
   for (std::size_t i = 0; i < design.rows(); ++i) {
-    const std::size_t row = i * spacing_;
+    const std::size_t row = i * kSpacing;
     slope_[i] = programme.slope[row];
     z_[i] = z[row];
     multipliers_[i] = z[row] > 0.0 ? slope_[i] + 2.0 * programme.curvature * z[row] : 0.0;

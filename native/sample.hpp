@@ -1,4 +1,4 @@
-// A few of the rows, evenly spread, that stand for all of them: where rows are many, their programme is solved in no time
+// A few of the rows, evenly spread, that stand for all of them: where rows are many, their programme takes little time,
 // and its solution is a good start.
 #pragma once
 
@@ -23,12 +23,11 @@ class Sample {
  private:
   Sample(const Design& design, std::size_t rows);
 
-  std::size_t spacing_;
   double share_;  // of the rows
   Solver solver_;
   ActiveGram gram_;
-  std::vector<double> v_, linear_;                    // columns
-  std::vector<double> slope_, z_, multipliers_;       // rows of the sample
+  std::vector<double> v_, linear_;               // columns
+  std::vector<double> slope_, z_, multipliers_;  // rows of the sample
 };
 
 }  // namespace dconnet
