@@ -63,20 +63,21 @@ def test_geometric_average():
     comparison = table1.Comparison("adam", "paper", "test", {("DS1", 10): [3.0, 0.0], ("DS2", 10): [-0.75]})
     assert comparison.typical == pytest.approx(np.sqrt(2.0 * 0.25) - 1.0)
     assert comparison.overall == pytest.approx((1.5 - 0.75) / 2)
+    assert comparison.median == pytest.approx((1.5 - 0.75) / 2)
 
 
 def test_baselines_are_compared_on_common_splits(tmp_path):
     fill(tmp_path, "table1", TABLE1)
     found = {
-        baselines.Cell("DS1", split, "ridge"): errors(training, test=4.0) | {"chosen": "alpha=1"}
-        for split, training in ((1, 6.0), (2, 100.0))
+        baselines.Cell("DS1", split, "ridge"): errors(training, test=test) | {"chosen": "alpha=1"}
+        for split, training, test in ((1, 6.0, 4.0), (2, 100.0, 50.0), (7, 1.0, 1.0))
     }
     fill(tmp_path, "baselines", found)
     section = section_of(tmp_path, "baselines")
     ridge = next(table for table in tables_of(section) if "over ridge" in table.caption and "training" in table.caption)
     assert ridge.rows[0][1:3] == ["1.00", "3.13 (1.10)"]  # split 1 alone: 6 / 3 - 1
     last = tables_of(section)[-1]
-    assert last.rows[0][list(last.header).index("ridge")] == "4e+03"
+    assert last.rows[0][list(last.header).index("ridge")] == "27000"  # without split 7
     assert last.rows[1][1:] == [MISSING] * (len(last.header) - 1)
 
 

@@ -54,6 +54,7 @@ def test_a_cell_counts_once_even_if_it_is_written_twice_or_packed(store):
     store.pack()
     assert store.results(Cell) == {CELLS[0]: {"mse": 2.0}, CELLS[2]: {"mse": 3.0}}
     assert not store.cells.exists()
+    store.pack()  # what is packed already stays
     assert store.missing(CELLS) == [CELLS[1]]
     assert len(store.packed.read_text().splitlines()) == 3
 

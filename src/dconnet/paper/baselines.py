@@ -14,7 +14,7 @@ from dconnet.datasets import TABLES, Choices, Split
 from dconnet.paper import printed
 from dconnet.paper.experiment import Experiment, Findings, status
 from dconnet.paper.fits import ALGORITHMS, errors
-from dconnet.paper.page import MISSING, Section, Sheet, Table, number
+from dconnet.paper.page import MISSING, Section, Sheet, Table, number, significant
 from dconnet.paper.store import Result
 from dconnet.paper.table1 import PARTS, SHEET_HEADER, Comparison, Results, by_split, improvements
 
@@ -185,11 +185,14 @@ def _test_errors(networks: Results, found: Results) -> Table:
     names = [*ALGORITHMS, "adam", *CANDIDATES]
     rows = []
     for dataset in TABLES:
-        splits = {cell.split for cell in found if cell.dataset == dataset}
+        splits, others = ({cell.split for cell in some if cell.dataset == dataset} for some in (found, networks))
+        if others:
+            splits &= others
         means = [_mean_test_error(networks, found, dataset, name, splits) for name in names]
-        rows.append([dataset, *(MISSING if mean is None else f"{1e3 * mean:.3g}" for mean in means)])
+        rows.append([dataset, *(MISSING if mean is None else significant(1e3 * mean) for mean in means)])
     caption = (
-        "Mean test MSE in thousandths, the width of the networks chosen by validation like all other hyper-parameters:"
+        "Mean test MSE in thousandths on the splits that Table 1 and the baselines both have, the width of the "
+        "networks chosen by validation like all other hyper-parameters:"
     )
     return Table(caption, ["", *names], rows)
 

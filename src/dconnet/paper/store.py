@@ -189,9 +189,10 @@ class Store:
             file.write(json.dumps({"settings": settings}) + "\n")
             for key in sorted(records):
                 file.write(json.dumps(records[key]) + "\n")
-        for path in self.cells.glob("*.json"):
-            path.unlink()
-        self.cells.rmdir()
+        if self.cells.exists():  # otherwise all of them were packed before
+            for path in self.cells.glob("*.json"):
+                path.unlink()
+            self.cells.rmdir()
 
 
 def _read(path: Path) -> Record | None:
