@@ -65,6 +65,7 @@ html_sidebars = {
         "index",
         "getting-started",
         "reproduction",
+        "benchmarks",
         "algorithm",
         "accelerated",
         "certificates",
