@@ -43,7 +43,7 @@ class FitSettings(Choices):
     patience : int
         Epochs without a lower validation error after which Adam stops.
     watch_penalty : bool
-        Whether that error includes the penalty. The paper's figures are made with Keras, where it does.
+        Whether that error includes the penalty, as it does in Keras, by which the files of the paper's figures are named.
     """
 
     gammas: tuple[float, ...] = GAMMAS
