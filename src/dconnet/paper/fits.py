@@ -43,7 +43,7 @@ class FitSettings(Choices):
     patience : int
         Epochs without a lower validation error after which Adam stops.
     watch_penalty : bool
-        Whether that error includes the penalty, as it does in Keras, by which the files of the paper's figures are named.
+        Whether that error includes the penalty, as in Keras, after which the files of the paper's figures are named.
     """
 
     gammas: tuple[float, ...] = GAMMAS
