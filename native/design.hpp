@@ -1,4 +1,4 @@
-// The orthonormal design Q, and the passes over it that the solvers are made of.
+// The design Q, orthonormal or a part of such a one, and the passes over it that the solvers are made of.
 #pragma once
 
 #include <cstddef>

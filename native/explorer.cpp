@@ -173,7 +173,7 @@ void Explorer::revive(Exploration& told) {
   }
 }
 
-// |alpha_l| |v_l| bounds the length of the neuron's output, because Q has orthonormal columns.
+// |alpha_l| |v_l| bounds the length of the neuron's output, because Q makes no v longer.
 bool Explorer::carries_nothing(std::size_t unit) const {
   const Layout& layout = objective_.layout();
   const double strength = layout.norm(theta_.data(), unit) * std::fabs(layout.alpha(theta_.data())[unit]);

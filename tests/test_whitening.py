@@ -62,6 +62,21 @@ def test_factorisation_reproduces_the_design(make):
     np.testing.assert_allclose(white.to_white @ white.from_white, np.eye(rank), atol=1e-9)
 
 
+@pytest.mark.parametrize("make", DESIGNS)
+def test_a_penalty_is_a_part_of_the_factorisation(make):
+    rng = np.random.default_rng(3)
+    M, _ = make(rng)
+    P = rng.normal(size=(5, M.shape[1])) * np.abs(M).max(axis=0)
+    white, both = Whitening.of(M, P), np.vstack([M, P])
+    assert white.rank == np.linalg.matrix_rank(both / np.maximum(np.abs(both).max(axis=0), 1e-300))
+    size = np.maximum(np.abs(M).max(axis=0), 1.0)
+    np.testing.assert_allclose((white.Q @ white.to_white) / size, M / size, atol=1e-12)
+    gram = both.T @ both / np.outer(size, size)
+    np.testing.assert_allclose(white.to_white.T @ white.to_white / np.outer(size, size), gram, atol=1e-10)
+    lower = P @ white.from_white
+    np.testing.assert_allclose(white.Q.T @ white.Q + lower.T @ lower, np.eye(white.rank), atol=1e-9)
+
+
 @pytest.mark.parametrize("make", [constant_column, duplicate_column, one_hot, zero_column, fewer_rows_than_columns])
 def test_weights_have_minimum_norm(make):
     M, _ = make(np.random.default_rng(1))

@@ -88,6 +88,9 @@ def fit(
     drop: Annotated[list[str] | None, typer.Option(metavar="COL", help="Column to leave out; may be repeated.")] = None,
     n_hidden: Annotated[int, typer.Option(min=1, help="Hidden neurons.")] = 20,
     gamma: Annotated[float, typer.Option(help="Strength of the regularisation.")] = 1e-3,
+    shrinkage: Annotated[
+        float, typer.Option(help="Penalty on the weights themselves, for many nearly dependent columns.")
+    ] = 0.0,
     algorithm: Annotated[str, typer.Option(help="accelerated, or paper for Algorithm 1 alone.")] = "accelerated",
     split: Annotated[str | None, typer.Option(help="DC split: paper or net. [default: the algorithm's own]")] = None,
     solver: Annotated[
@@ -138,6 +141,7 @@ def fit(
         parameters = {
             "n_hidden": n_hidden,
             "gamma": gamma,
+            "shrinkage": shrinkage,
             "algorithm": algorithm,
             "split": split,
             "solver": solver,

@@ -43,6 +43,7 @@ class _DCONEstimator(BaseEstimator):
         n_hidden: int = 20,
         *,
         gamma: float = 1e-3,
+        shrinkage: float = 0.0,
         algorithm: str = "accelerated",
         split: str | None = None,
         solver: str | Backend = "native",
@@ -62,6 +63,7 @@ class _DCONEstimator(BaseEstimator):
     ) -> None:
         self.n_hidden = n_hidden
         self.gamma = gamma
+        self.shrinkage = shrinkage
         self.algorithm = algorithm
         self.split = split
         self.solver = solver
@@ -164,6 +166,10 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
         Number of hidden neurons.
     gamma : float, default=1e-3
         Strength of the data-weighted regularisation.
+    shrinkage : float, default=0.0
+        Penalty on the hidden weights themselves, beside that on what they make of the data: try 0.01 where columns are
+        many and nearly dependent, such as pixels or rare categories. Features should have one scale. It needs the
+        solver "native" or "reference". Zero is the paper's penalty.
     algorithm : {"accelerated", "paper"}, default="accelerated"
         "paper" is Algorithm 1 of the reference, and nothing else. "accelerated" adds joint steps, hops to lower minima
         and new neurons in the place of dead ones between its sweeps; an epoch is then a round of all of them.
@@ -274,7 +280,7 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
         inputs, targets = _validated(self, X, y, y_numeric=True)
         weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64)
         inputs, targets, weight, validation = _with_validation(self, inputs, targets, weight, X_val, y_val)
-        problem = Problem(inputs, targets, self.gamma, weight, copy=False)
+        problem = Problem(inputs, targets, self.gamma, weight, shrinkage=self.shrinkage, copy=False)
         solution = self._descend(problem, validation, getattr(self, "network_", None), self._rng(), "DCONRegressor")
         self.network_ = solution.network
         self.history_ = solution.history
@@ -304,6 +310,8 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
         Number of hidden neurons of each network.
     gamma : float, default=1e-3
         Strength of the data-weighted regularisation.
+    shrinkage : float, default=0.0
+        See `DCONRegressor`.
     algorithm : {"accelerated", "paper"}, default="accelerated"
         See `DCONRegressor`.
     split : {"paper", "net"} or None, default=None
@@ -421,7 +429,7 @@ class DCONClassifier(ClassifierMixin, _DCONEstimator):
     ) -> None:
         positives = _positives(self.classes_)
         generators = self._rng().spawn(len(positives))
-        first = Problem(X, _signs(y, positives[0]), self.gamma, weight, copy=False)
+        first = Problem(X, _signs(y, positives[0]), self.gamma, weight, shrinkage=self.shrinkage, copy=False)
         problems = [first] + [first.with_targets(_signs(y, positive)) for positive in positives[1:]]
         solutions: list[Solution] = []
         for k, positive in enumerate(positives):

@@ -244,10 +244,18 @@ def _gamma(model: SavedModel) -> float:
     return float(gamma)
 
 
+def _shrinkage(model: SavedModel) -> float:
+    shrinkage = model.settings.get("shrinkage", 0.0)  # files from before there was any do not tell it
+    if isinstance(shrinkage, bool) or not isinstance(shrinkage, (int, float)):
+        raise ValueError(f"The shrinkage in the model file should be a number, but is {shrinkage!r}.")
+    return float(shrinkage)
+
+
 def _problems(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> list[Problem]:
     """The training problem of each network, posed on these rows."""
     targets = network_targets(model, y)
-    first = Problem(model.feature_scaling.apply(X), targets[:, 0], _gamma(model), copy=False)
+    inputs, gamma, shrinkage = model.feature_scaling.apply(X), _gamma(model), _shrinkage(model)
+    first = Problem(inputs, targets[:, 0], gamma, shrinkage=shrinkage, copy=False)
     return [first] + [first.with_targets(column) for column in targets.T[1:]]
 
 

@@ -26,7 +26,11 @@ class Problem:
         RegLoss = (1/m) [ Σ_j s_j (y_j - f(x_j))² + gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + |alpha|² ) ],
 
     with sample weights s_j (one by default) and m = Σ_j s_j, so that a row of
-    weight two counts like the same row twice.
+    weight two counts like the same row twice. With a shrinkage ε the penalty is
+
+        gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + ε m Σ_l |w_l|² + |alpha|² ).
+
+    The data hardly penalise weights that few rows can tell apart; this does.
 
     Parameters
     ----------
@@ -38,6 +42,8 @@ class Problem:
         Strength of the regularisation, positive.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights, not all zero.
+    shrinkage : float, default=0.0
+        ε, not negative: the penalty on the hidden weights themselves, beside that on what they make of the data.
     copy : bool, default=True
         Whether to keep copies. Without them, the arrays must not change while the problem lives.
 
@@ -53,6 +59,7 @@ class Problem:
     y: FloatArray
     gamma: float
     sample_weight: FloatArray
+    shrinkage: float
 
     def __init__(
         self,
@@ -61,6 +68,7 @@ class Problem:
         gamma: float,
         sample_weight: ArrayLike | None = None,
         *,
+        shrinkage: float = 0.0,
         copy: bool = True,
     ) -> None:
         X = frozen_copy(X, name="X", ndim=2, copy=copy)
@@ -68,6 +76,7 @@ class Problem:
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", frozen_copy(y, name="y", ndim=1, copy=copy))
         object.__setattr__(self, "gamma", float(gamma))
+        object.__setattr__(self, "shrinkage", float(shrinkage))
         object.__setattr__(self, "sample_weight", frozen_copy(weight, name="sample_weight", ndim=1, copy=copy))
         self._check()
 
@@ -79,6 +88,8 @@ class Problem:
                 raise ValueError(f"{name} has {len(values)} entries, but X has {len(self.X)} rows.")
         if not (np.isfinite(self.gamma) and self.gamma > 0.0):
             raise ValueError(f"gamma must be a positive finite number, got {self.gamma}.")
+        if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0.0):
+            raise ValueError(f"shrinkage must be zero or a positive finite number, got {self.shrinkage}.")
         if np.any(self.sample_weight < 0.0):
             raise ValueError("sample_weight must not be negative.")
         if not np.any(self.sample_weight > 0.0):
@@ -109,7 +120,8 @@ class Problem:
 
     def objective(self, network: Network) -> float:
         """RegLoss of the network."""
-        total = self.gamma * float(network.alpha @ network.alpha)
+        decay = self.shrinkage * self.total_weight * float(np.vdot(network.W, network.W))
+        total = self.gamma * (float(network.alpha @ network.alpha) + decay)
         for rows in blocks(len(self.X)):
             weight, preactivations = self.sample_weight[rows], network.preactivations(self.X[rows])
             residual = self.y[rows] - np.maximum(preactivations, 0.0) @ network.alpha
@@ -141,11 +153,19 @@ class Problem:
             M = np.column_stack([self.X[first[rows]], np.ones(len(first[rows]))])
             return M * root_weight[rows, None]
 
-        return Whitening.of_blocks(len(first), weighted_rows)
+        return Whitening.of_blocks(len(first), weighted_rows, self._weight_penalty())
+
+    def _weight_penalty(self) -> FloatArray | None:
+        """The rows that stand for the shrinkage below M: they see the weights of a neuron, but not its intercept."""
+        if self.shrinkage == 0.0:
+            return None
+        n_features = self.X.shape[1]
+        rows: FloatArray = np.sqrt(self.shrinkage * self.total_weight) * np.eye(n_features, n_features + 1)
+        return rows
 
     @property
     def sigma_min(self) -> float:
-        """Smallest positive singular value of the weighted design M."""
+        """Smallest positive singular value of the weighted design M, with the shrinkage below it."""
         return self.constants.sigma_min
 
     @property
@@ -197,12 +217,15 @@ class WhitenedProblem:
 
     @property
     def Q(self) -> FloatArray:  # noqa: N802
-        """Orthonormal design, of shape (n_rows, rank)."""
+        """Design, of shape (n_rows, rank): orthonormal, or part of an orthonormal one where there is shrinkage."""
         return self.whitening.Q
 
     @property
     def constants(self) -> Constants:
-        """The constants of the theory in whitened coordinates, where all singular values of the design are one."""
+        """The constants of the theory in whitened coordinates, where all singular values of the design are one.
+
+        Shrinkage leaves them true: the penalty is ``|v|²`` still, and the design no longer than one.
+        """
         return Constants(self.gamma, self.total_weight, float(np.linalg.norm(self.y)), sigma_min=1.0, sigma_max=1.0)
 
     def regloss(self, V: FloatArray, Z: FloatArray | None, alpha: FloatArray) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -192,5 +193,6 @@ def network_labels(estimator: Any) -> list[str]:
 def network_problems(estimator: Any, X: ArrayLike, y: ArrayLike) -> list[Problem]:
     """The problem that each network of a fitted estimator solves, posed on these data."""
     targets = network_targets(estimator, y)
-    first = Problem(X, targets[:, 0], estimator.gamma, copy=False)
-    return [first] + [Problem(first.X, column, first.gamma, copy=False) for column in targets.T[1:]]
+    posed = partial(Problem, gamma=estimator.gamma, shrinkage=estimator.shrinkage, copy=False)
+    first = posed(X, targets[:, 0])
+    return [first] + [posed(first.X, column) for column in targets.T[1:]]

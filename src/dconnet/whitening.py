@@ -3,10 +3,14 @@
 With M = [X 1] = Q R and v_l = R u_l, the preactivations of neuron l are
 z_l = M u_l = Q v_l and the data-weighted penalty ``|M u_l|²`` is just ``|v_l|²``.
 All the programmes of the algorithm live in these coordinates.
+
+A penalty ``|M u_l|² + |P u_l|²`` has the same form: with M stacked upon P in the place of M, ``|v_l|²`` is all of it,
+and z_l = Q v_l holds with the rows of Q that belong to M. Their columns are no longer orthonormal, but ``|Q v| ≤ |v|``.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,7 +32,7 @@ class Whitening:
     Attributes
     ----------
     Q : array of shape (n_samples, rank)
-        Orthonormal basis of the column space of M.
+        Orthonormal basis of the column space of M; with a further penalty, the first rows of such a basis.
     to_white : array of shape (rank, n_columns)
         R of the text: ``v = to_white @ u``.
     from_white : array of shape (n_columns, rank)
@@ -50,15 +54,29 @@ class Whitening:
         return linalg.svdvals(self.to_white, check_finite=False)
 
     @classmethod
-    def of(cls, M: FloatArray) -> Whitening:
-        """Factorise the design ``M``, of shape (n_samples, n_columns)."""
-        return cls.of_blocks(len(M), lambda rows: M[rows])
+    def of(cls, M: FloatArray, penalty: FloatArray | None = None) -> Whitening:
+        """Factorise the design ``M``, of shape (n_samples, n_columns), with the ``penalty`` below it."""
+        return cls.of_blocks(len(M), lambda rows: M[rows], penalty)
 
     @classmethod
-    def of_blocks(cls, n_rows: int, block: Callable[[slice], FloatArray]) -> Whitening:
-        """Factorise the design of which ``block`` gives some rows, without ever holding it whole."""
+    def of_blocks(
+        cls, n_rows: int, block: Callable[[slice], FloatArray], penalty: FloatArray | None = None
+    ) -> Whitening:
+        """Factorise the design of which ``block`` gives some rows, without ever holding it whole.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows of M.
+        block : callable
+            Some rows of M.
+        penalty : array of shape (n_penalties, n_columns), optional
+            P of the penalty ``|M u|² + |P u|²``.
+        """
         scale = _column_scale(np.max([np.max(np.abs(block(rows)), axis=0) for rows in blocks(n_rows)], axis=0))
-        triangle = triangle_of(block(rows) / scale for rows in qr_blocks(n_rows, len(scale)))
+        P = np.empty((0, len(scale))) if penalty is None else penalty / scale
+        parts = (block(rows) / scale for rows in qr_blocks(n_rows, len(scale)))
+        triangle = triangle_of(itertools.chain(parts, [P] if len(P) else []))
         _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
         rank = int(np.count_nonzero(singular > RANK_TOLERANCE * singular[0]))
         basis = right[:rank].T / singular[:rank]  # of the scaled columns; M / scale @ basis is nearly orthonormal
@@ -66,7 +84,7 @@ class Whitening:
         for rows in blocks(n_rows):
             Q[rows] = (block(rows) / scale) @ basis
         # The rounding of the smallest directions is swept out by a Cholesky factorisation that is close to I.
-        correction = linalg.cholesky(Q.T @ Q, check_finite=False)
+        correction = linalg.cholesky(Q.T @ Q + (P @ basis).T @ (P @ basis), check_finite=False)
         for rows in blocks(n_rows):
             Q[rows] = linalg.solve_triangular(correction, Q[rows].T, trans="T", check_finite=False).T
         to_white = correction @ (singular[:rank, None] * right[:rank] * scale)

@@ -271,13 +271,14 @@ def certify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | N
     ['class 0', 'class 1', 'class 2']
     """
     if hasattr(model, "network_"):
-        problem = Problem(X, y, model.gamma, sample_weight)
+        problem = Problem(X, y, model.gamma, sample_weight, shrinkage=model.shrinkage)
         return (certificate(problem, model.network_, objectives=model.history_.objective),)
     if not hasattr(model, "networks_"):
         raise ValueError(f"{type(model).__name__} is not fitted yet. Call fit first.")
     labels = np.asarray(y)
     positives = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
-    first = Problem(X, np.where(labels == positives[0], 1.0, -1.0), model.gamma, sample_weight)
+    signs = np.where(labels == positives[0], 1.0, -1.0)
+    first = Problem(X, signs, model.gamma, sample_weight, shrinkage=model.shrinkage)
     return tuple(
         certificate(
             first.with_targets(np.where(labels == positive, 1.0, -1.0)),

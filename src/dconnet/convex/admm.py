@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution
+from dconnet.convex.backend import ConvexSolution, require_orthonormal
 from dconnet.convex.programme import Programme
 from dconnet.convex.scaling import Unit
 
@@ -83,6 +83,7 @@ class ADMM:
 
     def prepare(self, design: FloatArray) -> ADMMSolver:
         """Bring the design to where the iterations run; it is decomposed already."""
+        require_orthonormal(design)
         library = _NumPy() if self.device is None else _torch(self.device)
         return ADMMSolver(library, library.put(design), self)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from dconnet._arrays import FloatArray
 from dconnet.convex.programme import Programme
 
@@ -106,6 +108,22 @@ class Backend(Protocol):
     def prepare(self, design: FloatArray) -> Solver:
         """Do the work that depends on the design alone."""
         ...
+
+
+def require_orthonormal(design: FloatArray) -> None:
+    """Refuse designs with shrinkage, for methods that take ``|Q v|`` for ``|v|``.
+
+    Raises
+    ------
+    ValueError
+        If the columns are shorter than one.
+    """
+    rank = design.shape[1]
+    if float(np.vdot(design, design)) < rank * (1.0 - 1e-9):  # no column is longer than one: all of them must be one
+        raise ValueError(
+            "This solver needs a design with orthonormal columns, which shrinkage takes away. Use solver='native' or "
+            "'reference', or shrinkage=0."
+        )
 
 
 class _Entry(NamedTuple):

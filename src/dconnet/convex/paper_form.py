@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution
+from dconnet.convex.backend import ConvexSolution, require_orthonormal
 from dconnet.convex.polish import polish
 from dconnet.convex.programme import Programme
 from dconnet.convex.scaling import Unit
@@ -102,6 +102,7 @@ class PaperForm:
     @classmethod
     def of(cls, design: FloatArray) -> PaperForm:
         """Build the constraints, which depend on the design alone."""
+        require_orthonormal(design)
         n_rows = len(design)
         matrix = np.sqrt(n_rows) * design
         identity = sparse.identity(n_rows, format="csc")

@@ -31,7 +31,7 @@ import joblib
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution
+from dconnet.convex.backend import ConvexSolution, require_orthonormal
 from dconnet.convex.native import Native
 from dconnet.convex.programme import Programme
 from dconnet.convex.scaling import Unit
@@ -115,6 +115,7 @@ class Parallel:
 
     def prepare(self, design: FloatArray) -> ParallelSolver:
         """Split the rows into batches, and decompose each of them."""
+        require_orthonormal(design)
         # The rows of a training are sorted: every n-th of them makes batches that are alike, and soon agree.
         members = [slice(first, None, self.n_batches) for first in range(min(self.n_batches, len(design)))]
         return ParallelSolver([Batch.of(design[rows], rows) for rows in members], self)

@@ -2,8 +2,8 @@
 
     min_v  P(v) = gamma |v|² - <t, v> + Σ_j phi_j(z_j),    phi_j(z) = beta_j σ(z) + a σ(z)²,    z = Q v,
 
-with an orthonormal design Q, slopes beta ≥ 0 and the curvature a = alpha_l² > 0.
-A pair (v, λ) is optimal exactly when
+with a design Q that makes no v longer (orthonormal, but for shrinkage), slopes beta ≥ 0 and the curvature
+a = alpha_l² > 0. A pair (v, λ) is optimal exactly when
 
     2 gamma v - t + Qᵀλ = 0    and    λ_j ∈ ∂phi_j(z_j) for all j.
 
@@ -27,7 +27,7 @@ class Programme:
     Attributes
     ----------
     design : array of shape (n_rows, rank)
-        Q, with orthonormal columns.
+        Q, with orthonormal columns, or some rows of such a matrix.
     linear : array of shape (rank,)
         t, the linearised concave part.
     slope : array of shape (n_rows,)
