@@ -98,6 +98,16 @@ def test_mnist():
         assert mnist._accuracy(outputs, parts.test.digits) > 0.2  # chance is 0.1
 
 
+def test_mnist_with_all_pixels():
+    settings = mnist.Settings(n_hidden=2, subset_rows=300, tol=1e-2, pixels_seconds_a_digit=0.2)
+    cell = mnist.Cell("subset", 28, "shrinkage", (1.0, 0.1))
+    parts = mnist.load_parts(cell, settings, HOME)
+    assert parts.training.X.shape == (300, 784)
+    networks, _ = mnist.TRAINERS["shrinkage"](cell, settings, parts)
+    outputs = np.column_stack([network.predict(parts.test.X) for network in networks])
+    assert mnist._accuracy(outputs, parts.test.digits) > 0.2
+
+
 def test_runtime():
     with_torch()
     settings = runtime.Settings(n_hidden=2, epochs=2, adam_epochs=2)

@@ -43,5 +43,6 @@ def test_the_output_closest_to_one_wins():
 
 def test_large_images_are_only_for_the_accelerated_algorithm():
     cells = mnist.cells(mnist.Plan())
-    assert {cell.method for cell in cells if cell.side == 28} == {"accelerated"}
+    assert {cell.method for cell in cells if cell.side == 28} == {"accelerated", "shrinkage"}
+    assert {cell.method for cell in cells if cell.side == 10} == {"adam", "paper", "accelerated"}
     assert sum(cell.method == "adam" for cell in cells) == 2 * 36
