@@ -179,6 +179,10 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> expl
 
 NB_MODULE(_native, module) {
   module.doc() = "The C++ kernel of dconnet.";
+  module.attr("DCA_TOLERANCE") = dconnet::kDcaTolerance;
+  module.attr("KINK_TOLERANCE") = dconnet::kNeuronKinkTolerance;
+  module.attr("ROUNDING") = dconnet::kObjectiveRounding;
+  module.attr("SUFFICIENT_DECREASE") = dconnet::kSufficientDecrease;
   nb::class_<ProgrammeSolver>(module, "Solver", "Solves convex programmes over one design.")
       .def("__init__",
            [](ProgrammeSolver* self, Matrix design, std::size_t columns) {

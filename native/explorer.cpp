@@ -17,8 +17,6 @@ constexpr std::size_t kBurst = 50;
 constexpr double kSlow = 1e-3;
 // Once all hops are tried, bursts go on until they gain nothing but rounding.
 constexpr double kExhausted = 1e-12;
-// A burst counts if F falls by at least this share of gamma |step|²: the sufficient decrease of the convergence proof.
-constexpr double kSufficientDecrease = 1e-6;
 // Of so many failed hops one is followed by a burst from where they began, which may still be on a slow way down.
 constexpr std::size_t kHopsPerBurst = 8;
 constexpr std::size_t kHopBurst = 25;

@@ -17,6 +17,9 @@
 
 namespace dconnet {
 
+// A step counts if F falls by at least this share of gamma |step|²: the sufficient decrease of the convergence proof.
+inline constexpr double kSufficientDecrease = 1e-6;
+
 enum class Hop { kNone, kPerturb, kRestart };
 
 struct Plan {

@@ -9,11 +9,6 @@ namespace dconnet {
 
 namespace {
 
-// The same figures as in dconnet/dc.py, which explains them.
-constexpr double kDcaTolerance = 1e-12;
-constexpr double kKinkTolerance = 1e-9;
-constexpr double kRounding = 1e-13;
-
 // Marks the rows that are active now; false if they are those that were.
 template <typename Rule>
 bool renew(std::vector<unsigned char>& marks, const Rule& is_active) {
@@ -97,12 +92,12 @@ double Neuron::value(const NeuronProblem& problem, const double* v, const double
 }
 
 bool Neuron::tangent_rows(const double* z) {
-  const double noise = -kKinkTolerance * max_abs(z, design_.rows());
+  const double noise = -kNeuronKinkTolerance * max_abs(z, design_.rows());
   return renew(active_, [&](std::size_t j) { return z[j] >= noise; });
 }
 
 bool Neuron::tangent_rows_with_slope(const NeuronProblem& problem, const double* z) {
-  const double noise = -kKinkTolerance * max_abs(z, design_.rows());
+  const double noise = -kNeuronKinkTolerance * max_abs(z, design_.rows());
   return renew(active_, [&](std::size_t j) { return z[j] >= noise && problem.beta_h[j] > 0.0; });
 }
 
@@ -113,7 +108,7 @@ void Neuron::tangent(const NeuronProblem& problem) {
 
 // What z dictates for the multipliers, and the middle of their interval for the rows at the kink.
 void Neuron::guess_multipliers(const NeuronProblem& problem, const double* z) {
-  const double noise = kKinkTolerance * max_abs(z, design_.rows());
+  const double noise = kNeuronKinkTolerance * max_abs(z, design_.rows());
   for (std::size_t j = 0; j < design_.rows(); ++j) {
     const double beta = problem.beta_g[j];
     multipliers_[j] = z[j] > noise ? beta + 2.0 * problem.curvature * z[j] : (z[j] >= -noise ? 0.5 * beta : 0.0);
@@ -122,7 +117,7 @@ void Neuron::guess_multipliers(const NeuronProblem& problem, const double* z) {
 
 // An answer whose preactivations are nothing next to what the slopes call for is zero.
 bool Neuron::remove_noise(double called_for) {
-  if (max_abs(candidate_z_.data(), design_.rows()) > kKinkTolerance * called_for) return false;
+  if (max_abs(candidate_z_.data(), design_.rows()) > kNeuronKinkTolerance * called_for) return false;
   std::fill(candidate_v_.begin(), candidate_v_.end(), 0.0);
   std::fill(candidate_z_.begin(), candidate_z_.end(), 0.0);
   return true;
@@ -134,7 +129,7 @@ double Neuron::rounding(const NeuronProblem& problem, const double* z) const {
   for (std::size_t j = 0; j < design_.rows(); ++j) {
     if (z[j] > 0.0) cancelling += (problem.beta_g[j] + problem.beta_h[j]) * z[j];
   }
-  return kRounding * (problem.size + cancelling);
+  return kObjectiveRounding * (problem.size + cancelling);
 }
 
 // Rows that are negative by noise but count as active lift the majoriser off O by this much.

@@ -12,6 +12,14 @@
 
 namespace dconnet {
 
+// Norm of the difference of two iterates at which the paper ends the DCA.
+inline constexpr double kDcaTolerance = 1e-12;
+// Rows that sit at their kink come back from a solver as tiny numbers of either sign. They count as zero, where the
+// Heaviside function of the paper is one; otherwise the DCA would flip subgradients for ever at a converged point.
+inline constexpr double kNeuronKinkTolerance = 1e-9;
+// A rise of the objective by less than this fraction of its terms is rounding.
+inline constexpr double kObjectiveRounding = 1e-13;
+
 struct NeuronProblem {
   const double* beta_g;  // rows
   const double* beta_h;  // rows

@@ -3,6 +3,11 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 
+DCA_TOLERANCE: float
+KINK_TOLERANCE: float
+ROUNDING: float
+SUFFICIENT_DECREASE: float
+
 class Solver:
     def __init__(self, design: FloatArray, columns: int) -> None: ...
     def solve(

@@ -38,7 +38,7 @@ PATIENCE = {"small": 16, "medium": 16, "large": 4}
 STALLED = {"small": 1e-2, "medium": 1e-2, "large": 1e-3}
 STALLED_BEFORE_RESTART = 1e-4
 # A step counts if it lowers F by at least this share of gamma times its squared length.
-SUFFICIENT_DECREASE = 1e-6
+SUFFICIENT_DECREASE = _native.SUFFICIENT_DECREASE
 # Multiplications for an evaluation of the objective and its gradient, for each neuron and entry of the design.
 EVALUATION = 2
 # The parts of a Newton step that are tried, and how near to a kink a row is taken to it.

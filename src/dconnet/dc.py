@@ -18,19 +18,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dconnet import _native
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.convex.backend import ConvexSolution, Solver, solve_inexactly
 from dconnet.convex.programme import Programme
 
+# The kernel, which runs the same DCA, holds the figures.
 # Norm of the difference of two iterates at which the paper ends the DCA.
-DCA_TOLERANCE = 1e-12
+DCA_TOLERANCE = _native.DCA_TOLERANCE
 
 # Rows that sit at their kink come back from a solver as tiny numbers of either sign. They count as zero, where the
 # Heaviside function of the paper is one; otherwise the DCA would flip subgradients for ever at a converged point.
-KINK_TOLERANCE = 1e-9
+KINK_TOLERANCE = _native.KINK_TOLERANCE
 
 # A rise of the objective by less than this fraction of its terms is rounding.
-ROUNDING = 1e-13
+ROUNDING = _native.ROUNDING
 
 Split = Callable[[FloatArray, FloatArray, FloatArray, int], tuple[FloatArray, FloatArray]]
 

@@ -49,6 +49,8 @@ class Options:
             raise ValueError(f"max_dca_iter must be a positive integer, got {self.max_dca_iter!r}.")
         if not (np.isfinite(self.tol) and self.tol >= 0.0):
             raise ValueError(f"tol must be a finite number not below zero, got {self.tol!r}.")
+        if self.patience not in ("auto", None) and not _is_count(self.patience):
+            raise ValueError(f"patience must be a positive integer, 'auto' or None, got {self.patience!r}.")
         for name in ("restart", "inexact"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
