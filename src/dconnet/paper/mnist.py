@@ -60,7 +60,7 @@ class Plan:
     sides: tuple[int, ...] = (10, 28)
     methods: tuple[str, ...] = ("adam", "paper", "accelerated", "shrinkage")
     gammas: tuple[float, ...] = (1e-2, 1e-1, 1.0)
-    shrinkages: tuple[float, ...] = (1e-3, 1e-2)
+    shrinkages: tuple[float, ...] = (1.0, 10.0)
     learning_rates: tuple[float, ...] = adam.LEARNING_RATES
     beta1s: tuple[float, ...] = adam.BETA1S
     batch_sizes: tuple[int, ...] = adam.BATCH_SIZES
@@ -104,7 +104,7 @@ class Settings:
     validation_fraction: float = 0.3
     components: int = 100
     seconds_a_digit: float = 8.0
-    pixels_seconds_a_digit: float = 40.0
+    pixels_seconds_a_digit: float = 20.0
     paper_seconds_a_digit: float = 120.0
     tol: float = 1e-5
     adam_epochs: int = 1000
