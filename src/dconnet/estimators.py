@@ -167,9 +167,9 @@ class DCONRegressor(RegressorMixin, _DCONEstimator):
     gamma : float, default=1e-3
         Strength of the data-weighted regularisation.
     shrinkage : float, default=0.0
-        Penalty on the hidden weights themselves, beside that on what they make of the data: try 0.01 to 10 where columns
-        are many and nearly dependent, such as pixels or rare categories. Features should have one scale. It needs the
-        solver "native" or "reference". Zero is the paper's penalty.
+        Penalty on the hidden weights themselves, beside that on what they make of the data: try 0.01 to 10 where
+        columns are many and nearly dependent, such as pixels or rare categories. Features should have one scale. It
+        needs the solver "native" or "reference". Zero is the paper's penalty.
     algorithm : {"accelerated", "paper"}, default="accelerated"
         "paper" is Algorithm 1 of the reference, and nothing else. "accelerated" adds joint steps, hops to lower minima
         and new neurons in the place of dead ones between its sweeps; an epoch is then a round of all of them.

@@ -140,7 +140,12 @@ def render(findings: Findings) -> Section:
         f"DCON takes {settings['epochs']} epochs of Algorithm 1. Every member of Adam's grid is timed on its own until "
         f"its training error is as low, or for {settings['adam_epochs']} epochs. Adam is a batched loop with gradients "
         "written out, much faster than the framework of the paper, and the seconds depend on the machine and its load.",
-        Picture("runtime", "Run times over samples and features.", lambda f: _draw(f, results), (13.0, 7.0)),
+        Picture(
+            "runtime",
+            "Run times over samples and features; white where no member of Adam's grid comes as low.",
+            lambda f: _draw(f, results),
+            (13.0, 7.0),
+        ),
         _summary(results),
     ]
     names = ("mse", "seconds", "accelerated_mse", "accelerated_seconds")
