@@ -10,7 +10,7 @@ import pytest
 from dconnet.paper import baselines, convergence, mnist, overparameterised, overregularised, printed, runtime, table1
 from dconnet.paper.adam import full_grid
 from dconnet.paper.commands import render
-from dconnet.paper.experiment import NAMES, Findings, get_experiment
+from dconnet.paper.experiment import NAMES, get_experiment
 from dconnet.paper.page import MISSING, Picture, Section, Table, mean_and_spread, with_spread
 from dconnet.paper.store import Store
 
@@ -36,8 +36,7 @@ TABLE1 = {
 
 
 def section_of(folder, name):
-    experiment = get_experiment(name)
-    return experiment.render(Findings(folder, experiment))
+    return get_experiment(name).section(folder)
 
 
 def tables_of(section):

@@ -12,7 +12,7 @@ import numpy as np
 
 from dconnet.datasets import TABLES, Choices, Split
 from dconnet.paper import printed
-from dconnet.paper.experiment import Experiment, Findings, status
+from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.fits import ALGORITHMS, errors
 from dconnet.paper.page import MISSING, Section, Sheet, Table, number, significant
 from dconnet.paper.store import Result
@@ -152,12 +152,9 @@ def compare(networks: Results, found: Results, algorithm: str, model: str, part:
     return Comparison(model, algorithm, part, {key: value for key, value in values.items() if value})
 
 
-def render(findings: Findings) -> Section:
+def show(findings: Findings, section: Section) -> None:
     """Tables as in the paper, a summary for all baselines, and mean test errors."""
     found, networks = findings.results(), findings.of("table1").results()
-    section = Section(EXPERIMENT.title, [*status(findings)])
-    if not found:
-        return section
     grid = itertools.product(ALGORITHMS, CANDIDATES, PARTS)
     comparisons = {key: compare(networks, found, *key) for key in grid}
     if not any(one.values for one in comparisons.values()):
@@ -170,7 +167,6 @@ def render(findings: Findings) -> Section:
         Sheet("baselines", SHEET_HEADER, [line for one in comparisons.values() for line in one.lines()]),
         Sheet("baselines-errors", ("dataset", "split", "model", *PARTS, "chosen"), list(_errors(found))),
     ]
-    return section
 
 
 def _summary(comparisons: dict[tuple[str, str, str], Comparison]) -> Table:
@@ -227,5 +223,5 @@ EXPERIMENT = Experiment(
     cells=cells,
     datasets=lambda plan: plan.datasets,
     run=run,
-    render=render,
+    show=show,
 )

@@ -14,7 +14,7 @@ from rich.console import Console
 from dconnet._files import written_whole
 from dconnet.datasets import CATALOGUE, data_home
 from dconnet.datasets.files import is_present
-from dconnet.paper.experiment import NAMES, Experiment, Findings, adjusted, compute, get_experiment
+from dconnet.paper.experiment import NAMES, Experiment, adjusted, compute, get_experiment
 from dconnet.paper.store import Store
 
 ALL = "all"
@@ -140,8 +140,7 @@ def render(folder: Path, page: Path | None = None) -> Path:
     page = page or folder / PAGE
     sections = []
     for name in NAMES:
-        experiment = get_experiment(name)
-        section = experiment.render(Findings(folder, experiment))
+        section = get_experiment(name).section(folder)
         section.parts += _remarks(folder, name)
         section.save(folder)
         sections.append(section)

@@ -17,7 +17,7 @@ from dconnet.descent import Descent, Options, State
 from dconnet.early_stopping import Validation
 from dconnet.network import Network
 from dconnet.paper import adam, printed
-from dconnet.paper.experiment import Experiment, Findings, status
+from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.fits import FitSettings, start_of, tuned_dcon
 from dconnet.paper.page import MISSING, Picture, Section, Sheet, Table, number
 from dconnet.paper.store import Result, rounded
@@ -136,12 +136,9 @@ def _adam_mse(parts: Parts, start: Network, seed: int) -> list[float]:
     return min((one.curve for one in trained), key=lambda curve: curve[-1])
 
 
-def render(findings: Findings) -> Section:
+def show(findings: Findings, section: Section) -> None:
     """A table of orders and a page of plots."""
     results = findings.results()
-    section = Section(EXPERIMENT.title, [*status(findings)])
-    if not results:
-        return section
     section.parts += [
         "Algorithm 1 with gamma chosen as for Table 1, on one split, until two iterates are closer than the tolerance "
         "or the limit of epochs is reached. The order is the slope of ln e(k+1) over ln e(k), where e(k) is the "
@@ -156,7 +153,6 @@ def render(findings: Findings) -> Section:
     ]
     header = ("dataset", "n_hidden", "gamma", "epochs", "status", "order_early", "order")
     section.sheets = [Sheet("convergence", header, list(_lines(results)))]
-    return section
 
 
 def _table(results: dict[Cell, Result]) -> Table:
@@ -226,5 +222,5 @@ EXPERIMENT = Experiment(
     cells=cells,
     datasets=lambda plan: plan.datasets,
     run=run,
-    render=render,
+    show=show,
 )

@@ -43,8 +43,8 @@ class Experiment:
         The names of the datasets that a plan needs.
     run : callable
         The result of a cell, given the settings and the home of the data.
-    render : callable
-        A section of the page from what was found.
+    show : callable
+        Fills a section of the page from what was found, if that is anything.
     """
 
     name: str
@@ -57,11 +57,19 @@ class Experiment:
     cells: Callable[[Any], Sequence[Any]]
     datasets: Callable[[Any], Sequence[str]]
     run: Callable[[Any, Any, Path], Result]
-    render: Callable[[Findings], Section]
+    show: Callable[[Findings, Section], None]
 
     def defaults(self, quick: bool) -> tuple[Any, Any]:
         """Plan and settings, complete or small."""
         return (self.quick_plan, self.quick_settings) if quick else (self.plan, self.settings)
+
+    def section(self, folder: Path) -> Section:
+        """A section of the page: what is in the folder, and what is missing."""
+        findings = Findings(folder, self)
+        section = Section(self.title, [*_status(findings)])
+        if findings.store.records():
+            self.show(findings, section)
+        return section
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,7 @@ def _compute_cell(cell: Any, name: str, settings: Any, store: Store, home: Path)
     store.write(cell, result | {"cell_seconds": time.perf_counter() - began})
 
 
-def status(findings: Findings) -> list[str]:
+def _status(findings: Findings) -> list[str]:
     """Sentences about what is there, what is missing, and which settings are not those of the complete run."""
     experiment, store = findings.experiment, findings.store
     planned = {key_of(cell) for cell in experiment.cells(experiment.plan)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dconnet.datasets import Split
 from dconnet.paper import adam
-from dconnet.paper.experiment import Experiment, Findings, status
+from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.fits import FitSettings, dcon, errors, start_of, tuned_adam, tuned_dcon
 from dconnet.paper.page import Picture, Section, Sheet, Table, significant
 from dconnet.paper.store import Result
@@ -99,12 +99,9 @@ def thinned(curve: list[float]) -> dict[str, list[float]]:
     return {"curve_epoch": [float(k) for k in kept], "curve": [curve[k] for k in kept]}
 
 
-def render(findings: Findings) -> Section:
+def show(findings: Findings, section: Section) -> None:
     """Errors by width, and the training curves."""
     results = findings.results()
-    section = Section(EXPERIMENT.title, [*status(findings)])
-    if not results:
-        return section
     rows = [
         [
             cell.n_hidden,
@@ -124,7 +121,6 @@ def render(findings: Findings) -> Section:
         ),
     ]
     section.sheets = [Sheet("overparameterised", ("n_hidden", "method", "training", "test", "epochs"), rows)]
-    return section
 
 
 def _draw(figure: Figure, results: dict[Cell, Result]) -> None:
@@ -161,5 +157,5 @@ EXPERIMENT = Experiment(
     cells=cells,
     datasets=lambda plan: (DATASET,),
     run=run,
-    render=render,
+    show=show,
 )

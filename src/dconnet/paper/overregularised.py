@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dconnet.datasets import Split
-from dconnet.paper.experiment import Experiment, Findings, status
+from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.fits import FitSettings, dcon, errors
 from dconnet.paper.page import Picture, Section, Sheet, Table
 from dconnet.paper.store import Result
@@ -55,12 +55,9 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
     return errors(model.predict, parts) | {"epochs": model.n_iter_, "status": model.status_.name}
 
 
-def render(findings: Findings) -> Section:
+def show(findings: Findings, section: Section) -> None:
     """Epochs and test errors, as a table and a picture."""
     results = findings.results()
-    section = Section(EXPERIMENT.title, [*status(findings)])
-    if not results:
-        return section
     rows = [_row(cell, results[cell]) for cell in sorted(results)]
     section.parts += [
         "Algorithm 1 with 30 neurons on one split, until an epoch moves the weights by less than 1e-4. The paper shows "
@@ -73,7 +70,6 @@ def render(findings: Findings) -> Section:
     header = ("dataset", "gamma", "epochs", "status", "training", "test")
     lines = [[cell.dataset, cell.gamma, *(results[cell][name] for name in header[2:])] for cell in sorted(results)]
     section.sheets = [Sheet("overregularised", header, lines)]
-    return section
 
 
 def _row(cell: Cell, found: Result) -> list[str]:
@@ -105,5 +101,5 @@ EXPERIMENT = Experiment(
     cells=cells,
     datasets=lambda plan: plan.datasets,
     run=run,
-    render=render,
+    show=show,
 )

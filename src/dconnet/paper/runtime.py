@@ -16,7 +16,7 @@ from dconnet.datasets import Parts, load_mnist
 from dconnet.estimators import DCONRegressor
 from dconnet.initialization import xavier
 from dconnet.paper import adam
-from dconnet.paper.experiment import Experiment, Findings, status
+from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.page import MISSING, Picture, Section, Sheet, Table, significant
 from dconnet.paper.store import Result
 
@@ -129,12 +129,9 @@ MEASURES: dict[str, Callable[[Result], float]] = {
 }
 
 
-def render(findings: Findings) -> Section:
+def show(findings: Findings, section: Section) -> None:
     """Heat maps, and the figures below them."""
     results = findings.results()
-    section = Section(EXPERIMENT.title, [*status(findings)])
-    if not results:
-        return section
     settings = findings.settings
     section.parts += [
         f"DCON takes {settings['epochs']} epochs of Algorithm 1. Every member of Adam's grid is timed on its own until "
@@ -154,7 +151,6 @@ def render(findings: Findings) -> Section:
         for cell, found in sorted(results.items())
     ]
     section.sheets = [Sheet("runtime", ("n_samples", "n_features", *names, *MEASURES), lines)]
-    return section
 
 
 def _summary(results: dict[Cell, Result]) -> Table:
@@ -196,5 +192,5 @@ EXPERIMENT = Experiment(
     cells=cells,
     datasets=lambda plan: ("MNIST",),
     run=run,
-    render=render,
+    show=show,
 )

@@ -12,7 +12,7 @@ import numpy as np
 
 from dconnet.datasets import TABLES, Split
 from dconnet.paper import printed
-from dconnet.paper.experiment import Experiment, Findings, status
+from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.fits import ALGORITHMS, FitSettings, tuned_adam, tuned_dcon
 from dconnet.paper.page import MISSING, Section, Sheet, Table, mean_and_spread, number, with_spread
 from dconnet.paper.store import Result
@@ -145,12 +145,9 @@ def compare(results: Results, algorithm: str, part: str) -> Comparison:
     return Comparison("adam", algorithm, part, {key: value for key, value in values.items() if value})
 
 
-def render(findings: Findings) -> Section:
+def show(findings: Findings, section: Section) -> None:
     """Both tables, for the algorithm of the paper and for the accelerated one."""
     results = findings.results()
-    section = Section(EXPERIMENT.title, [*status(findings)])
-    if not results:
-        return section
     section.parts.append(
         "The improvement is the MSE of Adam over that of DCON, minus one: 0.1 is 10 % in favour of DCON. Mean and, in "
         "brackets, standard deviation over the splits; the columns «paper» are the printed ones."
@@ -163,7 +160,6 @@ def render(findings: Findings) -> Section:
         Sheet("table1", SHEET_HEADER, [line for one in comparisons for line in one.lines()]),
         Sheet("table1-errors", ("dataset", "n_hidden", "method", "splits", *PARTS), list(_mean_errors(results))),
     ]
-    return section
 
 
 def _overall(comparisons: list[Comparison]) -> Table:
@@ -203,5 +199,5 @@ EXPERIMENT = Experiment(
     cells=cells,
     datasets=lambda plan: plan.datasets,
     run=run,
-    render=render,
+    show=show,
 )
