@@ -86,8 +86,9 @@ class Findings:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings with which they were computed."""
-        return self.store.settings() or plain(self.experiment.settings)
+        """The settings with which they were computed; for those that the results do not know of, the default."""
+        defaults: dict[str, Any] = plain(self.experiment.settings)
+        return defaults | (self.store.settings() or {})
 
     def results(self) -> dict[Any, Result]:
         """The results by their cells."""
