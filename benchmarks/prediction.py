@@ -65,13 +65,14 @@ def contest_of(cell: Cell, parts: Parts) -> Contest:
     return Contest.on(Problem(*parts.training, cell.strength), cell.n_hidden, cell.split, (cell.max_seconds,))
 
 
-def by_dcon(algorithm: str) -> Callable[[Cell, Parts], Predictor]:
-    """The estimator with its defaults but for the start and the limit of time."""
+def by_dcon(algorithm: str, shrinkage: float = 0.0) -> Callable[[Cell, Parts], Predictor]:
+    """The estimator with its defaults but for the start, the limit of time and the shrinkage."""
 
     def fit(cell: Cell, parts: Parts) -> Predictor:
         model = DCONRegressor(
             cell.n_hidden,
             gamma=cell.strength,
+            shrinkage=shrinkage,
             algorithm=algorithm,
             max_seconds=cell.max_seconds,
             init=contest_of(cell, parts).start,
@@ -111,6 +112,8 @@ def by_ridge(cell: Cell, parts: Parts) -> Predictor:
 
 METHODS: dict[str, Callable[[Cell, Parts], Predictor]] = {
     "accelerated": by_dcon("accelerated"),
+    "shrinkage-0.1": by_dcon("accelerated", shrinkage=0.1),
+    "shrinkage-1": by_dcon("accelerated", shrinkage=1.0),
     "paper": by_dcon("paper"),
     "lbfgs": by_lbfgs,
     "ridge": by_ridge,
