@@ -122,6 +122,16 @@ def test_every_epoch_lowers_the_objective(make, algorithm):
         assert run.relative_error().holds
 
 
+@pytest.mark.parametrize("changes", [{"restart": True}, {"inexact": True}, {"split": "paper"}])
+@pytest.mark.parametrize("solver", ["native", "reference"])
+def test_variants_lower_the_objective_as_well(changes, solver):
+    problem, start = posed(rare_categories)
+    run = trace(problem, start, Options(**({"split": "net", "max_epochs": 10} | changes)), solver=solver)
+    objectives = np.array([problem.objective(network) for network in run.networks])
+    assert np.all(np.diff(objectives) <= ROUNDING * objectives[0])
+    assert objectives[-1] < 0.9 * objectives[0]
+
+
 @pytest.mark.parametrize("make", INPUTS)
 def test_the_subgradient_is_the_slope_of_the_objective(make):
     """Away from kinks there is but one subgradient, which differences of the objective tell without any whitening."""
