@@ -120,7 +120,7 @@ def test_mnist_chooses_by_validation(tmp_path):
     }
     fill(tmp_path, "mnist", found)
     rows = {row[0]: row for row in tables_of(section_of(tmp_path, "mnist"))[0].rows}
-    assert rows["subset, 10x10, accelerated"][-3:] == ["0.9100", "12", "0.1"]
+    assert rows["subset, 10x10, accelerated"][-4:] == ["0.9100", "12", "0.1", "2"]
     assert rows["printed: subset, paper"][1] == "0.02"
     assert rows["printed: complete, adam"][11] == "0.94"
 

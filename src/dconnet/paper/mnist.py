@@ -257,7 +257,7 @@ def show(findings: Findings, section: Section) -> None:
         "Algorithm 1.",
         Table(
             "Training MSE of each digit, and test accuracy:",
-            ("", *map(str, DIGITS), "accuracy", "seconds", "chosen"),
+            ("", *map(str, DIGITS), "accuracy", "seconds", "chosen", "out of"),
             list(_rows(results)),
         ),
     ]
@@ -277,7 +277,7 @@ def show(findings: Findings, section: Section) -> None:
 def _rows(results: dict[Cell, Result]) -> Iterator[list[str]]:
     for images, method in itertools.product(("subset", "complete"), ("adam", "paper")):
         errors, accuracy = printed.MNIST[images, method]
-        yield [f"printed: {images}, {method}", *map(number, errors), number(accuracy), MISSING, MISSING]
+        yield [f"printed: {images}, {method}", *map(number, errors), number(accuracy), MISSING, MISSING, MISSING]
     kinds = dict.fromkeys((cell.images, cell.side, cell.method) for cell in sorted(results))
     for kind in kinds:
         found = [cell for cell in results if (cell.images, cell.side, cell.method) == kind]
@@ -285,7 +285,8 @@ def _rows(results: dict[Cell, Result]) -> Iterator[list[str]]:
         result = results[best]
         name = f"{best.images}, {best.side}x{best.side}, {best.method}"
         chosen = " ".join(f"{value:g}" for value in best.parameters)
-        yield [name, *map(number, result["training"]), number(result["test"], 4), f"{result['seconds']:.0f}", chosen]
+        figures = (number(result["test"], 4), f"{result['seconds']:.0f}", chosen, str(len(found)))
+        yield [name, *map(number, result["training"]), *figures]
 
 
 def _lines(results: dict[Cell, Result]) -> Iterator[list[object]]:
