@@ -1,5 +1,6 @@
 """Runs that stop go on where they stopped, and compute no cell twice."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,8 +13,7 @@ import pytest
 from rich.console import Console
 
 from dconnet.paper import experiment as runner
-from dconnet.paper.experiment import NAMES, Experiment, Findings, adjusted, compute, get_experiment, status
-from dconnet.paper.page import Section
+from dconnet.paper.experiment import NAMES, Experiment, Findings, adjusted, compute, get_experiment
 from dconnet.paper.processes import work_through
 from dconnet.paper.store import Store
 from workers import write_thread_limits
@@ -54,7 +54,7 @@ EXPERIMENT = Experiment(
     cells=lambda plan: [Cell(number) for number in range(plan.count)],
     datasets=lambda plan: (),
     run=run,
-    render=lambda findings: Section("Made up", status(findings)),
+    show=lambda findings, section: section.parts.append(f"{len(findings.results())} results"),
 )
 
 
@@ -104,15 +104,24 @@ def test_other_settings_need_another_folder(tmp_path, in_this_process):
         compute(EXPERIMENT, Plan(1), settings_in(tmp_path, factor=3), tmp_path, tmp_path, 1, QUIET)
 
 
-def test_status_says_what_is_missing_and_what_was_changed(tmp_path, in_this_process):
-    findings = Findings(tmp_path, EXPERIMENT)
-    assert status(findings) == ["Not computed: none of its 4 cells is there."]
+def test_a_section_says_what_is_missing_and_what_was_changed(tmp_path, in_this_process):
+    empty = EXPERIMENT.section(tmp_path)
+    assert empty.title == "Made up"
+    assert empty.parts == ["Not computed: none of its 4 cells is there."]
     compute(EXPERIMENT, Plan(3), settings_in(tmp_path, factor=3), tmp_path, tmp_path, 1, QUIET)
-    counted, reduced = status(findings)
+    counted, reduced, shown = EXPERIMENT.section(tmp_path).parts
     assert counted == "3 of the 4 cells of the complete experiment are there."
     assert "factor 3 in the place of 2" in reduced
+    assert shown == "3 results"
     compute(EXPERIMENT, Plan(6), settings_in(tmp_path, factor=3), tmp_path, tmp_path, 1, QUIET)
-    assert "2 further cells are there." in status(findings)
+    assert "2 further cells are there." in EXPERIMENT.section(tmp_path).parts
+
+
+def test_results_from_before_a_setting_existed_are_shown_with_its_default(tmp_path, in_this_process):
+    compute(EXPERIMENT, Plan(1), settings_in(tmp_path, factor=3), tmp_path, tmp_path, 1, QUIET)
+    path = tmp_path / "made_up" / "settings.json"
+    path.write_text(json.dumps({"log": json.loads(path.read_text())["log"]}))
+    assert Findings(tmp_path, EXPERIMENT).settings["factor"] == 2
 
 
 def test_processes_have_one_thread_and_failures_are_told(tmp_path, monkeypatch):
