@@ -74,6 +74,11 @@ def test_objective_is_regloss_and_the_weights_squared(make):
     assert white.regloss(white.whiten(network), None, network.alpha) == pytest.approx(expected, rel=1e-12)
 
 
+def test_without_shrinkage_weights_of_any_size_have_an_objective():
+    network = Network(W=[[1e200]], b=[0.0], alpha=[1.0])
+    assert Problem([[1e-200], [2e-200]], [1.0, 2.0], 0.5).objective(network) == pytest.approx(1.5)
+
+
 def test_integer_weights_count_like_repeated_rows():
     problem, network = posed(tall)
     weight = np.arange(len(problem.X)) % 4
@@ -251,5 +256,5 @@ def test_a_model_file_with_a_wrong_shrinkage_is_refused(tmp_path):
     text = (tmp_path / "m.json").read_text()
     assert '"shrinkage": 0.0' in text
     (tmp_path / "m.json").write_text(text.replace('"shrinkage": 0.0', '"shrinkage": "much"'))
-    with pytest.raises(ValueError, match="shrinkage in the model file should be a number, but is 'much'"):
+    with pytest.raises(ValueError, match="does not tell the shrinkage of its training"):
         examine(load_model(tmp_path / "m.json"), table)

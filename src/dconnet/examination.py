@@ -237,24 +237,19 @@ def _known_labels(labels: NDArray[Any], model: SavedModel) -> NDArray[Any]:
     return np.array([known[label] for label in found])
 
 
-def _gamma(model: SavedModel) -> float:
-    gamma = model.settings.get("gamma")
-    if isinstance(gamma, bool) or not isinstance(gamma, (int, float)):
-        raise ValueError("The model file does not tell the gamma of its training, without which there is no RegLoss.")
-    return float(gamma)
-
-
-def _shrinkage(model: SavedModel) -> float:
-    shrinkage = model.settings.get("shrinkage", 0.0)  # files from before there was any do not tell it
-    if isinstance(shrinkage, bool) or not isinstance(shrinkage, (int, float)):
-        raise ValueError(f"The shrinkage in the model file should be a number, but is {shrinkage!r}.")
-    return float(shrinkage)
+def _number(model: SavedModel, name: str, default: float | None = None) -> float:
+    """A setting of the training that RegLoss depends on."""
+    value = model.settings.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"The model file does not tell the {name} of its training, without which there is no RegLoss.")
+    return float(value)
 
 
 def _problems(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> list[Problem]:
     """The training problem of each network, posed on these rows."""
     targets = network_targets(model, y)
-    inputs, gamma, shrinkage = model.feature_scaling.apply(X), _gamma(model), _shrinkage(model)
+    inputs, gamma = model.feature_scaling.apply(X), _number(model, "gamma")
+    shrinkage = _number(model, "shrinkage", default=0.0)  # files from before there was any do not tell it
     first = Problem(inputs, targets[:, 0], gamma, shrinkage=shrinkage, copy=False)
     return [first] + [first.with_targets(column) for column in targets.T[1:]]
 

@@ -120,8 +120,9 @@ class Problem:
 
     def objective(self, network: Network) -> float:
         """RegLoss of the network."""
-        decay = self.shrinkage * self.total_weight * float(np.vdot(network.W, network.W))
-        total = self.gamma * (float(network.alpha @ network.alpha) + decay)
+        total = self.gamma * float(network.alpha @ network.alpha)
+        if self.shrinkage > 0.0:  # features that are tiny have weights whose squares overflow
+            total += self.gamma * self.shrinkage * self.total_weight * float(np.vdot(network.W, network.W))
         for rows in blocks(len(self.X)):
             weight, preactivations = self.sample_weight[rows], network.preactivations(self.X[rows])
             residual = self.y[rows] - np.maximum(preactivations, 0.0) @ network.alpha
