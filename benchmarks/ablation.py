@@ -18,7 +18,7 @@ os.environ.update(ONE_THREAD)  # before NumPy is imported
 
 from cells import Result, Store, add_run_options, builds
 from contests import LARGER, Cell, Contest, add_grid_options, grid
-from dconnet.accelerated import Moves
+from dconnet.training.accelerated import Moves
 from paper_data import require_data
 from report import Report, geometric_mean, make_console
 from rivals import LBFGS_ALONE, accelerated

@@ -17,9 +17,9 @@ from typing import Any
 
 from rich.console import Console
 
-from dconnet._files import written_whole
 from dconnet.paper.processes import work_through
 from dconnet.paper.store import fingerprint, key_of
+from dconnet.persistence.files import written_whole
 from report import OUTPUT
 
 Result = dict[str, Any]

@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 
 from dconnet import Network, Problem
-from dconnet.initialization import xavier
-from dconnet.problem import WhitenedProblem
+from dconnet.model.problem import WhitenedProblem
+from dconnet.training.initialization import xavier
 from neurons import regression
 from paper_data import DATASETS, has_mnist, mnist, problem_of
 

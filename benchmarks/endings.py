@@ -15,11 +15,11 @@ os.environ.update(ONE_THREAD)  # before NumPy is imported
 import numpy as np
 
 from dconnet import Status
-from dconnet.accelerated import AcceleratedDescent, Moves
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
-from dconnet.descent import Options
-from dconnet.initialization import xavier
+from dconnet.training.accelerated import AcceleratedDescent, Moves
+from dconnet.training.descent import Options
+from dconnet.training.initialization import xavier
 from paper_data import DATASETS, problem_of, require_data
 from report import Report, geometric_mean, make_console
 from timing import clock

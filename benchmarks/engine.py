@@ -13,10 +13,10 @@ from sklearn.preprocessing import StandardScaler, scale
 
 from dconnet import Network, Problem
 from dconnet.convex.backend import get_backend
-from dconnet.dc import SPLITS
-from dconnet.descent import Descent, Options
-from dconnet.history import Epoch
-from dconnet.initialization import xavier
+from dconnet.training.dc import SPLITS
+from dconnet.training.descent import Descent, Options
+from dconnet.training.initialization import xavier
+from dconnet.training.result import Epoch
 from neurons import KINDS, N_HIDDEN, Pair, training
 from peers import PEERS, TIME_LIMIT
 from report import Report, accuracy, duration, ratio

@@ -25,14 +25,14 @@ from rich.console import Console
 from rich.table import Table
 
 from dconnet import _native
-from dconnet._files import written_whole
 from dconnet.convex.backend import ConvexSolution, Solver, get_backend
 from dconnet.convex.programme import Programme
-from dconnet.dc import KINK_TOLERANCE, SPLITS, NeuronProblem
-from dconnet.descent import Descent, Options, State
-from dconnet.initialization import xavier
 from dconnet.paper.processes import progress_bar
-from dconnet.sweep import PythonSweep
+from dconnet.persistence.files import written_whole
+from dconnet.training.dc import KINK_TOLERANCE, SPLITS, NeuronProblem
+from dconnet.training.descent import Descent, Options, State
+from dconnet.training.initialization import xavier
+from dconnet.training.sweep import PythonSweep
 from paper_data import DATASETS, problem_of, require_data
 
 GAMMAS = (1e-2, 1e-3, 1e-4, 1e-5)

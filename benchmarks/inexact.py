@@ -16,10 +16,10 @@ from sklearn.preprocessing import scale
 from dconnet import Network, Problem
 from dconnet.convex.backend import Backend, ConvexSolution, Enough, InexactSolver, get_backend
 from dconnet.convex.programme import Programme
-from dconnet.dc import SPLITS
-from dconnet.descent import Descent, Options
-from dconnet.history import History
-from dconnet.initialization import xavier
+from dconnet.training.dc import SPLITS
+from dconnet.training.descent import Descent, Options
+from dconnet.training.initialization import xavier
+from dconnet.training.result import History
 from neurons import N_HIDDEN, regression
 from report import Report, geometric_mean
 from timing import timed

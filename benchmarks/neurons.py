@@ -10,9 +10,9 @@ import numpy as np
 from dconnet import Network, Problem
 from dconnet.convex.native import Native
 from dconnet.convex.programme import Programme
-from dconnet.dc import SPLITS, NeuronProblem
-from dconnet.initialization import xavier
-from dconnet.whitening import Whitening
+from dconnet.model.whitening import Whitening
+from dconnet.training.dc import SPLITS, NeuronProblem
+from dconnet.training.initialization import xavier
 
 N_HIDDEN = 10
 GAMMA = 1e-2

@@ -29,7 +29,7 @@ from sklearn.linear_model import Ridge
 from cells import Result, Store, add_run_options, builds
 from contests import Contest, Scoreboard, TimeUp
 from dconnet import DCONRegressor, Problem
-from dconnet.datasets import Parts, split_rows
+from dconnet.paper.datasets import Parts, split_rows
 from paper_data import DATASETS, require_data, table
 from report import Report, geometric_mean, make_console
 from rivals import Objective, joined, lbfgs

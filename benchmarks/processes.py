@@ -89,8 +89,8 @@ sys.modules["dconnet._native"] = module
 import numpy as np
 from dconnet import Problem
 from dconnet.convex.native import Native
-from dconnet.descent import Descent, Options
-from dconnet.initialization import xavier
+from dconnet.training.descent import Descent, Options
+from dconnet.training.initialization import xavier
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((n_rows, n_features))

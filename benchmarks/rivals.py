@@ -16,10 +16,10 @@ from scipy.optimize import OptimizeResult, minimize
 
 from cells import Result
 from contests import Contest, Scoreboard, TimeUp, random_start
-from dconnet.accelerated import AcceleratedDescent, Moves
 from dconnet.convex.backend import get_backend
-from dconnet.descent import Descent, Options
-from dconnet.problem import WhitenedProblem
+from dconnet.model.problem import WhitenedProblem
+from dconnet.training.accelerated import AcceleratedDescent, Moves
+from dconnet.training.descent import Descent, Options
 
 # Rows at a time: what belongs to them stays in the cache.
 BLOCK = 2048

@@ -20,8 +20,8 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.neural_network import MLPRegressor
 
 from dconnet import DCONRegressor
-from dconnet.history import History
-from dconnet.model_file import SavedModel, Scaling, Score, load_model
+from dconnet.persistence.model_file import SavedModel, Scaling, Score, load_model
+from dconnet.training.result import History
 
 N_HIDDEN = 10
 GAMMAS = [1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0]

@@ -11,7 +11,9 @@ from numpy.random import Generator, default_rng
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.programme import Programme
-from dconnet.whitening import Whitening
+from dconnet.model.problem import Problem
+from dconnet.model.whitening import Whitening
+from dconnet.training.initialization import xavier
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,3 +183,13 @@ def catalogue() -> dict[str, Case]:
 
 def _one_row(linear: float) -> Programme:
     return Programme(np.ones((1, 1)), np.array([linear]), np.array([1.0]), curvature=0.25, gamma=0.5)
+
+
+def whitened_setting(n_hidden=5, seed=0, gamma=0.05):
+    """A whitened problem, and a start with its preactivations."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(70, 4))
+    problem = Problem(X, np.abs(X[:, 0]) - X[:, 1] + 0.1 * rng.normal(size=70), gamma).whitened
+    start = xavier(4, n_hidden, rng)
+    V = problem.whiten(start)
+    return problem, V, problem.preactivations(V), start.alpha.copy()

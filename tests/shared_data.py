@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dconnet.datasets import Choices, load_scaled
-from dconnet.datasets.uci import ALL_LAGS
+from dconnet.paper.datasets import Choices, load_scaled
+from dconnet.paper.datasets.uci import ALL_LAGS
 
 HOME = Path(os.environ.get("DCONNET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 

@@ -2,9 +2,9 @@
 Looking at a network and its training
 =====================================
 
-The classes of `dconnet.plotting` follow the Display objects of scikit-learn: ``from_estimator`` computes and draws,
-``plot`` draws again, and ``figure_`` and ``axes_`` hold the result. They need Matplotlib, which comes with the extra
-``plot``. The pictures are meant to go into a paper as they are, for example by
+The classes of `dconnet.inspection.plotting` follow the Display objects of scikit-learn: ``from_estimator`` computes and
+draws, ``plot`` draws again, and ``figure_`` and ``axes_`` hold the result. They need Matplotlib, which comes with the
+extra ``plot``. The pictures are meant to go into a paper as they are, for example by
 ``display.figure_.savefig("network.pdf")``.
 """
 
@@ -13,7 +13,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.preprocessing import scale
 
 from dconnet import DCONClassifier, DCONRegressor
-from dconnet.plotting import ConvergenceDisplay, NetworkDisplay, PathDisplay
+from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay, PathDisplay
 
 rng = np.random.default_rng(0)
 

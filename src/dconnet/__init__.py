@@ -7,12 +7,13 @@ package costs nothing by itself.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from dconnet import _moved
+
 if TYPE_CHECKING:
-    from dconnet.deep import LayerwiseDCONClassifier, LayerwiseDCONRegressor
-    from dconnet.estimators import DCONClassifier, DCONRegressor
-    from dconnet.network import Network
-    from dconnet.problem import Problem
-    from dconnet.status import Status
+    from dconnet.estimators import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor
+    from dconnet.model.network import Network
+    from dconnet.model.problem import Problem
+    from dconnet.training.result import Status
 
 __version__ = "0.1.0"
 __all__ = [
@@ -29,12 +30,15 @@ __all__ = [
 _HOME = {
     "DCONClassifier": "dconnet.estimators",
     "DCONRegressor": "dconnet.estimators",
-    "LayerwiseDCONClassifier": "dconnet.deep",
-    "LayerwiseDCONRegressor": "dconnet.deep",
-    "Network": "dconnet.network",
-    "Problem": "dconnet.problem",
-    "Status": "dconnet.status",
+    "LayerwiseDCONClassifier": "dconnet.estimators",
+    "LayerwiseDCONRegressor": "dconnet.estimators",
+    "Network": "dconnet.model.network",
+    "Problem": "dconnet.model.problem",
+    "Status": "dconnet.training.result",
 }
+
+
+_moved.keep_old_names()
 
 
 def __getattr__(name: str) -> object:

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 from dconnet.certificates.arrangement import can_enumerate, largest_correlation
-from dconnet.whitening import Whitening
+from dconnet.model.whitening import Whitening
 
 
 def by_all_patterns(Q, r):

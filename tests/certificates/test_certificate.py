@@ -9,8 +9,8 @@ from sklearn.preprocessing import scale
 
 from dconnet import DCONClassifier, DCONRegressor, Network, Problem
 from dconnet.certificates import Certificate, certificate, certify, trace
-from dconnet.descent import Options
-from dconnet.initialization import xavier
+from dconnet.training.descent import Options
+from dconnet.training.initialization import xavier
 
 
 def fitted():

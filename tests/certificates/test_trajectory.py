@@ -5,8 +5,8 @@ import pytest
 
 from dconnet import Network, Problem, Status
 from dconnet.certificates import trace
-from dconnet.descent import Options
-from dconnet.initialization import xavier
+from dconnet.training.descent import Options
+from dconnet.training.initialization import xavier
 from shared_data import load, needs_data
 
 

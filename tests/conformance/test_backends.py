@@ -203,7 +203,7 @@ def test_gurobi_names_the_remedy_for_its_size_limit(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", EXTERNAL)
 def test_missing_package_is_named_with_its_pip_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, f"dconnet.convex.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, f"dconnet.convex.external.{name}", raising=False)
     monkeypatch.setitem(sys.modules, EXTERNAL[name], None)
     with pytest.raises(ImportError, match=rf"pip install 'dconnet\[{name}\]'"):
         get_backend(name)

@@ -15,7 +15,7 @@ from dconnet.convex.native import Native
 from dconnet.convex.paper_form import PaperForm
 from dconnet.convex.programme import Programme
 from dconnet.convex.scaling import Unit
-from dconnet.whitening import Whitening
+from dconnet.model.whitening import Whitening
 from problems import catalogue, dca_programme, inputs
 from tolerances import KKT, ROUNDING, SOLUTION
 

@@ -20,7 +20,7 @@ from numpy.random import Generator, default_rng
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import ConvexSolution, get_backend
 from dconnet.convex.programme import Programme
-from dconnet.whitening import Whitening
+from dconnet.model.whitening import Whitening
 from problems import dca_programme, inputs, programme_around
 from shared_data import needs_data
 

@@ -6,7 +6,7 @@ import pytest
 from dconnet.convex.backend import ConvexSolution, get_backend
 from dconnet.convex.native import Native
 from dconnet.convex.programme import Programme
-from dconnet.whitening import Whitening, padded
+from dconnet.model.whitening import Whitening, padded
 
 
 def dying_neuron(seed):

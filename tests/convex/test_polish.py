@@ -8,7 +8,7 @@ import pytest
 from dconnet.convex.polish import polish
 from dconnet.convex.programme import Programme
 from dconnet.convex.reference import Reference
-from dconnet.whitening import Whitening
+from dconnet.model.whitening import Whitening
 from problems import catalogue, inputs, programme_around
 from tolerances import KKT, ROUNDING
 

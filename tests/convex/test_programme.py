@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from dconnet.convex.programme import Programme
-from dconnet.whitening import Whitening
+from dconnet.model.whitening import Whitening
 from problems import catalogue, dca_programme, inputs, programme_around
 from tolerances import KKT, ROUNDING
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dconnet.initialization import xavier
 from dconnet.paper.adam import ALL_ROWS, Member, Schedule, epoch_order, full_grid, train
+from dconnet.training.initialization import xavier
 
 torch = pytest.importorskip("torch")
 

@@ -169,7 +169,7 @@ def is_running(process):
 def test_a_stopped_run_keeps_whole_files_and_leaves_no_process(tmp_path, signal_sent):
     (tmp_path / "slow_work.py").write_text(
         "import os, time\n"
-        "from dconnet._files import written_whole\n"
+        "from dconnet.persistence.files import written_whole\n"
         "def slow(path):\n"
         "    time.sleep(0.05 if int(path.name) < 6 else 3600)\n"
         "    with written_whole(path) as file: file.write(str(os.getpid()))\n"

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dconnet.datasets import Split
 from dconnet.paper import baselines, convergence, fits, mnist, overparameterised, overregularised, runtime, table1
 from dconnet.paper.adam import full_grid
+from dconnet.paper.datasets import Split
 from shared_data import HOME, needs_data
 
 pytestmark = [needs_data, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from dconnet.datasets import Images
 from dconnet.paper import mnist
+from dconnet.paper.datasets import Images
 
 
 def test_components_are_those_of_a_principal_component_analysis():

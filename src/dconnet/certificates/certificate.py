@@ -16,9 +16,9 @@ from dconnet.certificates.local import LocalOptimality, dead_neurons, local_opti
 from dconnet.certificates.order import ConvergenceOrder, convergence_order
 from dconnet.certificates.stationarity import Stationarity, Subgradient, stationarity, subgradient
 from dconnet.certificates.trajectory import Condition, Trajectory
-from dconnet.network import Network
-from dconnet.problem import Problem
-from dconnet.theory import Constants
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.model.theory import Constants
 
 # Weights up to which the eigenvalues of the Hessian are computed; the work grows with their cube.
 MAX_HESSIAN = 1500

@@ -16,8 +16,8 @@ from dconnet.certificates.arrangement import can_enumerate, largest_correlation
 from dconnet.convex.backend import Solver
 from dconnet.convex.native import Native
 from dconnet.convex.programme import Programme
-from dconnet.network import Network
-from dconnet.problem import Problem, WhitenedProblem
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem, WhitenedProblem
 
 # Numbers that one batch of the search may hold.
 BATCH = 2_000_000

@@ -13,9 +13,9 @@ from scipy.optimize import lsq_linear
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.convex.native import Native
 from dconnet.convex.programme import Programme
-from dconnet.dc import SPLITS
-from dconnet.network import Network
-from dconnet.problem import WhitenedProblem
+from dconnet.model.network import Network
+from dconnet.model.problem import WhitenedProblem
+from dconnet.training.dc import SPLITS
 
 # Rows whose preactivation is below this fraction of the neuron's largest one count as being at the kink.
 KINK_WIDTH = 1e-6

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet._blocks import blocks
 from dconnet.certificates.kinks import KINK_WIDTH
-from dconnet.network import Network
-from dconnet.problem import Problem, WhitenedProblem
+from dconnet.model.blocks import blocks
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem, WhitenedProblem
 
 # Eigenvalues below this fraction of the largest cannot be told from zero.
 SINGULAR = 1e-10

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.certificates.kinks import Kinks, kinks_of
-from dconnet.network import Network
-from dconnet.problem import Problem
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
 
 # A neuron whose output is below this fraction of the targets carries nothing.
 DEAD = 1e-9

@@ -8,8 +8,8 @@ import numpy as np
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.certificates.kinks import Kinks, kinks_of, output_gradient
-from dconnet.network import Network
-from dconnet.problem import Problem
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
 
 CONCAVE = ("dca", "best")
 

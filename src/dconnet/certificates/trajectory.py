@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
-from dconnet.accelerated import AcceleratedDescent
 from dconnet.certificates.order import EARLY, ConvergenceOrder, convergence_order
 from dconnet.certificates.stationarity import Stationarity, Subgradient, stationarity, subgradient
 from dconnet.convex.backend import Backend, get_backend
-from dconnet.descent import Descent, Options
-from dconnet.history import History
-from dconnet.network import Network
-from dconnet.problem import Problem
-from dconnet.status import Status
-from dconnet.theory import Constants
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.model.theory import Constants
+from dconnet.training.accelerated import AcceleratedDescent
+from dconnet.training.descent import Descent, Options
+from dconnet.training.result import History, Status
 
 ALGORITHMS: dict[str, type[Descent]] = {"accelerated": AcceleratedDescent, "paper": Descent}
 COORDINATES = ("data", "whitened")
@@ -197,8 +196,8 @@ def trace(
     >>> import numpy as np
     >>> from dconnet import Problem
     >>> from dconnet.certificates import trace
-    >>> from dconnet.descent import Options
-    >>> from dconnet.initialization import xavier
+    >>> from dconnet.training.descent import Options
+    >>> from dconnet.training.initialization import xavier
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(50, 2))
     >>> start = xavier(n_features=2, n_hidden=3, rng=rng)

@@ -135,10 +135,10 @@ class _Entry(NamedTuple):
 _REGISTRY = {
     "native": _Entry("dconnet.convex.native", "Native", None),
     "reference": _Entry("dconnet.convex.reference", "Reference", None),
-    "osqp": _Entry("dconnet.convex.osqp", "OSQP", "osqp"),
-    "clarabel": _Entry("dconnet.convex.clarabel", "Clarabel", "clarabel"),
-    "piqp": _Entry("dconnet.convex.piqp", "PIQP", "piqp"),
-    "gurobi": _Entry("dconnet.convex.gurobi", "Gurobi", "gurobipy"),
+    "osqp": _Entry("dconnet.convex.external.osqp", "OSQP", "osqp"),
+    "clarabel": _Entry("dconnet.convex.external.clarabel", "Clarabel", "clarabel"),
+    "piqp": _Entry("dconnet.convex.external.piqp", "PIQP", "piqp"),
+    "gurobi": _Entry("dconnet.convex.external.gurobi", "Gurobi", "gurobipy"),
     "admm": _Entry("dconnet.convex.admm", "ADMM", None),
     "parallel": _Entry("dconnet.convex.parallel", "Parallel", None),
 }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.network import Network
+from dconnet.model.network import Network
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dconnet.datasets import TABLES, Choices, Split
 from dconnet.paper import printed
+from dconnet.paper.datasets import TABLES, Choices, Split
 from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.fits import ALGORITHMS, errors
 from dconnet.paper.page import MISSING, Section, Sheet, Table, number, significant

@@ -11,11 +11,11 @@ from typing import Any
 
 from rich.console import Console
 
-from dconnet._files import written_whole
-from dconnet.datasets import CATALOGUE, data_home
-from dconnet.datasets.files import is_present
+from dconnet.paper.datasets import CATALOGUE, data_home
+from dconnet.paper.datasets.files import is_present
 from dconnet.paper.experiment import NAMES, Experiment, adjusted, compute, get_experiment
 from dconnet.paper.store import Store
+from dconnet.persistence.files import written_whole
 
 ALL = "all"
 RENDER = "render"

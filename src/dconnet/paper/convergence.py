@@ -12,16 +12,16 @@ import numpy as np
 
 from dconnet.certificates import convergence_order, subgradient
 from dconnet.convex.backend import get_backend
-from dconnet.datasets import TABLES, Parts, Split
-from dconnet.descent import Descent, Options, State
-from dconnet.early_stopping import Validation
-from dconnet.network import Network
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
 from dconnet.paper import adam, printed
+from dconnet.paper.datasets import TABLES, Parts, Split
 from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.fits import FitSettings, start_of, tuned_dcon
 from dconnet.paper.page import MISSING, Picture, Section, Sheet, Table, number
 from dconnet.paper.store import Result, rounded
-from dconnet.problem import Problem
+from dconnet.training.descent import Descent, Options, State
+from dconnet.training.early_stopping import Validation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,8 +13,8 @@ from typing import Any
 
 from rich.console import Console
 
-from dconnet.datasets.catalogue import entry_of
-from dconnet.datasets.files import obtain
+from dconnet.paper.datasets.catalogue import entry_of
+from dconnet.paper.datasets.files import obtain
 from dconnet.paper.page import Section
 from dconnet.paper.processes import work_through
 from dconnet.paper.store import Result, Store, key_of, plain

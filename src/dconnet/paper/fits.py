@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.datasets import Choices, Parts
 from dconnet.estimators import DCONRegressor
-from dconnet.initialization import xavier
-from dconnet.network import Network
+from dconnet.model.network import Network
 from dconnet.paper import adam
+from dconnet.paper.datasets import Choices, Parts
+from dconnet.training.initialization import xavier
 
 ALGORITHMS = ("paper", "accelerated")
 

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import get_backend
-from dconnet.datasets import Images, load_mnist
-from dconnet.descent import Descent, Options
 from dconnet.estimators import DCONClassifier
-from dconnet.initialization import xavier
-from dconnet.network import Network, winning_classes
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.model.targets import winning_classes
 from dconnet.paper import adam, printed
+from dconnet.paper.datasets import Images, load_mnist
 from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.page import MISSING, Section, Sheet, Table, number
 from dconnet.paper.store import Result
-from dconnet.problem import Problem
+from dconnet.training.descent import Descent, Options
+from dconnet.training.initialization import xavier
 
 DIGITS = tuple(range(10))
 # Who trains on images of 10 times 10 pixels, and on larger ones.

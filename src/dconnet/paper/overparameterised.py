@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dconnet.datasets import Split
 from dconnet.paper import adam
+from dconnet.paper.datasets import Split
 from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.fits import FitSettings, dcon, errors, start_of, tuned_adam, tuned_dcon
 from dconnet.paper.page import Picture, Section, Sheet, Table, significant

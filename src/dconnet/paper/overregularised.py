@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dconnet.datasets import Split
+from dconnet.paper.datasets import Split
 from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.fits import FitSettings, dcon, errors
 from dconnet.paper.page import Picture, Section, Sheet, Table

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.datasets import Parts, load_mnist
 from dconnet.estimators import DCONRegressor
-from dconnet.initialization import xavier
 from dconnet.paper import adam
+from dconnet.paper.datasets import Parts, load_mnist
 from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.page import MISSING, Picture, Section, Sheet, Table, significant
 from dconnet.paper.store import Result
+from dconnet.training.initialization import xavier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dconnet._files import written_whole
+from dconnet.persistence.files import written_whole
 
 Result = dict[str, Any]
 Record = dict[str, Any]  # the fields of a cell and its result, as they stand in a file

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dconnet.datasets import TABLES, Split
 from dconnet.paper import printed
+from dconnet.paper.datasets import TABLES, Split
 from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.fits import ALGORITHMS, FitSettings, tuned_adam, tuned_dcon
 from dconnet.paper.page import MISSING, Section, Sheet, Table, mean_and_spread, number, with_spread

@@ -1,0 +1,1 @@
+"""Quadratic programming solvers from other packages."""

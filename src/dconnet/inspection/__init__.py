@@ -1,0 +1,1 @@
+"""What a trained network looks like: paths over gamma, repeated fits, plots and reports."""

@@ -1,0 +1,273 @@
+"""A saved model on data: which rows it was trained on, and what its networks reach on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dconnet._arrays import FloatArray
+from dconnet._text import printable
+from dconnet.certificates import Certificate, Trajectory, certificate
+from dconnet.inspection.split import split_rows
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.persistence.model_file import SavedModel, Score
+from dconnet.persistence.tables import Table
+
+# RegLoss on the rows of the training agrees with the stored one to rounding; on other rows it does not.
+SAME_OBJECTIVE = 1e-8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finding:
+    """What one network reaches on the rows examined, in the scaled units of the training.
+
+    Attributes
+    ----------
+    label : str
+        The class that the network speaks for, or nothing.
+    stored_objective : float
+        RegLoss that the model file holds, of the training.
+    certificate : Certificate
+        What is known about the network on the rows examined.
+    trajectory : Trajectory or None
+        The networks on the way, if the training was repeated.
+    """
+
+    label: str
+    stored_objective: float
+    certificate: Certificate
+    trajectory: Trajectory | None = None
+
+    @property
+    def is_as_trained(self) -> bool:
+        """Whether RegLoss is that of the training, to rounding."""
+        return _same(self.certificate.objective, self.stored_objective)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examination:
+    """A saved model, the rows on which it is examined, and what was found.
+
+    Attributes
+    ----------
+    model : SavedModel
+        The model.
+    source : str
+        Where the data come from.
+    X : array of shape (n_rows, n_features)
+        Inputs of all rows of the data, in their own units.
+    y : array of shape (n_rows,)
+        Targets or class labels of all rows.
+    rows : array of int, shape (n_examined,)
+        The rows on which RegLoss and the certificate are computed.
+    score : Score
+        How well the model predicts all rows.
+    findings : tuple of Finding
+        One a network.
+    """
+
+    model: SavedModel
+    source: str
+    X: FloatArray
+    y: NDArray[Any]
+    rows: NDArray[np.intp]
+    score: Score
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_training_data(self) -> bool:
+        """Whether the rows examined are those of the training, as far as RegLoss can tell."""
+        return all(finding.is_as_trained for finding in self.findings)
+
+    @property
+    def sentence(self) -> str:
+        """On which rows the certificate is, and whether they are those of the training."""
+        if not self.is_training_data:
+            reason = "they are not the rows that the model was trained on."
+            if self.model.settings.get("early_stopping") is True:
+                reason += " Early stopping always sets some rows aside."
+            return (
+                f"RegLoss on the {len(self.rows)} rows of {self.source} differs from the stored one: {reason} The "
+                "certificate is about RegLoss on these rows."
+            )
+        which = f"the {len(self.rows)} rows of {self.source}"
+        if len(self.rows) < len(self.y):
+            which = f"{len(self.rows)} of the {len(self.y)} rows of {self.source} (the training part)"
+        return f"RegLoss on {which} agrees with the stored one: they are the rows that the model was trained on."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON."""
+        return {
+            "data": self.source,
+            "rows": len(self.y),
+            "examined_rows": len(self.rows),
+            "is_training_data": self.is_training_data,
+            "score": {"rows": self.score.rows, **self.score.measures},
+            "networks": [
+                {
+                    "class": finding.label or None,
+                    "stored_objective": finding.stored_objective,
+                    "certificate": finding.certificate.to_dict(),
+                }
+                for finding in self.findings
+            ],
+        }
+
+
+def examine(model: SavedModel, table: Table, *, repeat: bool = False) -> Examination:
+    """Examine a model on a table.
+
+    If the table is the one that ``dconnet fit`` was given, the rows that it held out for the test are found and left
+    out: the certificate is then about the loss that was minimised. Otherwise it is about the loss on all rows.
+
+    Parameters
+    ----------
+    model : SavedModel
+        The model.
+    table : Table
+        Data with the features and the target of the model.
+    repeat : bool
+        Whether to train once more, which gives the networks of all epochs. It needs the data of the training.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or not numeric, a class is unknown, the file does not tell gamma, or the training cannot
+        be repeated.
+    """
+    X = table.numeric(model.feature_names, needed=True)
+    table.require([model.target_name])
+    if model.classes is None:
+        y: NDArray[Any] = table.numeric([model.target_name], needed=True)[:, 0]
+    else:
+        y = _known_labels(table.labels(model.target_name), model)
+    trained_on = next((rows for rows in _candidates(model, y) if _is_trained_on(model, X[rows], y[rows])), None)
+    rows = np.arange(len(y)) if trained_on is None else trained_on
+    trajectories: Sequence[Trajectory | None] = [None] * len(model.networks)
+    if repeat:
+        if trained_on is None:
+            raise ValueError(f"The training can be repeated on its own data only, and {table.source} is other data.")
+        trajectories = _repeated(model, X[rows], y[rows])
+    findings = _findings(model, _problems(model, X[rows], y[rows]), trajectories, trained_on is not None)
+    return Examination(model, table.source, X, y, rows, Score.of(model, X, y), findings)
+
+
+def _findings(
+    model: SavedModel, problems: list[Problem], trajectories: Sequence[Trajectory | None], is_training_data: bool
+) -> tuple[Finding, ...]:
+    found = []
+    for k, (label, network, training) in enumerate(
+        zip(network_labels(model), model.networks, model.trainings, strict=True)
+    ):
+        measured = certificate(
+            problems[k],
+            network,
+            objectives=training.objectives if is_training_data else None,
+            trajectory=trajectories[k],
+            label=f"class {label}" if label else "",
+        )
+        found.append(Finding(label, training.objective, measured, trajectories[k]))
+    return tuple(found)
+
+
+def _repeated(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> tuple[Trajectory, ...]:
+    """The training once more, from the settings of the model file."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    from dconnet.estimators import DCONClassifier, DCONRegressor
+    from dconnet.inspection.replay import check_same, record
+
+    kind: Any = DCONRegressor if model.classes is None else DCONClassifier
+    try:
+        estimator = kind(**model.settings)
+    except TypeError as error:
+        raise ValueError(f"The settings of the model file are not those of a {kind.__name__}: {error}.") from error
+    targets = model.target_scaling.apply(y) if model.classes is None else y
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the file says how the training ended
+        trajectories = record(estimator, model.feature_scaling.apply(X), targets)
+    check_same(model.networks, trajectories)
+    return trajectories
+
+
+def network_labels(model: SavedModel) -> list[str]:
+    """The class that each network speaks for; nothing for a regressor."""
+    if model.classes is None:
+        return [""]
+    return [printable(label) for label in (model.classes[1:] if len(model.classes) == 2 else model.classes)]
+
+
+def network_targets(model: SavedModel, y: NDArray[Any]) -> FloatArray:
+    """What each network is trained on, of shape (n_samples, n_networks): scaled targets, or plus one for its class."""
+    if model.classes is None:
+        return model.target_scaling.apply(y).reshape(-1, 1)
+    positives = model.classes[1:] if len(model.classes) == 2 else model.classes
+    return np.column_stack([np.where(y == positive, 1.0, -1.0) for positive in positives])
+
+
+def in_data_units(model: SavedModel) -> tuple[list[Network], float]:
+    """The networks as functions of unscaled inputs, and what has to be added to their output."""
+    shift, scale = model.feature_scaling.mean, model.feature_scaling.scale
+    networks = [
+        Network(n.W / scale, n.b - (n.W / scale) @ shift, n.alpha * model.target_scaling.scale[0])
+        for n in model.networks
+    ]
+    return networks, float(model.target_scaling.mean[0])
+
+
+def _known_labels(labels: NDArray[Any], model: SavedModel) -> NDArray[Any]:
+    """Labels of a table as the model has them; the same label may be a number here and text there."""
+    known = {str(label): label for label in model.classes or ()}
+    by_number = {str(label): str(int(label)) for label in known.values() if isinstance(label, float) and label % 1 == 0}
+    known |= {by_number[name]: label for name, label in known.items() if name in by_number}
+    found = [str(label) for label in labels.tolist()]
+    unknown = sorted(set(found) - set(known))
+    if unknown:
+        raise ValueError(
+            f"The column {model.target_name!r} holds classes that the model does not know: {', '.join(unknown[:5])}. "
+            f"It knows: {', '.join(map(str, (model.classes or ())[:20]))}."
+        )
+    return np.array([known[label] for label in found])
+
+
+def _number(model: SavedModel, name: str, default: float | None = None) -> float:
+    """A setting of the training that RegLoss depends on."""
+    value = model.settings.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"The model file does not tell the {name} of its training, without which there is no RegLoss.")
+    return float(value)
+
+
+def _problems(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> list[Problem]:
+    """The training problem of each network, posed on these rows."""
+    targets = network_targets(model, y)
+    inputs, gamma = model.feature_scaling.apply(X), _number(model, "gamma")
+    shrinkage = _number(model, "shrinkage", default=0.0)  # files from before there was any do not tell it
+    first = Problem(inputs, targets[:, 0], gamma, shrinkage=shrinkage, copy=False)
+    return [first] + [first.with_targets(column) for column in targets.T[1:]]
+
+
+def _candidates(model: SavedModel, y: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
+    """Rows that may be those of the training: all, or the training part of ``dconnet fit``."""
+    yield np.arange(len(y))
+    seed, train, test = model.settings.get("random_state"), model.scores.get("train"), model.scores.get("test")
+    if type(seed) is not int or not 0 <= seed < 2**32 or train is None or test is None:
+        return
+    if 0 < test.rows == len(y) - train.rows < len(y):
+        yield np.sort(split_rows(y, test.rows, seed, model.classes is not None)[0])
+
+
+def _is_trained_on(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> bool:
+    trained = zip(_problems(model, X, y), model.networks, model.trainings, strict=True)
+    return all(_same(problem.objective(network), training.objective) for problem, network, training in trained)
+
+
+def _same(objective: float, stored: float) -> bool:
+    return abs(objective - stored) <= SAME_OBJECTIVE * abs(stored)

@@ -1,0 +1,198 @@
+"""The regularisation path: what a network becomes as gamma grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from dconnet._arrays import FloatArray
+from dconnet.estimators import DCONClassifier, DCONRegressor
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+
+# From nearly no penalty to one that leaves hardly a neuron, for standardised data.
+DEFAULT_GAMMAS = np.logspace(-4.0, 1.0, 16)
+
+# A neuron counts as active if what it adds, as a root mean square over the data, is above this share of that of y.
+# Dying neurons shrink from epoch to epoch, and a fit ends before they are zero to the last digit.
+ACTIVE_SHARE = 1e-4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GammaPath:
+    """Fits over a grid of gamma.
+
+    A regressor has one network; a classifier of more than two classes one a class.
+
+    Attributes
+    ----------
+    gammas : array of shape (n_gammas,)
+        Strengths of the regularisation, ascending.
+    networks : tuple of tuples of Network
+        ``networks[i]`` are the networks at ``gammas[i]``.
+    objective : array of shape (n_gammas, n_networks)
+        RegLoss on the training data.
+    mse : array of shape (n_gammas, n_networks)
+        Mean squared error on the training data; of a classifier against targets of plus and minus one.
+    validation_mse : array of shape (n_gammas, n_networks) or None
+        The same on the validation data, if there are any.
+    active : array of int, shape (n_gammas, n_networks)
+        Neurons whose part of the output is above a ten-thousandth of the targets, in root mean squares.
+    """
+
+    gammas: FloatArray
+    networks: tuple[tuple[Network, ...], ...]
+    objective: FloatArray
+    mse: FloatArray
+    validation_mse: FloatArray | None
+    active: NDArray[np.int64]
+
+    @property
+    def best_gamma(self) -> float:
+        """The gamma with the least validation error, averaged over the networks."""
+        if self.validation_mse is None:
+            raise ValueError("The path has no validation error. Compute it with X_val and y_val.")
+        return float(self.gammas[self.validation_mse.mean(axis=1).argmin()])
+
+
+def gamma_path(
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    gammas: ArrayLike | None = None,
+    X_val: ArrayLike | None = None,
+    y_val: ArrayLike | None = None,
+) -> GammaPath:
+    """Fit an estimator over a grid of gamma, each fit starting from the network of the one before.
+
+    The fits go from the least gamma to the largest: neurons then die along the path, and none has to come back,
+    which Algorithm 1 of the paper could not do.
+
+    Parameters
+    ----------
+    estimator : DCONRegressor or DCONClassifier
+        Its parameters but ``gamma`` and ``warm_start`` are used; it is not changed and need not be fitted.
+    X : array-like of shape (n_samples, n_features)
+        Training inputs.
+    y : array-like of shape (n_samples,)
+        Training targets or class labels.
+    gammas : array-like of shape (n_gammas,), optional
+        By default 16 values from 1e-4 to 10, which suit standardised data.
+    X_val, y_val : array-like, optional
+        Validation data.
+
+    Returns
+    -------
+    GammaPath
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet import DCONRegressor
+    >>> from dconnet.inspection.path import gamma_path
+    >>> X = np.linspace(-1, 1, 50).reshape(-1, 1)
+    >>> path = gamma_path(DCONRegressor(n_hidden=3, random_state=0), X, np.abs(X[:, 0]), gammas=[1e-3, 0.1, 10.0])
+    >>> bool(np.all(np.diff(path.mse[:, 0]) > 0))  # the more penalty, the worse the fit
+    True
+    """
+    check_is_dcon(estimator)
+    grid = _checked_grid(gammas)
+    if (X_val is None) != (y_val is None):
+        raise ValueError("X_val and y_val must be given together.")
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    model = clone(estimator).set_params(warm_start=True)
+    networks, training, validation = [], [], []
+    for gamma in grid:
+        model.set_params(gamma=float(gamma)).fit(X, y)
+        networks.append(fitted_networks(model))
+        training.append(list(zip(network_problems(model, X, y), networks[-1], strict=True)))
+        if X_val is not None and y_val is not None:
+            validation.append(list(zip(network_problems(model, X_val, y_val), networks[-1], strict=True)))
+    return GammaPath(
+        gammas=grid,
+        networks=tuple(networks),
+        objective=np.array([[problem.objective(network) for problem, network in row] for row in training]),
+        mse=np.array([[problem.mse(network) for problem, network in row] for row in training]),
+        validation_mse=np.array([[p.mse(network) for p, network in row] for row in validation]) if validation else None,
+        active=np.array([[count_active(problem, network) for problem, network in row] for row in training]),
+    )
+
+
+def count_active(problem: Problem, network: Network) -> int:
+    """Number of neurons whose part of the output is above `ACTIVE_SHARE` of the targets, in root mean squares."""
+    squares = (problem.sample_weight @ network.hidden(problem.X) ** 2) * network.alpha**2
+    least = ACTIVE_SHARE**2 * (problem.sample_weight @ problem.y**2)
+    return int(np.count_nonzero(squares > least))
+
+
+def _checked_grid(gammas: ArrayLike | None) -> FloatArray:
+    grid = np.unique(np.asarray(DEFAULT_GAMMAS if gammas is None else gammas, dtype=np.float64))
+    if grid.size == 0 or not np.all(np.isfinite(grid) & (grid > 0.0)):
+        raise ValueError(f"gammas must be positive finite numbers, at least one, got {gammas!r}.")
+    return grid
+
+
+def check_is_dcon(estimator: object) -> None:
+    """Refuse what is not an estimator of this package."""
+    if not isinstance(estimator, (DCONRegressor, DCONClassifier)):
+        raise TypeError(
+            f"A DCONRegressor or DCONClassifier is needed, not a {type(estimator).__name__}. Of a pipeline pass the "
+            "last step, with the data that it saw: pipeline[-1] and pipeline[:-1].transform(X)."
+        )
+
+
+def fitted_networks(estimator: Any) -> tuple[Network, ...]:
+    """The networks of a fitted regressor (one) or classifier (one, or one a class)."""
+    check_is_dcon(estimator)
+    check_is_fitted(estimator)
+    return tuple(estimator.networks_) if is_classifier(estimator) else (estimator.network_,)
+
+
+def network_targets(estimator: Any, y: ArrayLike) -> FloatArray:
+    """What each network was trained on, of shape (n_samples, n_networks): y itself, or plus one for its class."""
+    y = np.asarray(y)
+    if not is_classifier(estimator):
+        return np.asarray(y, dtype=np.float64).reshape(-1, 1)
+    unknown = np.setdiff1d(y, estimator.classes_)
+    if len(unknown) > 0:
+        raise ValueError(f"y holds classes that the classifier was not trained on: {unknown.tolist()}.")
+    return np.where(y[:, None] == positive_classes(estimator), 1.0, -1.0)
+
+
+def positive_classes(estimator: Any) -> NDArray[Any]:
+    """The class that each network of a classifier speaks for."""
+    classes: NDArray[Any] = estimator.classes_
+    return classes[1:] if len(classes) == 2 else classes
+
+
+def chosen_networks(estimator: Any, classes: Sequence[object] | None) -> list[int]:
+    """Positions of the networks of these classes, all by default; the network of two classes speaks for both."""
+    if classes is None:
+        return list(range(len(fitted_networks(estimator))))
+    if not is_classifier(estimator):
+        raise ValueError("classes can be chosen of a classifier only; this is a regressor.")
+    known = estimator.classes_.tolist()
+    if len(classes) == 0 or any(label not in known for label in classes):
+        raise ValueError(f"classes must be some of {known}, got {list(classes)}.")
+    return [0] if len(known) == 2 else [known.index(label) for label in classes]
+
+
+def network_labels(estimator: Any) -> list[str]:
+    """What to call each network: the class that it speaks for, or nothing for a regressor."""
+    return [f"class {label}" for label in positive_classes(estimator)] if is_classifier(estimator) else [""]
+
+
+def network_problems(estimator: Any, X: ArrayLike, y: ArrayLike) -> list[Problem]:
+    """The problem that each network of a fitted estimator solves, posed on these data."""
+    targets = network_targets(estimator, y)
+    posed = partial(Problem, gamma=estimator.gamma, shrinkage=estimator.shrinkage, copy=False)
+    first = posed(X, targets[:, 0])
+    return [first] + [posed(first.X, column) for column in targets.T[1:]]

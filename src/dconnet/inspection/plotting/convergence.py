@@ -1,0 +1,283 @@
+"""How a training came to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
+
+from dconnet._arrays import FloatArray
+from dconnet.certificates import Trajectory, convergence_order, subgradient
+from dconnet.inspection.path import chosen_networks, network_labels
+from dconnet.inspection.plotting.canvas import (
+    BLUE,
+    GREEN,
+    GREY,
+    VERMILION,
+    add_legend,
+    line_styles,
+    log_y,
+    make_panels,
+    style,
+)
+from dconnet.inspection.replay import replay
+from dconnet.training.result import History
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What one training reached after each epoch, the start included. What is not known is None.
+
+    Attributes
+    ----------
+    objective : array of shape (n_epochs + 1,)
+        RegLoss.
+    mse, validation_mse : array of shape (n_epochs + 1,) or None
+        Mean squared error on the training and the validation data.
+    step_norm : array of shape (n_epochs + 1,) or None
+        Distance from the weights one epoch before; the first entry is not used.
+    stationarity : array of shape (n_epochs + 1,) or None
+        Norm of an element of the limiting subdifferential of RegLoss, as in `dconnet.certificates.subgradient`; NaN
+        where it was not computed.
+    label : str
+        What tells it from other runs.
+    """
+
+    objective: FloatArray
+    mse: FloatArray | None = None
+    validation_mse: FloatArray | None = None
+    step_norm: FloatArray | None = None
+    stationarity: FloatArray | None = None
+    label: str = ""
+
+    @classmethod
+    def of_history(cls, history: History) -> Run:
+        """Take over a history."""
+        validation = history.validation_mse if np.isfinite(history.validation_mse).any() else None
+        return cls(history.objective, history.mse, validation, history.step_norm)
+
+    @classmethod
+    def of_trajectory(cls, trajectory: Trajectory) -> Run:
+        """Take over a history, and the norm of a subgradient, in the paper's form, at up to 200 of the networks."""
+        norms = np.full(len(trajectory.networks), np.nan)
+        for k in _spread(len(norms)):
+            norms[k] = subgradient(trajectory.problem, trajectory.networks[k], trajectory.split).norm
+        return replace(cls.of_history(trajectory.history), stationarity=norms)
+
+
+@dataclass(eq=False)
+class ConvergenceDisplay:
+    """How a training came to its end: the four plots of the paper.
+
+    RegLoss (with the errors on training and validation data), the norm of an element of the limiting subdifferential,
+    and the distance between iterates over the epochs; and the estimated order of convergence, which is the slope of
+    ``ln e^(k+1)`` over ``ln e^k`` with ``e^k`` the distance of RegLoss from its last value. A panel whose numbers are
+    not known is left out.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        One, or several to compare.
+    early : int
+        Number of epochs of the early phase, for which the order is estimated separately.
+
+    Attributes
+    ----------
+    orders_ : list of ConvergenceOrder
+        The estimated order of each run in the early phase and over all epochs.
+    figure_, axes_ : Figure, array of Axes
+        What was drawn last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet import DCONRegressor
+    >>> from dconnet.inspection.plotting import ConvergenceDisplay
+    >>> X = np.linspace(-1, 1, 50).reshape(-1, 1)
+    >>> y = np.abs(X[:, 0])
+    >>> model = DCONRegressor(n_hidden=3, gamma=0.01, algorithm="paper", tol=1e-3, random_state=0).fit(X, y)
+    >>> display = ConvergenceDisplay.from_estimator(model, X, y)
+    >>> len(display.axes_)
+    4
+    """
+
+    runs: Sequence[Run]
+    early: int = 30
+    figure_: Any = field(default=None, init=False, repr=False)
+    axes_: Any = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("There must be at least one run to draw.")
+        self.orders_ = [convergence_order(run.objective, early=self.early) for run in self.runs]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        fit_params: Mapping[str, Any] | None = None,
+        classes: Sequence[object] | None = None,
+        early: int = 30,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the training of a fitted estimator.
+
+        The norm of a subgradient at every epoch needs the networks on the way, which an estimator does not keep. If the
+        training data are given, the fit is repeated to get them, and takes as long again.
+
+        Parameters
+        ----------
+        estimator : DCONRegressor or DCONClassifier
+            A fitted estimator.
+        X, y : array-like, optional
+            The training data.
+        fit_params : mapping, optional
+            What else `fit` was given, such as ``sample_weight``.
+        classes : sequence of labels, optional
+            The classes whose networks are drawn; by default all.
+        early : int, default=30
+            Number of epochs of the early phase.
+        ax : Axes or array of Axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        ConvergenceDisplay
+        """
+        chosen, labels = chosen_networks(estimator, classes), network_labels(estimator)
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together.")
+        if X is not None and y is not None:
+            every = [Run.of_trajectory(trajectory) for trajectory in replay(estimator, X, y, fit_params=fit_params)]
+        else:
+            histories = estimator.histories_ if is_classifier(estimator) else (estimator.history_,)
+            every = [Run.of_history(history) for history in histories]
+        runs = [replace(every[k], label=labels[k] if len(chosen) > 1 else "") for k in chosen]
+        return cls(runs, early=early).plot(ax=ax)
+
+    @property
+    def alt_text(self) -> str:
+        """What the picture shows, in words."""
+        names = {"_plot_loss": "RegLoss", "_plot_stationarity": "stationarity", "_plot_steps": "step norm"}
+        listed = [names[panel.__name__] for panel in self._drawn() if panel.__name__ in names]
+        return f"By epoch: {', '.join(listed)}. Last panel: estimated order of convergence."
+
+    @property
+    def _last_epoch(self) -> int:
+        return max(len(run.objective) for run in self.runs) - 1
+
+    def _drawn(self) -> list[Callable[[Any], None]]:
+        """The panels for which there are numbers."""
+        panels = [self._plot_loss]
+        if any(run.stationarity is not None for run in self.runs):
+            panels.append(self._plot_stationarity)
+        if any(run.step_norm is not None for run in self.runs):
+            panels.append(self._plot_steps)
+        return [*panels, self._plot_order]
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : Axes, array of Axes or Figure, optional
+            By default a new figure. A single axes gives its place to all panels; an empty Figure is filled.
+
+        Returns
+        -------
+        ConvergenceDisplay
+        """
+        panels = self._drawn()
+        with style():
+            self.axes_ = make_panels(ax, len(panels), 3 if len(panels) == 3 else 2, (3.4, 2.6))
+            for axis, draw in zip(self.axes_, panels, strict=True):
+                draw(axis)
+        self.figure_ = self.axes_[0].figure
+        return self
+
+    def _plot_loss(self, axis: Any) -> None:
+        if len(self.runs) > 1:
+            self._plot_lines(axis, [run.objective for run in self.runs], "RegLoss")
+            add_legend(axis)
+            return
+        run = self.runs[0]
+        self._plot_line(axis, run.objective, color=BLUE, label="RegLoss")
+        for values, name, colour, dashes in (
+            (run.mse, "training MSE", VERMILION, "--"),
+            (run.validation_mse, "validation MSE", GREEN, "-."),
+        ):
+            if values is not None:
+                self._plot_line(axis, values, color=colour, linestyle=dashes, label=name)
+        axis.set(ylabel="loss (target²)")
+        self._over_epochs(axis)
+        axis.legend()
+
+    def _plot_stationarity(self, axis: Any) -> None:
+        self._plot_lines(axis, [run.stationarity for run in self.runs], "subgradient norm")
+
+    def _plot_steps(self, axis: Any) -> None:
+        self._plot_lines(axis, [run.step_norm for run in self.runs], r"step $\|\theta^{k}-\theta^{k-1}\|_2$")
+
+    def _plot_lines(self, axis: Any, columns: Sequence[FloatArray | None], name: str) -> None:
+        """One line a run."""
+        for run, values, line in zip(self.runs, columns, line_styles(len(self.runs)), strict=True):
+            if values is not None:
+                self._plot_line(axis, values, label=run.label or None, **line)
+        axis.set(ylabel=name)
+        self._over_epochs(axis)
+
+    def _plot_line(self, axis: Any, values: FloatArray, **options: Any) -> None:
+        shown = np.flatnonzero(values > 0.0)  # a step of zero has no place on a logarithmic scale
+        few = {"marker": "o", "ms": 2.5} if self._last_epoch <= 12 else {}
+        axis.plot(shown, values[shown], **few, **options)
+
+    def _over_epochs(self, axis: Any) -> None:
+        if self._last_epoch > 60:
+            # Most happens in the first epochs; symlog has room for them, and for the start at zero.
+            axis.set_xscale("symlog", linthresh=1)
+            axis.xaxis.set_major_formatter("{x:g}")
+        else:
+            axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.set(xlabel="epoch", xlim=(0, max(self._last_epoch, 1)))
+        log_y(axis)
+
+    def _plot_order(self, axis: Any) -> None:
+        alone = len(self.runs) == 1
+        for run, order, line in zip(self.runs, self.orders_, line_styles(len(self.runs)), strict=True):
+            logarithms = np.log(order.errors)
+            before, after = logarithms[:-1], logarithms[1:]
+            axis.plot(before, after, "o", color=GREY if alone else line["color"], ms=3.5, alpha=0.45, mew=0.0)
+            if alone and len(before) > self.early:
+                first = slice(self.early)
+                self._order_line(axis, before[first], after[first], order.early, VERMILION, "--")
+            self._order_line(axis, before, after, order.all, line["color"], "-", run.label)
+        axis.set(xlabel=r"$\ln\,e^{k}$", ylabel=r"$\ln\,e^{k+1}$")
+        add_legend(axis)
+        if not np.isfinite([order.all for order in self.orders_]).any():
+            axis.text(0.5, 0.5, "too few epochs for an order", ha="center", transform=axis.transAxes, color=GREY)
+
+    def _order_line(
+        self, axis: Any, before: FloatArray, after: FloatArray, order: float, colour: str, dashes: str, label: str = ""
+    ) -> None:
+        """The regression line through the points, with its slope in the legend."""
+        if not np.isfinite(order):
+            return
+        ends = np.array([before.min(), before.max()])
+        level = after.mean() + order * (ends - before.mean())
+        phase = label or (f"first {self.early} epochs" if dashes == "--" else "all epochs")
+        axis.plot(ends, level, color=colour, linestyle=dashes, linewidth=1.3, label=f"{phase}: order {order:.2f}")
+
+
+def _spread(n_epochs: int, dense: int = 100, most: int = 200) -> list[int]:
+    """Epochs to look at, the first and the last among them: all of the first, then ever fewer."""
+    if n_epochs <= most:
+        return list(range(n_epochs))
+    later = np.geomspace(dense, n_epochs - 1, most - dense).round().astype(int)
+    return sorted({*range(dense), *later.tolist()})

@@ -1,0 +1,1 @@
+"""The network, the problem that it solves, and the coordinates in which it is solved."""

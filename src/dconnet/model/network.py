@@ -1,0 +1,76 @@
+"""The network that is trained: one hidden layer of ReLU neurons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dconnet._arrays import FloatArray, frozen_copy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A single-hidden-layer ReLU network ``f(x) = Σ_l alpha_l max(<w_l, x> + b_l, 0)``.
+
+    Parameters
+    ----------
+    W : array-like of shape (n_hidden, n_features)
+        Weights of the hidden neurons.
+    b : array-like of shape (n_hidden,)
+        Intercepts of the hidden neurons.
+    alpha : array-like of shape (n_hidden,)
+        Output weights.
+
+    Examples
+    --------
+    >>> from dconnet import Network
+    >>> absolute_value = Network(W=[[1.0], [-1.0]], b=[0.0, 0.0], alpha=[1.0, 1.0])
+    >>> absolute_value.predict([[-3.0], [2.0]])
+    array([3., 2.])
+    """
+
+    W: FloatArray
+    b: FloatArray
+    alpha: FloatArray
+
+    def __init__(self, W: ArrayLike, b: ArrayLike, alpha: ArrayLike) -> None:
+        object.__setattr__(self, "W", frozen_copy(W, name="W", ndim=2))
+        object.__setattr__(self, "b", frozen_copy(b, name="b", ndim=1))
+        object.__setattr__(self, "alpha", frozen_copy(alpha, name="alpha", ndim=1))
+        if not len(self.W) == len(self.b) == len(self.alpha):
+            raise ValueError(
+                "W, b and alpha must agree on the number of neurons, got "
+                f"{len(self.W)}, {len(self.b)} and {len(self.alpha)}."
+            )
+
+    @property
+    def n_hidden(self) -> int:
+        """Number of hidden neurons."""
+        return len(self.b)
+
+    @property
+    def n_features(self) -> int:
+        """Number of inputs."""
+        return int(self.W.shape[1])
+
+    @property
+    def parameters(self) -> FloatArray:
+        """All weights in one vector ``(alpha, W, b)``, in the paper's order."""
+        return np.concatenate([self.alpha, self.W.ravel(), self.b])
+
+    def preactivations(self, X: ArrayLike) -> FloatArray:
+        """``<w_l, x_j> + b_l`` of every row and neuron, of shape (n_samples, n_hidden)."""
+        X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(f"X must have shape (n_samples, {self.n_features}), got {X.shape}.")
+        return X @ self.W.T + self.b
+
+    def hidden(self, X: ArrayLike) -> FloatArray:
+        """Activations of the hidden layer, of shape (n_samples, n_hidden)."""
+        return np.maximum(self.preactivations(X), 0.0)
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Output of the network for every row of ``X``, of shape (n_samples,)."""
+        return self.hidden(X) @ self.alpha

@@ -1,0 +1,199 @@
+"""A network as what it is: a piecewise linear function, with hinges and partial dependences that are known exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dconnet._arrays import FloatArray, frozen_copy
+from dconnet.model.network import Network
+
+# Next to the largest neuron, a trillionth is what rounding leaves of zero.
+_NOTHING = 1e-12
+
+
+def active_neurons(network: Network) -> NDArray[np.bool_]:
+    """Which neurons add something to the output for some input, of shape (n_hidden,).
+
+    Examples
+    --------
+    >>> from dconnet import Network
+    >>> from dconnet.model.piecewise import active_neurons
+    >>> active_neurons(Network(W=[[1.0], [2.0], [0.0]], b=[0.0, 1.0, -1.0], alpha=[1.0, 0.0, 1.0]))
+    array([ True, False, False])
+    """
+    size = np.abs(network.alpha) * np.linalg.norm(np.column_stack([network.W, network.b]), axis=1)
+    ever_positive = network.W.any(axis=1) | (network.b > 0.0)
+    active: NDArray[np.bool_] = (size > _NOTHING * size.max()) & ever_positive
+    return active
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hinges:
+    """Where a network bends: points of a line, or segments in a rectangle.
+
+    Attributes
+    ----------
+    neurons : array of int, shape (n_hinges,)
+        The neuron that bends the function there.
+    places : array of shape (n_hinges,) or (n_hinges, 2, 2)
+        With one input the points; with two the ends of the segments, as ``places[i, end, coordinate]``.
+    bends : array of shape (n_hinges,)
+        Change of slope across the hinge, ``alpha_l |w_l|``: positive where the function bends upwards.
+    """
+
+    neurons: NDArray[np.intp]
+    places: FloatArray
+    bends: FloatArray
+
+
+def hinges(network: Network, low: ArrayLike, high: ArrayLike) -> Hinges:
+    """Hinges of a network of one or two inputs within the box from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    network : Network
+        With one or two inputs.
+    low, high : array-like of shape (n_features,)
+        Corners of the box.
+
+    Examples
+    --------
+    >>> from dconnet import Network
+    >>> from dconnet.model.piecewise import hinges
+    >>> hinges(Network(W=[[2.0], [1.0]], b=[-1.0, 9.0], alpha=[1.0, 1.0]), [-1.0], [1.0]).places
+    array([0.5])
+    """
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    if network.n_features not in (1, 2):
+        raise ValueError(f"Hinges are drawn of networks with one or two inputs, not {network.n_features}.")
+    bending = np.flatnonzero(active_neurons(network) & network.W.any(axis=1))
+    # In a box of side one, the clipping does not depend on the units of the inputs.
+    slopes = network.W[bending] * (high - low)
+    values_at_low = network.W[bending] @ low + network.b[bending]
+    clip = _root if network.n_features == 1 else _segment
+    found = [clip(w, c) for w, c in zip(slopes, values_at_low, strict=True)]
+    inside = np.array([place is not None for place in found], dtype=bool)
+    shape = (-1,) if network.n_features == 1 else (-1, 2, 2)
+    places = np.array([place for place in found if place is not None], dtype=np.float64).reshape(shape)
+    neurons = bending[inside]
+    bends = network.alpha[neurons] * np.linalg.norm(network.W[neurons], axis=1)
+    return Hinges(neurons, low + places * (high - low), bends)
+
+
+def _root(slope: FloatArray, value: float) -> float | None:
+    """Where in [0, 1] the line that begins at ``value`` crosses zero."""
+    root = -value / slope[0] if abs(value) <= abs(slope[0]) else -1.0
+    return root if 0.0 <= root <= 1.0 else None
+
+
+def _segment(normal: FloatArray, value: float) -> FloatArray | None:
+    """Part in the unit square of the line on which ``normal · t + value`` is zero, by its two ends."""
+    length = float(np.linalg.norm(normal))
+    across = normal / length
+    along = np.array([-across[1], across[0]])
+    foot = -value / length * across
+    first, last = -np.inf, np.inf
+    for start, step in zip(foot, along, strict=True):
+        if step == 0.0:
+            if not 0.0 <= start <= 1.0:
+                return None
+            continue
+        ends = sorted((-start / step, (1.0 - start) / step))
+        first, last = max(first, ends[0]), min(last, ends[1])
+    return np.array([foot + first * along, foot + last * along]) if first < last else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A partial dependence, at points between which straight lines are drawn.
+
+    Attributes
+    ----------
+    points : array of shape (n_points,)
+        Values of the feature, ascending.
+    values : array of shape (n_points,)
+        The mean prediction at each of them.
+    through_breakpoints : bool
+        Whether the points hold all bends, so that the lines between them are exact, too.
+    """
+
+    points: FloatArray
+    values: FloatArray
+    through_breakpoints: bool
+
+
+def partial_dependence(network: Network, X: ArrayLike, feature: int, *, max_points: int = 4000) -> Curve:
+    """Mean prediction over the rows of ``X`` as a function of one feature, from its least to its largest value.
+
+    The mean over m rows of a network with N neurons is piecewise linear with at most m N bends, at
+
+        t = -(Σ_{i≠k} w_li x_ji + b_l) / w_lk.
+
+    All of them become points of the curve, unless there are more than ``max_points``; then the points are equally
+    spaced. The values are exact either way: sorted bends and running sums give them without a loop over the rows.
+
+    Parameters
+    ----------
+    network : Network
+        The network.
+    X : array-like of shape (n_samples, n_features)
+        Rows to average over.
+    feature : int
+        Column of ``X`` that is varied.
+    max_points : int, default=4000
+        Most points of the curve.
+
+    Returns
+    -------
+    Curve
+
+    Examples
+    --------
+    >>> from dconnet import Network
+    >>> from dconnet.model.piecewise import partial_dependence
+    >>> network = Network(W=[[1.0, 1.0]], b=[0.0], alpha=[1.0])
+    >>> curve = partial_dependence(network, [[-2.0, 0.0], [2.0, -1.0]], feature=0)
+    >>> curve.points
+    array([-2.,  0.,  1.,  2.])
+    >>> curve.values
+    array([0. , 0. , 0.5, 1.5])
+    """
+    X = frozen_copy(X, name="X", ndim=2, copy=False)
+    if not 0 <= feature < network.n_features:
+        raise ValueError(f"feature must be from 0 to {network.n_features - 1}, got {feature}.")
+    if max_points < 2:
+        raise ValueError(f"max_points must be at least 2, got {max_points}.")
+    others = np.array(network.W)
+    others[:, feature] = 0.0
+    rest = Network(others, network.b, network.alpha).preactivations(X)  # (n_samples, n_hidden)
+    slopes = network.W[:, feature]
+    bending = active_neurons(network) & (slopes != 0.0)
+    points = _breakpoints(rest[:, bending], slopes[bending], X[:, feature].min(), X[:, feature].max())
+    through_breakpoints = len(points) <= max_points
+    if not through_breakpoints:
+        points = np.linspace(points[0], points[-1], max_points)
+    values = np.zeros(len(points))
+    for alpha, slope, column in zip(network.alpha, slopes, rest.T, strict=True):
+        values += alpha * _mean_activation(points, slope, column)
+    return Curve(points, values, through_breakpoints)
+
+
+def _breakpoints(rest: FloatArray, slopes: FloatArray, low: float, high: float) -> FloatArray:
+    """The ends of the range, and between them the zeros of ``slope_l t + rest_jl``, ascending."""
+    with np.errstate(over="ignore"):  # a bend at infinity is out of the range
+        zeros = (0.0 - rest) / slopes
+    points: FloatArray = np.unique(np.concatenate([[low, high], zeros[(zeros > low) & (zeros < high)]]))
+    return points
+
+
+def _mean_activation(points: FloatArray, slope: float, rest: FloatArray) -> FloatArray:
+    """``mean_j max(slope t + rest_j, 0)`` at every point t, in O((n_points + n_rows) log n_rows)."""
+    # In descending order, the rows that are active at t come first.
+    ordered = np.sort(rest)[::-1]
+    n_active = np.searchsorted(-ordered, slope * points, side="left")
+    sums = np.concatenate([[0.0], np.cumsum(ordered)])
+    mean: FloatArray = (slope * points * n_active + sums[n_active]) / len(rest)
+    return mean

@@ -1,0 +1,270 @@
+"""The training problem: data, weights and the one definition of the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dconnet._arrays import FloatArray, frozen_copy
+from dconnet.model.blocks import blocks
+from dconnet.model.network import Network
+from dconnet.model.rows import Groups
+from dconnet.model.theory import Constants
+from dconnet.model.whitening import Whitening
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Data, sample weights and regularisation of one training problem.
+
+    The objective is the regularised loss of the paper,
+
+        RegLoss = (1/m) [ Σ_j s_j (y_j - f(x_j))² + gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + |alpha|² ) ],
+
+    with sample weights s_j (one by default) and m = Σ_j s_j, so that a row of
+    weight two counts like the same row twice. With a shrinkage ε the penalty is
+
+        gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + ε m Σ_l |w_l|² + |alpha|² ).
+
+    The data hardly penalise weights that few rows can tell apart; this does.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Inputs, finite.
+    y : array-like of shape (n_samples,)
+        Targets, finite.
+    gamma : float
+        Strength of the regularisation, positive.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights, not all zero.
+    shrinkage : float, default=0.0
+        ε, not negative: the penalty on the hidden weights themselves, beside that on what they make of the data.
+    copy : bool, default=True
+        Whether to keep copies. Without them, the arrays must not change while the problem lives.
+
+    Examples
+    --------
+    >>> from dconnet import Network, Problem
+    >>> problem = Problem(X=[[1.0], [2.0]], y=[1.0, 2.0], gamma=0.5)
+    >>> problem.objective(Network(W=[[1.0]], b=[0.0], alpha=[1.0]))  # 0.5 (1 + 4 + 1) / 2
+    1.5
+    """
+
+    X: FloatArray
+    y: FloatArray
+    gamma: float
+    sample_weight: FloatArray
+    shrinkage: float
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        gamma: float,
+        sample_weight: ArrayLike | None = None,
+        *,
+        shrinkage: float = 0.0,
+        copy: bool = True,
+    ) -> None:
+        X = frozen_copy(X, name="X", ndim=2, copy=copy)
+        weight = np.ones(len(X)) if sample_weight is None else sample_weight
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", frozen_copy(y, name="y", ndim=1, copy=copy))
+        object.__setattr__(self, "gamma", float(gamma))
+        object.__setattr__(self, "shrinkage", float(shrinkage))
+        object.__setattr__(self, "sample_weight", frozen_copy(weight, name="sample_weight", ndim=1, copy=copy))
+        self._check()
+
+    def _check(self) -> None:
+        if self.X.shape[0] == 0 or self.X.shape[1] == 0:
+            raise ValueError(f"X must have at least one row and one column, got shape {self.X.shape}.")
+        for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
+            if len(values) != len(self.X):
+                raise ValueError(f"{name} has {len(values)} entries, but X has {len(self.X)} rows.")
+        if not (np.isfinite(self.gamma) and self.gamma > 0.0):
+            raise ValueError(f"gamma must be a positive finite number, got {self.gamma}.")
+        if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0.0):
+            raise ValueError(f"shrinkage must be zero or a positive finite number, got {self.shrinkage}.")
+        if np.any(self.sample_weight < 0.0):
+            raise ValueError("sample_weight must not be negative.")
+        if not np.any(self.sample_weight > 0.0):
+            raise ValueError("sample_weight is zero everywhere: no row is left to train on.")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(self.zero_objective):
+                raise ValueError(
+                    "The squares of y overflow. Scale y down, for example with sklearn.preprocessing.StandardScaler."
+                )
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of the sample weights, m of the formulas."""
+        return float(self.sample_weight.sum())
+
+    @property
+    def zero_objective(self) -> float:
+        """RegLoss of the network whose weights are all zero: the mean square of y."""
+        return float(self.sample_weight @ self.y**2) / self.total_weight
+
+    def residual(self, network: Network) -> FloatArray:
+        """``y - f(x)`` for every row, of shape (n_samples,)."""
+        return self.y - network.predict(self.X)
+
+    def mse(self, network: Network) -> float:
+        """Weighted mean squared error of the network."""
+        return float(self.sample_weight @ self.residual(network) ** 2) / self.total_weight
+
+    def objective(self, network: Network) -> float:
+        """RegLoss of the network."""
+        total = self.gamma * float(network.alpha @ network.alpha)
+        if self.shrinkage > 0.0:  # features that are tiny have weights whose squares overflow
+            total += self.gamma * self.shrinkage * self.total_weight * float(np.vdot(network.W, network.W))
+        for rows in blocks(len(self.X)):
+            weight, preactivations = self.sample_weight[rows], network.preactivations(self.X[rows])
+            residual = self.y[rows] - np.maximum(preactivations, 0.0) @ network.alpha
+            total += float(weight @ (residual**2 + self.gamma * np.sum(preactivations**2, axis=1)))
+        return total / self.total_weight
+
+    def with_targets(self, y: ArrayLike) -> Problem:
+        """The same problem with other targets; inputs and their factorisation are shared, not copied."""
+        other = object.__new__(Problem)
+        shared = {"groups": self.groups, "whitening": self.whitening}
+        vars(other).update(vars(self), y=frozen_copy(y, name="y", ndim=1), **shared)
+        vars(other).pop("whitened", None)
+        other._check()
+        return other
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Rows with the same inputs, those of weight zero left out; each group is one row of the whitened problem."""
+        return Groups.of(self.X, np.flatnonzero(self.sample_weight > 0.0))
+
+    @cached_property
+    def whitening(self) -> Whitening:
+        """Factorisation of the weighted design M = [X 1]."""
+        first = self.groups.first
+        root_weight = np.sqrt(self.groups.sums(self.sample_weight[self.groups.order]))
+
+        def weighted_rows(rows: slice) -> FloatArray:
+            # ReLU is positively homogeneous: scaling row j of M and y_j by √s_j weighs the row by s_j.
+            M = np.column_stack([self.X[first[rows]], np.ones(len(first[rows]))])
+            return M * root_weight[rows, None]
+
+        return Whitening.of_blocks(len(first), weighted_rows, self._weight_penalty())
+
+    def _weight_penalty(self) -> FloatArray | None:
+        """The rows that stand for the shrinkage below M: they see the weights of a neuron, but not its intercept."""
+        if self.shrinkage == 0.0:
+            return None
+        n_features = self.X.shape[1]
+        rows: FloatArray = np.sqrt(self.shrinkage * self.total_weight) * np.eye(n_features, n_features + 1)
+        return rows
+
+    @property
+    def sigma_min(self) -> float:
+        """Smallest positive singular value of the weighted design M, with the shrinkage below it."""
+        return self.constants.sigma_min
+
+    @property
+    def constants(self) -> Constants:
+        """The constants of the theory in the coordinates of the data; `whitened` has its own."""
+        return replace(
+            self.whitened.constants,
+            sigma_min=float(self.whitening.singular_values[-1]),
+            sigma_max=float(self.whitening.singular_values[0]),
+        )
+
+    @cached_property
+    def whitened(self) -> WhitenedProblem:
+        """The same problem in whitened coordinates, factorised once."""
+        # Targets of the same inputs count through their mean; what they differ by is a constant of the objective.
+        groups = self.groups
+        weight, y = self.sample_weight[groups.order], self.y[groups.order]
+        total = groups.sums(weight)
+        first = self.y[groups.first]
+        mean = first + groups.sums(weight * (y - groups.spread_out(first))) / total  # exact where all are equal
+        scatter = float(weight @ (y - groups.spread_out(mean)) ** 2)
+        return WhitenedProblem(self.whitening, np.sqrt(total) * mean, self.gamma, self.total_weight, scatter)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhitenedProblem:
+    """``F(V, alpha) = |y - Σ_l alpha_l σ(Q v_l)|² + gamma (|V|² + |alpha|²)``, which is m · RegLoss.
+
+    Attributes
+    ----------
+    whitening : Whitening
+        The factorised design.
+    y : array of shape (n_rows,)
+        Targets, each scaled by the root of its sample weight; rows of weight zero are gone, and rows with the same
+        inputs are one.
+    gamma : float
+        Strength of the regularisation.
+    total_weight : float
+        m of the formulas.
+    scatter : float
+        What targets with the same inputs differ by: the part of the squared error that no network can remove.
+    """
+
+    whitening: Whitening
+    y: FloatArray
+    gamma: float
+    total_weight: float
+    scatter: float = 0.0
+
+    @property
+    def Q(self) -> FloatArray:  # noqa: N802
+        """Design, of shape (n_rows, rank): orthonormal, or part of an orthonormal one where there is shrinkage."""
+        return self.whitening.Q
+
+    @property
+    def constants(self) -> Constants:
+        """The constants of the theory in whitened coordinates, where all singular values of the design are one.
+
+        Shrinkage leaves them true: the penalty is ``|v|²`` still, and the design no longer than one.
+        """
+        return Constants(self.gamma, self.total_weight, float(np.linalg.norm(self.y)), sigma_min=1.0, sigma_max=1.0)
+
+    def regloss(self, V: FloatArray, Z: FloatArray | None, alpha: FloatArray) -> float:
+        """RegLoss at hidden weights ``V`` (n_hidden, rank), with their preactivations ``Z`` if they are at hand."""
+        preactivations = partial(self._some_preactivations, V) if Z is None else Z.__getitem__
+        return self._mse(preactivations, alpha) + self.penalty(V, alpha)
+
+    def penalty(self, V: FloatArray, alpha: FloatArray) -> float:
+        """What RegLoss has beyond the mean squared error."""
+        return self.gamma * (float(np.vdot(V, V)) + float(alpha @ alpha)) / self.total_weight
+
+    def mse(self, Z: FloatArray, alpha: FloatArray) -> float:
+        """Mean squared error at preactivations ``Z``."""
+        return self._mse(Z.__getitem__, alpha)
+
+    def _mse(self, preactivations: Callable[[slice], FloatArray], alpha: FloatArray) -> float:
+        total = self.scatter
+        for rows in blocks(len(self.y)):
+            residual = self.y[rows] - np.maximum(preactivations(rows), 0.0) @ alpha
+            total += float(residual @ residual)
+        return total / self.total_weight
+
+    def preactivations(self, V: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order; written into ``out`` if given."""
+        Z = np.empty((len(self.y), len(V)), order="F") if out is None else out
+        for rows in blocks(len(self.y)):
+            Z[rows] = self._some_preactivations(V, rows)
+        return Z
+
+    def _some_preactivations(self, V: FloatArray, rows: slice) -> FloatArray:
+        return (V @ self.Q[rows].T).T
+
+    def whiten(self, network: Network) -> FloatArray:
+        """Hidden weights of ``network`` in whitened coordinates, of shape (n_hidden, rank)."""
+        U = np.column_stack([network.W, network.b])  # (n_hidden, n_features + 1)
+        return U @ self.whitening.to_white.T
+
+    def network(self, V: FloatArray, alpha: FloatArray) -> Network:
+        """The network in the coordinates of the data, with the minimum-norm hidden weights."""
+        U = V @ self.whitening.from_white.T
+        return Network(W=U[:, :-1], b=U[:, -1], alpha=alpha)

@@ -1,0 +1,123 @@
+"""What networks learn: a target becomes columns of numbers, one for each network, and outputs become predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dconnet._arrays import FloatArray
+from dconnet._text import printable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Targets:
+    """The coding of a target.
+
+    The target of a regression is its own column. Of more than two classes, each has a column with plus one for its rows
+    and minus one for all others, and the class whose output is closest to one is predicted. Two classes need one column
+    only, for the second of them.
+
+    Parameters
+    ----------
+    classes : array-like of shape (n_classes,), optional
+        The class labels of a classification; None for a regression.
+
+    Examples
+    --------
+    >>> from dconnet.model.targets import Targets
+    >>> colours = Targets(["blue", "green", "red"])
+    >>> colours.columns(["red", "blue"])
+    array([[-1., -1.,  1.],
+           [ 1., -1., -1.]])
+    >>> colours.predictions([[-0.9, 0.3, 0.7]]).tolist()
+    ['red']
+    >>> Targets(["no", "yes"]).columns(["yes", "no"])
+    array([[ 1.],
+           [-1.]])
+    """
+
+    classes: NDArray[Any] | None
+
+    def __init__(self, classes: ArrayLike | None = None) -> None:
+        object.__setattr__(self, "classes", None if classes is None else np.asarray(classes))
+
+    @classmethod
+    def of_labels(cls, labels: NDArray[Any], weight: FloatArray) -> Targets:
+        """The coding of these class labels; a class that occurs only in rows of weight zero does not count.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than two classes.
+        """
+        classes = np.unique(labels[weight > 0.0]) if np.any(weight > 0.0) else np.unique(labels)
+        if len(classes) < 2:
+            raise ValueError(
+                f"A classifier needs at least two classes, but y holds only one class: {classes.tolist()[0]!r}."
+            )
+        return cls(classes)
+
+    @property
+    def positives(self) -> NDArray[Any] | None:
+        """The class that each column stands for; None for a regression."""
+        return self.classes[1:] if self.classes is not None and len(self.classes) == 2 else self.classes
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns, and so of networks."""
+        return 1 if self.positives is None else len(self.positives)
+
+    @property
+    def labels(self) -> list[str]:
+        """The name of each column for people: its class, or nothing for a regression."""
+        return [""] if self.positives is None else [f"class {printable(label)}" for label in self.positives.tolist()]
+
+    def columns(self, y: ArrayLike) -> FloatArray:
+        """What each network learns, of shape (n_samples, n_columns).
+
+        Raises
+        ------
+        ValueError
+            If y holds a class that is not one of ``classes``.
+        """
+        if self.classes is None or self.positives is None:
+            return np.asarray(y, dtype=np.float64).reshape(-1, 1)
+        labels = np.asarray(y)
+        self._check_known(labels)
+        return np.column_stack([np.where(labels == positive, 1.0, -1.0) for positive in self.positives])
+
+    def _check_known(self, labels: NDArray[Any]) -> None:
+        """Refuse labels that are not among the classes; the text "1" is not the number 1."""
+        known = [] if self.classes is None else self.classes.tolist()
+        unknown = sorted(map(printable, set(labels.tolist()) - set(known)))
+        if unknown:
+            raise ValueError(
+                f"y holds classes that the training data did not have: {', '.join(unknown[:5])}. "
+                f"Known classes: {', '.join(map(printable, known[:20]))}."
+            )
+
+    def predictions(self, outputs: ArrayLike) -> NDArray[Any]:
+        """What the outputs of the networks (n_samples, n_columns) predict, of shape (n_samples,)."""
+        outputs = np.asarray(outputs, dtype=np.float64)
+        if self.classes is None:
+            return outputs[:, 0]
+        predicted: NDArray[Any] = self.classes[winning_classes(outputs)]
+        return predicted
+
+    def confidence(self, outputs: FloatArray) -> FloatArray:
+        """Decision function of a classifier: positive for the second of two classes, or largest for the winner."""
+        return outputs[:, 0] if outputs.shape[1] == 1 else -np.abs(outputs - 1.0)
+
+
+def winning_classes(outputs: FloatArray) -> NDArray[np.intp]:
+    """Index of the class whose output is closest to one, for each row of ``outputs`` (n_samples, n_networks).
+
+    A single network speaks for the second of two classes, and is closer to one than to minus one if it is positive.
+    """
+    if outputs.shape[1] == 1:
+        return (outputs[:, 0] > 0.0).astype(np.intp)
+    closest: NDArray[np.intp] = np.abs(outputs - 1.0).argmin(axis=1)
+    return closest

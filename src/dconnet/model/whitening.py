@@ -1,0 +1,119 @@
+"""Whitening: every design becomes orthonormal, well scaled and of full rank.
+
+With M = [X 1] = Q R and v_l = R u_l, the preactivations of neuron l are
+z_l = M u_l = Q v_l and the data-weighted penalty ``|M u_l|²`` is just ``|v_l|²``.
+All the programmes of the algorithm live in these coordinates.
+
+A penalty ``|M u_l|² + |P u_l|²`` has the same form: with M stacked upon P in the place of M, ``|v_l|²`` is all of it,
+and z_l = Q v_l holds with the rows of Q that belong to M. Their columns are no longer orthonormal, but ``|Q v| ≤ |v|``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from dconnet._arrays import FloatArray
+from dconnet.model.blocks import blocks, qr_blocks, triangle_of
+
+# Directions of M (columns scaled to one) whose singular value is below this fraction of the largest are
+# taken as dependent. Weights along them could not be mapped back to u with more than five digits.
+RANK_TOLERANCE = 1e-11
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whitening:
+    """A rank-revealing factorisation of the design, ``M = Q to_white``.
+
+    Attributes
+    ----------
+    Q : array of shape (n_samples, rank)
+        Orthonormal basis of the column space of M; with a further penalty, the first rows of such a basis.
+    to_white : array of shape (rank, n_columns)
+        R of the text: ``v = to_white @ u``.
+    from_white : array of shape (n_columns, rank)
+        The pseudo-inverse of R: ``u = from_white @ v`` has the least norm of all u with ``M u = Q v``.
+    """
+
+    Q: FloatArray
+    to_white: FloatArray
+    from_white: FloatArray
+
+    @property
+    def rank(self) -> int:
+        """Number of independent directions of M."""
+        return int(self.Q.shape[1])
+
+    @property
+    def singular_values(self) -> FloatArray:
+        """Those of M that are not zero, from the largest to the smallest, of shape (rank,)."""
+        return linalg.svdvals(self.to_white, check_finite=False)
+
+    @classmethod
+    def of(cls, M: FloatArray, penalty: FloatArray | None = None) -> Whitening:
+        """Factorise the design ``M``, of shape (n_samples, n_columns), with the ``penalty`` below it."""
+        return cls.of_blocks(len(M), lambda rows: M[rows], penalty)
+
+    @classmethod
+    def of_blocks(
+        cls, n_rows: int, block: Callable[[slice], FloatArray], penalty: FloatArray | None = None
+    ) -> Whitening:
+        """Factorise the design of which ``block`` gives some rows, without ever holding it whole.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows of M.
+        block : callable
+            Some rows of M.
+        penalty : array of shape (n_penalties, n_columns), optional
+            P of the penalty ``|M u|² + |P u|²``.
+        """
+        scale = _column_scale(np.max([np.max(np.abs(block(rows)), axis=0) for rows in blocks(n_rows)], axis=0))
+        P = np.empty((0, len(scale))) if penalty is None else penalty / scale
+        parts = (block(rows) / scale for rows in qr_blocks(n_rows, len(scale)))
+        triangle = triangle_of(itertools.chain(parts, [P] if len(P) else []))
+        _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
+        rank = int(np.count_nonzero(singular > RANK_TOLERANCE * singular[0]))
+        basis = right[:rank].T / singular[:rank]  # of the scaled columns; M / scale @ basis is nearly orthonormal
+        Q = padded((n_rows, rank))
+        for rows in blocks(n_rows):
+            Q[rows] = (block(rows) / scale) @ basis
+        # The rounding of the smallest directions is swept out by a Cholesky factorisation that is close to I.
+        correction = linalg.cholesky(Q.T @ Q + (P @ basis).T @ (P @ basis), check_finite=False)
+        for rows in blocks(n_rows):
+            Q[rows] = linalg.solve_triangular(correction, Q[rows].T, trans="T", check_finite=False).T
+        to_white = correction @ (singular[:rank, None] * right[:rank] * scale)
+        from_white = linalg.solve_triangular(correction, basis.T, trans="T", check_finite=False).T / scale[:, None]
+        full_rank = rank == len(scale)
+        return cls(Q, to_white, from_white if full_rank else _minimum_norm_inverse(to_white, from_white))
+
+
+def padded(shape: tuple[int, int]) -> FloatArray:
+    """Zeros whose rows begin at multiples of four numbers, as the compiled kernel wants them: it need not copy them."""
+    n_rows, n_columns = shape
+    return np.zeros((n_rows, -(-n_columns // 4) * 4))[:, :n_columns]
+
+
+def _column_scale(largest: FloatArray) -> FloatArray:
+    """Powers of two close to the largest entry of each column: dividing by them rounds nothing."""
+    _, exponent = np.frexp(largest)
+    scale: FloatArray = np.ldexp(1.0, exponent)
+    return scale
+
+
+def _minimum_norm_inverse(to_white: FloatArray, right_inverse: FloatArray) -> FloatArray:
+    """The pseudo-inverse of ``to_white``: of all its right inverses the one with the shortest columns.
+
+    Where columns of M differ in scale by more than double precision resolves, shortest has no meaning that can be
+    computed, and the given right inverse stands.
+    """
+    row_space, triangle = linalg.qr(to_white.T, mode="economic", check_finite=False)
+    with np.errstate(all="ignore"):
+        pseudo_inverse: FloatArray = row_space @ linalg.pinv(triangle.T, check_finite=False)
+        error = np.max(np.abs(to_white @ pseudo_inverse - np.eye(len(to_white))))
+    return pseudo_inverse if error < 1e-6 else right_inverse

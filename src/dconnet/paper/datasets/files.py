@@ -1,0 +1,120 @@
+"""Raw files: found in a folder, or downloaded into it, and never read without their checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from typing import IO
+from urllib.request import urlopen
+from zipfile import BadZipFile, ZipFile
+
+from dconnet.paper.datasets.catalogue import RawFile, entry_of
+
+Opener = Callable[[str], IO[bytes]]
+
+SECONDS_TO_ANSWER = 30.0
+
+
+def data_home(given: str | os.PathLike[str] | None = None) -> Path:
+    """The folder of the raw files: the given one, that of DCONNET_DATA, or one among the user's cached files.
+
+    Examples
+    --------
+    >>> from dconnet.paper.datasets import data_home
+    >>> data_home("my data").name
+    'my data'
+    """
+    named = given or os.environ.get("DCONNET_DATA")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dconnet"
+
+
+def is_present(name: str, home: Path) -> bool:
+    """Whether all files of a dataset are there; their content is not looked at."""
+    return all((home / file.path).is_file() for file in entry_of(name).files)
+
+
+def obtain(file: RawFile, home: Path, opener: Opener | None = None) -> Path:
+    """The path of a raw file that has the right content; it is downloaded if it is not there.
+
+    Raises
+    ------
+    ValueError
+        If the file has another content than it should.
+    OSError
+        If it is not there and cannot be downloaded either.
+    """
+    path = home / file.path
+    if not path.is_file():
+        _write_whole(path, _download(file, opener or _open, home))
+    elif not _matches(path.read_bytes(), file):
+        raise ValueError(
+            f"{path} is not the published file: its sha256 is not {file.sha256}. Delete it to have it downloaded again."
+        )
+    return path
+
+
+def obtain_only(name: str, home: Path) -> Path:
+    """The path of the only file of a dataset."""
+    (file,) = entry_of(name).files
+    return obtain(file, home)
+
+
+def _open(url: str) -> IO[bytes]:
+    answer: IO[bytes] = urlopen(url, timeout=SECONDS_TO_ANSWER)
+    return answer
+
+
+def _download(file: RawFile, opener: Opener, home: Path) -> bytes:
+    """The content of the file from the first address that has it."""
+    failures = []
+    for url in file.urls:
+        try:
+            with opener(url) as answer:
+                found = _content(answer.read(), file)
+        except OSError as error:
+            failures.append(f"{url}: {error}")
+            continue
+        if found is not None:
+            return found
+        failures.append(f"{url}: not the published file, by its sha256")
+    raise OSError(
+        f"{file.path} is not in {home} and could not be downloaded ({'; '.join(failures)}). Put it there by hand, or "
+        "name the folder that has it by --data-home or DCONNET_DATA."
+    )
+
+
+def _content(answer: bytes, file: RawFile) -> bytes | None:
+    """The file itself, or found in a zip archive, or in an archive within it."""
+    if _matches(answer, file):
+        return answer
+    try:
+        archive = ZipFile(BytesIO(answer))
+    except BadZipFile:
+        return None
+    name = PurePosixPath(file.path).name
+    for member in archive.namelist():
+        if PurePosixPath(member).name == name or member.endswith(".zip"):
+            found = _content(archive.read(member), file)
+            if found is not None:
+                return found
+    return None
+
+
+def _matches(content: bytes, file: RawFile) -> bool:
+    return hashlib.sha256(content).hexdigest() == file.sha256
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

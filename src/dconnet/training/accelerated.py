@@ -1,0 +1,250 @@
+"""The accelerated algorithm: joint steps and hops by the kernel between the sweeps of the paper's block descent.
+
+One epoch is a round: the kernel explores (a race of starts in the first round, bursts of L-BFGS on all weights, hops
+out of the minimum reached, new neurons for those that carry nothing), then every neuron gets its DCA, the output
+weights their ridge regression, and every neuron is balanced. RegLoss never rises, and the sweeps keep the convergence
+argument of the paper, which the documentation writes out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dconnet import _native
+from dconnet._arrays import FloatArray
+from dconnet.convex.backend import Backend
+from dconnet.convex.native import padded
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.training.descent import Descent, Options, State
+from dconnet.training.early_stopping import Validation
+from dconnet.training.newton import newton_step, newton_work
+from dconnet.training.sweep import Tally
+
+HOPS = ("perturb", "restart", "none")
+
+# The least work of a round, in evaluations of the objective; a sweep is to take a small part of it.
+ROUND = 500
+SWEEP_SHARE = 0.1
+# What an iteration of the convex solver costs for one neuron, in evaluations of the objective for one neuron.
+ITERATION = 4.0
+# The larger the design, the fewer starts race and the fewer hops are tried in vain.
+MEDIUM, LARGE = 10_000, 100_000
+STARTS = {"small": 8, "medium": 3, "large": 1}
+PATIENCE = {"small": 16, "medium": 16, "large": 4}
+# A burst that gains less than this share of F has stalled: time to hop. A new start asks for more patience.
+STALLED = {"small": 1e-2, "medium": 1e-2, "large": 1e-3}
+STALLED_BEFORE_RESTART = 1e-4
+# A step counts if it lowers F by at least this share of gamma times its squared length.
+SUFFICIENT_DECREASE = _native.SUFFICIENT_DECREASE
+# Multiplications for an evaluation of the objective and its gradient, for each neuron and entry of the design.
+EVALUATION = 2
+# The parts of a Newton step that are tried, and how near to a kink a row is taken to it.
+NEWTON_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)
+NEWTON_WIDTHS = (1e-9, 1e-6, 1e-4, 1e-3)
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Switches for the parts of the algorithm, to see what each contributes.
+
+    Attributes
+    ----------
+    race : bool
+        Whether random starts compete with the given one.
+    burst : bool
+        Whether L-BFGS moves all weights at once.
+    hop : {"perturb", "restart", "none"}
+        How to leave a minimum: by a perturbation of it, by a new start, or not at all.
+    sweep : bool
+        Whether every neuron gets its DCA and the output layer its ridge regression; without, nothing is guaranteed.
+    extrapolate : bool
+        Whether the direction of a sweep is followed further while RegLoss falls.
+    balance : bool
+        Whether neurons are scaled to their least penalty.
+    revive : bool
+        Whether neurons that carry nothing are replaced.
+    newton : bool
+        Whether Newton steps with rows held at their kinks end the search, once all hops are tried.
+    """
+
+    race: bool = True
+    burst: bool = True
+    hop: str = "perturb"
+    sweep: bool = True
+    extrapolate: bool = True
+    balance: bool = True
+    revive: bool = True
+    newton: bool = True
+
+    def __post_init__(self) -> None:
+        if self.hop not in HOPS:
+            raise ValueError(f"hop must be one of {HOPS}, got {self.hop!r}.")
+
+
+class AcceleratedDescent(Descent):
+    """The accelerated algorithm on one problem.
+
+    Parameters
+    ----------
+        problem : Problem
+            The data and the regularisation.
+        backend : Backend
+            Who solves the convex programmes of the sweeps.
+        options : Options
+            Limits and choices; an epoch is a round.
+        rng : numpy.random.Generator
+            Source of the starts, the hops and the order of the neurons.
+        moves : Moves, optional
+            Which parts of the algorithm to use; all of them by default.
+
+    Examples
+    --------
+        >>> import numpy as np
+        >>> from dconnet.training.accelerated import AcceleratedDescent
+        >>> from dconnet.convex.backend import get_backend
+        >>> from dconnet.training.descent import Options
+        >>> from dconnet.training.initialization import xavier
+        >>> from dconnet.model.problem import Problem
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(50, 2))
+        >>> problem = Problem(X, np.abs(X[:, 0]), gamma=0.01)
+        >>> descent = AcceleratedDescent(problem, get_backend("native"), Options(split="net"), rng)
+        >>> solution = descent.run(xavier(n_features=2, n_hidden=4, rng=rng))
+        >>> bool(np.all(np.diff(solution.history.objective) <= 0))
+        True
+    """
+
+    def __init__(
+        self, problem: Problem, backend: Backend, options: Options, rng: np.random.Generator, moves: Moves | None = None
+    ) -> None:
+        super().__init__(problem, backend, options, rng)
+        self.moves = Moves() if moves is None else moves
+        self.budget = ROUND
+        self.width = 0  # of the band about a kink, in NEWTON_WIDTHS
+        self.credit: float | None = None  # work that Newton steps may take, beginning with one of them
+
+    def init(self, start: Network, validation: Validation | None = None) -> State:
+        """The state at the start, recorded as epoch 0."""
+        state = super().init(start, validation)
+        Q = self.problem.Q
+        size = "small" if Q.size <= MEDIUM else "medium" if Q.size <= LARGE else "large"
+        patience = PATIENCE[size] if self.options.patience == "auto" else self.options.patience
+        self.kernel = _native.Explorer(
+            padded(Q),
+            Q.shape[1],
+            self.problem.y,
+            self.problem.gamma,
+            start.n_hidden,
+            starts=STARTS[size] if self.moves.race else 1,
+            burst=self.moves.burst,
+            hop=self.moves.hop,
+            stalled=STALLED_BEFORE_RESTART if self.moves.hop == "restart" else STALLED[size],
+            patience=np.iinfo(np.intp).max if patience is None else patience,
+            revive=self.moves.revive,
+            seed=int(self.rng.integers(np.iinfo(np.int64).max)),
+        )
+        return state
+
+    def step(self, state: State) -> None:
+        """One round: explore, then a sweep with the output layer, then balance."""
+        V, alpha, objective = state.V, state.alpha, state.history.epochs[-1].objective
+        self.explore(state)
+        if self.seconds_left() <= 0.0:
+            return
+        if self.moves.sweep:
+            self.block_descent(state)
+        else:
+            state.n_epochs += 1
+        if self.moves.balance:
+            self.balance(state)
+        if self.moves.newton and self.kernel.settled:
+            self.newton(state)
+        self.problem.preactivations(state.V, out=state.Z)
+        if not self.problem.regloss(state.V, state.Z, state.alpha) <= objective:  # the rounding of many small steps
+            state.V, state.alpha = V, alpha
+
+    def block_descent(self, state: State) -> None:
+        """A sweep with the output layer, as in the paper, and further in its direction."""
+        V, alpha, found = state.V, state.alpha, state.tally
+        state.V = V.copy()  # the sweep works in place
+        super().step(state)
+        if self.moves.extrapolate:
+            self.extrapolate(state, V, alpha)
+        sweep_cost = ITERATION * state.tally.iterations / len(alpha)
+        self.budget = max(ROUND, round(sweep_cost / SWEEP_SHARE))
+        state.tally = found.and_swept(state.tally)
+
+    def explore(self, state: State) -> None:
+        """Bursts, hops and revivals by the kernel."""
+        V, alpha = state.V.copy(), state.alpha.copy()
+        try:
+            counts = self.kernel.explore(evaluations=self.budget, seconds=self.seconds_left(), V=V, alpha=alpha)
+            state.tally = Tally.explored(*counts)
+        finally:  # an interrupt, too, leaves the best network in V and alpha
+            self.move(state, V, alpha)
+
+    def extrapolate(self, state: State, V: FloatArray, alpha: FloatArray) -> None:
+        """Go on in the direction of the sweep that began at these weights, twice as far each time, while it pays."""
+        step_V, step_alpha = state.V - V, state.alpha - alpha
+        length = 1.0
+        while self.seconds_left() > 0.0 and self.advance(state, length * step_V, length * step_alpha):
+            length *= 2.0
+
+    def newton(self, state: State) -> None:
+        """Newton steps with rows held at their kinks, until none leads lower or they have taken their share of work."""
+        cost = newton_work(self.problem, len(state.alpha))
+        round_work = self.budget * EVALUATION * self.problem.Q.size * len(state.alpha)
+        self.credit = max(cost, round_work) if self.credit is None else self.credit + round_work
+        in_vain = 0
+        while self.credit >= cost and in_vain < len(NEWTON_WIDTHS) and self.seconds_left() > 0.0:
+            self.credit -= cost
+            if self.newton_step(state, NEWTON_WIDTHS[self.width]):
+                in_vain = 0
+            else:
+                in_vain += 1
+                self.width = (self.width + 1) % len(NEWTON_WIDTHS)
+
+    def newton_step(self, state: State, width: float) -> bool:
+        """A Newton step, or a part of it, if RegLoss falls enough; tells whether it did."""
+        step = newton_step(self.problem, state.V, state.Z, state.alpha, width)
+        return step is not None and any(self.advance(state, t * step[0], t * step[1]) for t in NEWTON_LENGTHS)
+
+    def advance(self, state: State, step_V: FloatArray, step_alpha: FloatArray) -> bool:
+        """Move by this step if RegLoss falls by enough for its length, and tell whether it did."""
+        square = float(np.sum(step_V**2)) + float(step_alpha @ step_alpha)
+        enough = SUFFICIENT_DECREASE * self.problem.gamma * square / self.problem.total_weight
+        return square > 0.0 and self.move(state, state.V + step_V, state.alpha + step_alpha, decrease=enough)
+
+    def balance(self, state: State) -> None:
+        """Scale every neuron to its least penalty, which leaves the network as it is."""
+        hidden, output = np.linalg.norm(state.V, axis=1), np.abs(state.alpha)
+        scale = np.ones(len(hidden))
+        alive = (hidden > 0.0) & (output > 0.0)
+        scale[alive] = np.sqrt(output[alive] / hidden[alive])
+        self.move(state, state.V * scale[:, None], state.alpha / scale)
+
+    def move(self, state: State, V: FloatArray, alpha: FloatArray, decrease: float = 0.0) -> bool:
+        """Go to other weights if RegLoss falls by at least this much, and tell whether it did."""
+        before = self.problem.regloss(state.V, state.Z, state.alpha)
+        lower = self.problem.regloss(V, None, alpha) <= before - decrease
+        if lower:
+            state.V, state.alpha = V, alpha
+            self.problem.preactivations(V, out=state.Z)
+        return lower
+
+    def has_converged(self, state: State) -> bool:
+        """Whether all hops are tried and a whole round, sweep included, has nothing left to gain."""
+        if not self.kernel.settled or not self.moves.sweep:
+            return False
+        before, after = (epoch.objective for epoch in state.history.epochs[-2:])
+        return before - after <= self.options.tol * before
+
+    def progress(self, state: State) -> str:
+        """How near to convergence, for the message."""
+        before, after = (epoch.objective for epoch in state.history.epochs[-2:])
+        share = (before - after) / before if before > 0.0 else 0.0
+        hops = "no hop leads lower" if self.kernel.settled else "hops may still lead lower"
+        return f"the last epoch lowered RegLoss by {share:.1e} of it, with tol = {self.options.tol:.1e}, and {hops}"

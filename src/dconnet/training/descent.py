@@ -1,0 +1,258 @@
+"""The outer loop: block coordinate descent over the neurons and the output layer, Algorithm 1 of the paper."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from dconnet._arrays import FloatArray, safe_norm
+from dconnet.convex.backend import Backend
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.training.dc import ROUNDING, SPLITS
+from dconnet.training.early_stopping import Validation
+from dconnet.training.output_layer import solve_output_weights
+from dconnet.training.result import Epoch, History, Solution, Status
+from dconnet.training.sweep import Tally, make_sweep
+
+Monitor = Callable[[int, Epoch], None]
+Visitor = Callable[[Network], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Limits and choices of a descent; see `DCONRegressor` for their meaning."""
+
+    split: str = "paper"
+    max_epochs: int | None = 1000
+    max_seconds: float | None = None
+    max_dca_iter: int = 50
+    tol: float = 1e-6
+    restart: bool = False
+    inexact: bool = False
+    patience: int | Literal["auto"] | None = "auto"  # hops in vain before the accelerated algorithm gives them up
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise ValueError(f"split must be one of {sorted(SPLITS)}, got {self.split!r}.")
+        if self.max_epochs is not None and not _is_count(self.max_epochs):
+            raise ValueError(f"max_epochs must be a positive integer or None, got {self.max_epochs!r}.")
+        if self.max_seconds is not None and not self.max_seconds > 0.0:
+            raise ValueError(f"max_seconds must be positive or None, got {self.max_seconds!r}.")
+        if not _is_count(self.max_dca_iter):
+            raise ValueError(f"max_dca_iter must be a positive integer, got {self.max_dca_iter!r}.")
+        if not (np.isfinite(self.tol) and self.tol >= 0.0):
+            raise ValueError(f"tol must be a finite number not below zero, got {self.tol!r}.")
+        if self.patience not in ("auto", None) and not _is_count(self.patience):
+            raise ValueError(f"patience must be a positive integer, 'auto' or None, got {self.patience!r}.")
+        for name in ("restart", "inexact"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 1)
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """The iterate, and the counts of the epoch under way.
+
+    ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) are the network in whitened coordinates; a neuron changes in one
+    assignment, so that an interrupt finds a whole network between any two lines. ``Z`` (n_rows, n_hidden) are its
+    preactivations, in Fortran order: those of one neuron lie together.
+    """
+
+    V: FloatArray
+    alpha: FloatArray
+    Z: FloatArray
+    network: Network
+    status: Status = Status.RUNNING
+    n_epochs: int = 0
+    history: History = field(default_factory=History)
+    tally: Tally = field(default_factory=Tally)
+
+
+class Descent:
+    """Algorithm 1 on one problem with one convex backend.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data and the regularisation.
+    backend : Backend
+        Who solves the convex programmes.
+    options : Options
+        Limits and choices.
+    rng : numpy.random.Generator
+        Source of the random order of the neurons.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet.convex.backend import get_backend
+    >>> from dconnet.training.descent import Descent, Options
+    >>> from dconnet.training.initialization import xavier
+    >>> from dconnet.model.problem import Problem
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50, 2))
+    >>> problem = Problem(X, np.abs(X[:, 0]), gamma=0.01)
+    >>> descent = Descent(problem, get_backend("reference"), Options(max_epochs=5), rng)
+    >>> solution = descent.run(xavier(n_features=2, n_hidden=4, rng=rng))
+    >>> bool(np.all(np.diff(solution.history.objective) <= 0))
+    True
+    """
+
+    def __init__(self, problem: Problem, backend: Backend, options: Options, rng: np.random.Generator) -> None:
+        self.problem = problem.whitened
+        self.backend = backend
+        self.options = options
+        self.rng = rng
+
+    def run(
+        self,
+        start: Network,
+        *,
+        validation: Validation | None = None,
+        monitor: Monitor | None = None,
+        visit: Visitor | None = None,
+    ) -> Solution:
+        """Descend from ``start`` until converged, stopped by a limit, or interrupted.
+
+        Parameters
+        ----------
+        start : Network
+            Where to begin.
+        validation : Validation, optional
+            Data whose error is recorded.
+        monitor : callable, optional
+            Called after each epoch with its number and its record.
+        visit : callable, optional
+            Called with the start, and with the network after each epoch.
+        """
+        self.began = time.perf_counter()
+        state = self.init(start, validation)
+        if visit is not None:
+            visit(state.network)
+        try:
+            while state.status is Status.RUNNING:
+                self.step(state)
+                self.record(state, validation)
+                state.status = self.verdict(state, validation)
+                if visit is not None:
+                    visit(state.network)
+                if monitor is not None:
+                    monitor(state.n_epochs, state.history.epochs[-1])
+        except KeyboardInterrupt:
+            state.status = Status.INTERRUPTED
+            self.record(state, validation)
+        return self.solution(state, validation)
+
+    def output_layer_only(self, start: Network) -> Solution:
+        """What can still be returned after an interrupt: the start with the best output weights for it."""
+        self.began = time.perf_counter()
+        state = self.init(start)
+        state.status = Status.INTERRUPTED
+        self.improve_output_layer(state)
+        self.record(state, None)
+        return self.solution(state, None)
+
+    def solution(self, state: State, validation: Validation | None) -> Solution:
+        """The state as a result; with early stopping, the best network in the place of the last."""
+        reached = state.network if validation is None else validation.choose(state.network)
+        return Solution(reached, state.history, state.status, state.n_epochs, self.message(state, validation))
+
+    def init(self, start: Network, validation: Validation | None = None) -> State:
+        """The state at the start, recorded as epoch 0."""
+        V = self.problem.whiten(start)
+        state = State(V, start.alpha.copy(), self.problem.preactivations(V), start)
+        options = self.options
+        self.sweep = make_sweep(
+            self.problem,
+            self.backend,
+            start.n_hidden,
+            options.split,
+            options.max_dca_iter,
+            restart=options.restart,
+            inexact=options.inexact,
+        )
+        mse = self.problem.mse(state.Z, state.alpha)
+        objective = mse + self.problem.penalty(state.V, state.alpha)
+        validation_mse = float("nan") if validation is None else validation.observe(start)
+        state.history.epochs.append(Epoch(objective, mse, validation_mse=validation_mse))
+        return state
+
+    def step(self, state: State) -> None:
+        """One epoch: all neurons in random order, then the output layer."""
+        order = self.rng.permutation(len(state.alpha))
+        state.tally = self.sweep.run(state.V, state.Z, state.alpha, order, self.seconds_left())
+        if state.tally.visited == len(order):
+            self.improve_output_layer(state)
+            state.n_epochs += 1
+
+    def improve_output_layer(self, state: State) -> None:
+        """The alpha subproblem."""
+        alpha = solve_output_weights(state.Z, self.problem.y, self.problem.gamma)
+        before = self.problem.regloss(state.V, state.Z, state.alpha)
+        after = self.problem.regloss(state.V, state.Z, alpha)
+        if after <= before:
+            state.alpha = alpha
+        elif not after <= before * (1.0 + ROUNDING):
+            state.tally = replace(state.tally, refused=state.tally.refused + 1)
+
+    def record(self, state: State, validation: Validation | None) -> None:
+        """Append what the epoch reached to the history."""
+        self.problem.preactivations(state.V, out=state.Z)  # an interrupt may have come between V and Z
+        network = self.problem.network(state.V, state.alpha)
+        step_norm = safe_norm(network.parameters - state.network.parameters)
+        state.network = network
+        mse = self.problem.mse(state.Z, state.alpha)
+        state.history.epochs.append(
+            Epoch(
+                objective=mse + self.problem.penalty(state.V, state.alpha),
+                mse=mse,
+                step_norm=step_norm,
+                seconds=time.perf_counter() - self.began,
+                **state.tally.counts(),
+                validation_mse=float("nan") if validation is None else validation.observe(network),
+            )
+        )
+        state.tally = Tally()
+
+    def verdict(self, state: State, validation: Validation | None) -> Status:
+        """Whether to go on, and if not, why."""
+        if self.seconds_left() <= 0.0:
+            return Status.TIME_LIMIT
+        if self.has_converged(state):
+            return Status.CONVERGED
+        if validation is not None and validation.exhausted:
+            return Status.EARLY_STOPPED
+        if self.options.max_epochs is not None and state.n_epochs >= self.options.max_epochs:
+            return Status.EPOCH_LIMIT
+        return Status.RUNNING
+
+    def has_converged(self, state: State) -> bool:
+        """Whether the last epoch hardly moved the weights."""
+        return state.history.epochs[-1].step_norm <= self.options.tol
+
+    def progress(self, state: State) -> str:
+        """How near to convergence, for the message."""
+        step, tol = state.history.epochs[-1].step_norm, self.options.tol
+        return f"the last step {step:.1e} is {'below' if step <= tol else 'not below'} tol = {tol:.1e}"
+
+    def seconds_left(self) -> float:
+        """What is left of the budget of wall time."""
+        limit = self.options.max_seconds
+        return float("inf") if limit is None else limit - (time.perf_counter() - self.began)
+
+    def message(self, state: State, validation: Validation | None) -> str:
+        """The sentence of the status, with its figures."""
+        return state.status.value.format(
+            epochs=state.n_epochs,
+            progress=self.progress(state),
+            patience=None if validation is None else validation.patience,
+        )

@@ -1,0 +1,55 @@
+"""Early stopping: watch the error on validation data and keep the best network, whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dconnet._arrays import FloatArray
+from dconnet.model.network import Network
+
+
+@dataclass(slots=True, eq=False)
+class Validation:
+    """Validation data, and the best network seen on it.
+
+    Attributes
+    ----------
+    X, y : arrays of shape (n_samples, n_features) and (n_samples,)
+        The validation data.
+    sample_weight : array of shape (n_samples,)
+        Weights of its rows.
+    patience : int or None
+        Epochs without a new best after which to stop; None only records the error.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    sample_weight: FloatArray
+    patience: int | None
+    best: Network | None = None
+    best_mse: float = field(default=float("inf"))
+    epochs_since_best: int = 0
+
+    def mse(self, network: Network) -> float:
+        """Weighted mean squared error on the validation data."""
+        return float(np.average((self.y - network.predict(self.X)) ** 2, weights=self.sample_weight))
+
+    def observe(self, network: Network) -> float:
+        """Measure a network after an epoch and remember it if it is the best so far."""
+        mse = self.mse(network)
+        if mse < self.best_mse:
+            self.best, self.best_mse, self.epochs_since_best = network, mse, 0
+        else:
+            self.epochs_since_best += 1
+        return mse
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether patience has run out."""
+        return self.patience is not None and self.epochs_since_best >= self.patience
+
+    def choose(self, reached: Network) -> Network:
+        """The best network if early stopping is on, else the one reached."""
+        return reached if self.patience is None or self.best is None else self.best

@@ -1,0 +1,53 @@
+"""Starting rules: pure functions that return a network."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+
+
+def xavier(n_features: int, n_hidden: int, rng: np.random.Generator) -> Network:
+    """Xavier (Glorot) uniform start: zero intercepts, weights scaled to the width of both layers.
+
+    The rule presumes features of order one; scale the features first.
+
+    References
+    ----------
+    X. Glorot and Y. Bengio, Understanding the difficulty of training deep feedforward neural networks,
+    AISTATS 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet.training.initialization import xavier
+    >>> xavier(n_features=3, n_hidden=5, rng=np.random.default_rng(0)).W.shape
+    (5, 3)
+    """
+    hidden_bound = np.sqrt(6.0 / (n_features + n_hidden))
+    output_bound = np.sqrt(6.0 / (n_hidden + 1))
+    return Network(
+        W=rng.uniform(-hidden_bound, hidden_bound, size=(n_hidden, n_features)),
+        b=np.zeros(n_hidden),
+        alpha=rng.uniform(-output_bound, output_bound, size=n_hidden),
+    )
+
+
+def check_start(problem: Problem, start: Network) -> None:
+    """Refuse a start from which rounding would hide the targets.
+
+    Raises
+    ------
+    ValueError
+        If RegLoss at the start overflows, or is so large that y is below its rounding error.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        objective = problem.objective(start)
+    drowned = 0.0 < problem.zero_objective < np.finfo(float).eps * objective
+    if drowned or not np.isfinite(objective):
+        raise ValueError(
+            f"The features are too large for this start: its RegLoss is {objective:.1e}, and y with a mean square of "
+            f"{problem.zero_objective:.1e} would drown in its rounding. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )

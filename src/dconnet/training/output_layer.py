@@ -1,0 +1,39 @@
+"""The alpha subproblem: the output weights are a ridge regression on the hidden layer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dconnet._arrays import FloatArray
+from dconnet.model.blocks import qr_blocks, triangle_of
+
+
+def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArray:
+    """Minimise ``|y - Σ alpha|² + gamma |alpha|²`` over alpha, where Σ = max(Z, 0) is the hidden layer.
+
+    The QR factorisation of [Σ y] reduces the problem to min(n_rows, n_hidden) rows, the smaller of the two Gram forms;
+    the singular values of what is left then solve (ΣᵀΣ + gamma I) alpha = Σᵀy. ΣᵀΣ itself, which would square the
+    condition number, is never formed.
+
+    Parameters
+    ----------
+    Z : array of shape (n_rows, n_hidden)
+        Preactivations of the hidden layer.
+    y : array of shape (n_rows,)
+        Targets.
+    gamma : float
+        Strength of the regularisation, positive.
+
+    Returns
+    -------
+    array of shape (n_hidden,)
+    """
+    triangle = triangle_of(np.column_stack([np.maximum(Z[rows], 0.0), y[rows]]) for rows in qr_blocks(*Z.shape))
+    hidden, target = triangle[:, :-1], triangle[:, -1]
+    alpha = np.zeros(Z.shape[1])
+    alive = hidden.any(axis=0)  # a dead neuron's weight is zero, and not the rounding of a decomposition
+    left, singular, right = np.linalg.svd(hidden[:, alive], full_matrices=False)
+    with np.errstate(divide="ignore", over="ignore"):
+        shrinkage = 1.0 / (singular + gamma / singular)  # s / (s² + gamma), without the square of s
+    alpha[alive] = right.T @ (shrinkage * (left.T @ target))
+    return alpha

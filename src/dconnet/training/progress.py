@@ -1,0 +1,52 @@
+"""Progress of a fit for people: a bar, or a line an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dconnet.training.descent import Monitor
+from dconnet.training.result import Epoch
+
+
+@contextmanager
+def progress_monitor(verbose: int, max_epochs: int | None, label: str) -> Iterator[Monitor | None]:
+    """A monitor for ``Descent.run``: none at ``verbose=0``, a bar at 1, a line an epoch from 2 on."""
+    if verbose <= 0:
+        yield None
+    elif verbose == 1:
+        with _progress_bar(max_epochs, label) as monitor:
+            yield monitor
+    else:
+        print(f"{label}\n{'epoch':>6} {'RegLoss':>14} {'train MSE':>14} {'step':>9} {'seconds':>8}")
+        yield _print_epoch
+
+
+def _print_epoch(n_epochs: int, epoch: Epoch) -> None:
+    print(
+        f"{n_epochs:6d} {epoch.objective:14.8g} {epoch.mse:14.8g} {epoch.step_norm:9.1e} {epoch.seconds:8.2f}",
+        flush=True,
+    )
+
+
+@contextmanager
+def _progress_bar(max_epochs: int | None, label: str) -> Iterator[Monitor]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epochs"),
+        TextColumn("{task.fields[figures]}"),
+        TimeElapsedColumn(),
+    ]
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(label, total=max_epochs, figures="")
+
+        def show(n_epochs: int, epoch: Epoch) -> None:
+            figures = f"RegLoss {epoch.objective:.6g}  step {epoch.step_norm:.1e}"
+            bar.update(task, completed=n_epochs, figures=figures)
+
+        yield show

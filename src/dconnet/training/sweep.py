@@ -1,0 +1,180 @@
+"""One sweep over the neurons: the DC subproblem of each, in a given order.
+
+The compiled backend brings a compiled sweep; every other backend is called from the sweep in Python, which is the
+readable specification of the compiled one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, fields, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dconnet._arrays import FloatArray
+from dconnet.convex.backend import GAP_SHARE, Backend, Solver
+from dconnet.convex.native import Native
+from dconnet.model.problem import WhitenedProblem
+from dconnet.training.dc import SPLITS, DCAOutcome, NeuronProblem, dca
+from dconnet.training.restart import dca_with_restarts
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What an epoch did; the counts are those of `Epoch`, and the neurons that a sweep visited."""
+
+    visited: int = 0
+    programmes: int = 0
+    iterations: int = 0
+    refused: int = 0
+    unsolved: int = 0
+    evaluations: int = 0
+    hops: int = 0
+    accepted: int = 0
+    revived: int = 0
+    barren: int = 0
+    restarts: int = 0
+
+    def counts(self) -> dict[str, int]:
+        """What goes into the record of the epoch."""
+        return {name: getattr(self, name) for name in _COUNTS}
+
+    @classmethod
+    def explored(cls, evaluations: int, hops: int, accepted: int, revived: int, barren: int) -> Tally:
+        """The counts of an exploration by the kernel."""
+        return cls(evaluations=evaluations, hops=hops, accepted=accepted, revived=revived, barren=barren)
+
+    def and_swept(self, swept: Tally) -> Tally:
+        """The counts of this exploration and of the sweep after it."""
+        return replace(
+            self,
+            visited=swept.visited,
+            programmes=swept.programmes,
+            iterations=swept.iterations,
+            refused=swept.refused,
+            unsolved=swept.unsolved,
+            restarts=swept.restarts,
+        )
+
+    def plus(self, outcome: DCAOutcome) -> Tally:
+        """The counts after one more neuron."""
+        return Tally(
+            visited=self.visited + 1,
+            programmes=self.programmes + outcome.programmes,
+            iterations=self.iterations + outcome.iterations,
+            refused=self.refused + outcome.refused,
+            unsolved=self.unsolved + outcome.unsolved,
+            restarts=self.restarts + outcome.restarts,
+        )
+
+
+_COUNTS = tuple(field.name for field in fields(Tally) if field.name != "visited")
+
+
+class Sweep(Protocol):
+    """A sweep over the neurons of one problem."""
+
+    def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+        """Improve the neurons in place, in this order, until the time is over.
+
+        Parameters
+        ----------
+        V : array of shape (n_hidden, rank)
+            Hidden weights in whitened coordinates; each neuron changes in one assignment.
+        Z : array of shape (n_rows, n_hidden), in Fortran order
+            Their preactivations.
+        alpha : array of shape (n_hidden,)
+            Output weights.
+        order : array of shape (n_hidden,)
+            The neurons in the order of their visits.
+        seconds : float
+            No neuron is begun after this time.
+        """
+        ...
+
+
+def make_sweep(
+    problem: WhitenedProblem,
+    backend: Backend,
+    n_hidden: int,
+    split: str,
+    max_dca_iter: int,
+    restart: bool = False,
+    inexact: bool = False,
+) -> Sweep:
+    """The sweep that suits the backend; restarts are a matter of the sweep in Python, with every backend."""
+    if isinstance(backend, Native) and not restart:
+        return NativeSweep(problem, backend, n_hidden, split, max_dca_iter, inexact)
+    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter, restart, inexact)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSweep:
+    """The sweep in Python, with any backend."""
+
+    problem: WhitenedProblem
+    solver: Solver
+    split: str
+    max_dca_iter: int
+    restart: bool = False
+    inexact: bool = False
+
+    def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+        """See `Sweep.run`."""
+        deadline = time.perf_counter() + seconds
+        size = self.problem.total_weight * self.problem.regloss(V, Z, alpha)
+        improve = dca_with_restarts if self.restart else dca
+        tally = Tally()
+        for unit in order:
+            if time.perf_counter() >= deadline:
+                break
+            neuron = self.neuron(Z, alpha, int(unit), size)
+            outcome = improve(neuron, V[unit], self.solver, self.max_dca_iter, inexact=self.inexact)
+            V[unit] = outcome.v
+            Z[:, unit] = self.problem.Q @ outcome.v
+            tally = tally.plus(outcome)
+        return tally
+
+    def neuron(self, Z: FloatArray, alpha: FloatArray, unit: int, size: float) -> NeuronProblem:
+        """The DC subproblem of one neuron."""
+        beta_g, beta_h = SPLITS[self.split](self.problem.y, np.maximum(Z, 0.0), alpha, unit)
+        return NeuronProblem(self.problem.Q, beta_g, beta_h, float(alpha[unit]) ** 2, self.problem.gamma, size)
+
+
+class NativeSweep:
+    """The sweep in C++. It holds its room for work: use one in each thread."""
+
+    def __init__(
+        self,
+        problem: WhitenedProblem,
+        backend: Native,
+        n_hidden: int,
+        split: str,
+        max_dca_iter: int,
+        inexact: bool = False,
+    ) -> None:
+        self.problem, self.backend = problem, backend
+        self.net_split = split == "net"
+        self.max_dca_iter = max_dca_iter
+        self.share = GAP_SHARE if inexact else 0.0
+        self.kernel = backend.prepare_sweep(problem.Q, n_hidden)
+
+    def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+        """See `Sweep.run`."""
+        counts = self.kernel.run(
+            y=self.problem.y,
+            alpha=alpha,
+            gamma=self.problem.gamma,
+            order=order.astype(np.uintp),
+            net_split=self.net_split,
+            max_dca_iterations=self.max_dca_iter,
+            max_solver_iterations=self.backend.max_iter,
+            tolerance=self.backend.tol,
+            share=self.share,
+            seconds=seconds,
+            V=V,
+            Z=Z.T,
+        )
+        return Tally(*counts)

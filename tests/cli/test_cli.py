@@ -1,0 +1,561 @@
+"""The command line, from a table to predictions."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dconnet
+from dconnet import DCONClassifier, DCONRegressor, Status
+from dconnet.cli import _count_dead, app
+from dconnet.model.network import Network
+from dconnet.persistence.model_file import Scaling, load_model
+from dconnet.persistence.tables import read_table, write_csv
+from dconnet.training.descent import Descent
+
+# A few epochs do: the first whose step is below one ends the training.
+QUICK = ("--n-hidden", "3", "--gamma", "0.05", "--tol", "1.0")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def points():
+    """Three features (one constant, one far from zero) and two targets."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=60), np.full(60, 0.1), 1000.0 + 50.0 * rng.normal(size=60)])
+    y = 10.0 * np.abs(X[:, 0]) + 0.1 * X[:, 2]
+    colour = np.where(X[:, 0] > 0.5, "red", np.where(X[:, 0] < -0.5, "blue", "green"))
+    return {"a": X[:, 0], "b": X[:, 1], "big one": X[:, 2], "y": y, "colour": colour}
+
+
+@pytest.fixture
+def data(points):
+    write_csv("data.csv", list(points), list(points.values()))
+    return points
+
+
+@pytest.fixture
+def model(data):
+    run("fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK)
+    return load_model("model.json")
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refusal(*arguments):
+    """The one line on standard error with which a mistake of the user ends."""
+    result = run(*arguments, code=2)
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("Error: ")
+    return result.stderr.removeprefix("Error: ").rstrip("\n")
+
+
+def predictions(text):
+    header, *rows = csv.reader(io.StringIO(text))
+    return header, [row[0] for row in rows]
+
+
+class TestFit:
+    def test_regression_is_reported_and_saved(self, data):
+        result = run("fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK)
+        model = load_model("model.json")
+        assert "data.csv: 60 rows, 3 features, regression" in result.stdout
+        assert model.trainings[0].message in result.stdout
+        assert f"test: MSE {model.scores['test'].mse:.6g}" in result.stdout
+        assert "trained on the training part of the data, is in model.json" in result.stdout
+        assert model.kind == "regressor"
+        assert model.feature_names == ("a", "b", "big one")
+        assert model.target_name == "y"
+        assert model.scores["train"].rows == 48
+        assert model.scores["test"].rows == 12
+        assert model.scores["test"].r2 > 0.5
+
+    def test_features_and_target_are_standardised_on_the_training_part(self, model, data):
+        assert model.feature_scaling.scale[1] == 1.0  # the constant column
+        assert 30.0 < model.feature_scaling.scale[2] < 70.0
+        assert 90.0 < model.target_scaling.mean[0] < 120.0
+
+    def test_no_scale(self, data):
+        run("fit", "data.csv", "--target", "y", "--drop", "colour", "--drop", "big one", "--no-scale", *QUICK)
+        model = load_model("model.json")
+        assert model.feature_names == ("a", "b")
+        assert model.feature_scaling.scale.tolist() == [1.0, 1.0]
+        assert model.target_scaling.mean.tolist() == [0.0]
+
+    def test_agrees_with_the_estimator(self, data):
+        run("fit", "data.csv", "--target", "y", "--drop", "colour", "--test-fraction", 0, "--seed", 5, *QUICK)
+        X = np.column_stack([data["a"], data["b"], data["big one"]])
+        features, target = Scaling.of(X), Scaling.of(data["y"][:, None])
+        estimator = DCONRegressor(3, gamma=0.05, tol=1.0, random_state=5)
+        estimator.fit(features.apply(X), target.apply(data["y"]))
+        expected = target.undo(estimator.predict(features.apply(X)))
+        np.testing.assert_array_equal(load_model("model.json").predict(X), expected)
+
+    def test_same_seed_same_file(self, data):
+        for name, seed in (("one.json", 3), ("two.json", 3), ("three.json", 4)):
+            run("fit", "data.csv", "--target", "y", "--drop", "colour", "-o", name, "--seed", seed, *QUICK)
+        contents = [Path(name).read_text() for name in ("one.json", "two.json", "three.json")]
+        assert contents[0] == contents[1]
+        assert contents[0] != contents[2]
+
+    def test_all_rows_when_nothing_is_held_out(self, data):
+        result = run("fit", "data.csv", "--target", "y", "--drop", "colour", "--test-fraction", 0, *QUICK)
+        assert "trained on all the data" in result.stdout
+        model = load_model("model.json")
+        assert list(model.scores) == ["train"]
+        assert model.scores["train"].rows == 60
+
+    def test_text_is_classified(self, data):
+        result = run("fit", "data.csv", "--target", "colour", "--drop", "y", *QUICK)
+        model = load_model("model.json")
+        assert "classification, 3 classes" in result.stdout
+        assert "green: " in result.stdout
+        assert f"test: accuracy {model.scores['test'].accuracy:.6g} on 12 rows" in result.stdout
+        assert model.classes == ("blue", "green", "red")
+        assert len(model.networks) == 3
+
+    def test_numbers_are_classified_when_asked(self, points):
+        write_csv("two.csv", ["a", "t"], [points["a"], (points["a"] > 0).astype(int) + 7])
+        run("fit", "two.csv", "--target", "t", "--task", "classification", *QUICK)
+        model = load_model("model.json")
+        assert model.classes == (7, 8)
+        assert len(model.networks) == 1
+        run("fit", "two.csv", "--target", "t", "--force", *QUICK)
+        assert load_model("model.json").kind == "regressor"
+
+    def test_decimals_are_classified_when_asked(self, points):
+        write_csv("two.csv", ["a", "t"], [points["a"], np.where(points["a"] > 0, 0.5, 1.5)])
+        run("fit", "two.csv", "--target", "t", "--task", "classification", *QUICK)
+        assert load_model("model.json").classes == ("0.5", "1.5")
+
+    def test_a_class_with_one_row_does_not_stop_the_split(self, points):
+        colour = points["colour"].copy()
+        colour[0] = "violet"
+        write_csv("rare.csv", ["a", "colour"], [points["a"], colour])
+        run("fit", "rare.csv", "--target", "colour", "--test-fraction", 0.5, *QUICK)
+
+    def test_parquet(self, points):
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table(points), "data.parquet")
+        run("fit", "data.parquet", "--target", "y", "--drop", "colour", "-o", "p.json", *QUICK)
+        write_csv("data.csv", list(points), list(points.values()))
+        run("fit", "data.csv", "--target", "y", "--drop", "colour", "-o", "c.json", *QUICK)
+        np.testing.assert_array_equal(load_model("p.json").networks[0].W, load_model("c.json").networks[0].W)
+
+    def test_quiet(self, data):
+        result = run("fit", "data.csv", "--target", "y", "--drop", "colour", "--quiet", *QUICK)
+        assert result.output == ""
+
+    def test_limits_are_told_and_not_warned_about(self, data):
+        result = run("fit", "data.csv", "--target", "y", "--drop", "colour", "--max-epochs", 1, "--tol", 0)
+        assert "Stopped after 1 epochs, not converged" in result.stdout
+        assert result.stderr == ""
+        run("fit", "data.csv", "--target", "y", "--drop", "colour", "--max-seconds", 1e-9, "--force")
+        assert load_model("model.json").trainings[0].status is Status.TIME_LIMIT
+
+    def test_options_reach_the_estimator(self, data):
+        run(
+            *(
+                "fit",
+                "data.csv",
+                "--target",
+                "y",
+                "--drop",
+                "colour",
+                *QUICK,
+                "--split",
+                "net",
+                "--algorithm",
+                "paper",
+                "--solver",
+            ),
+            *(
+                "reference",
+                "--max-epochs",
+                7,
+                "--max-seconds",
+                60,
+                "--early-stopping",
+                "--seed",
+                9,
+                "--restart",
+                "--inexact",
+            ),
+        )
+        settings = load_model("model.json").settings
+        wanted = {
+            **{"n_hidden": 3, "gamma": 0.05, "tol": 1.0, "split": "net", "solver": "reference", "algorithm": "paper"},
+            **{
+                "max_epochs": 7,
+                "max_seconds": 60.0,
+                "early_stopping": True,
+                "random_state": 9,
+                "restart": True,
+                "inexact": True,
+            },
+        }
+        assert {name: settings[name] for name in wanted} == wanted
+
+    def test_defaults_are_those_of_the_estimator(self):
+        import typer
+
+        defaults = {option.name: option.default for option in typer.main.get_command(app).commands["fit"].params}
+        ours = DCONRegressor().get_params()
+        shared = (
+            "n_hidden",
+            "gamma",
+            "algorithm",
+            "split",
+            "solver",
+            "max_epochs",
+            "max_seconds",
+            "tol",
+            "restart",
+            "inexact",
+            "early_stopping",
+        )
+        assert {name: defaults[name] for name in shared} == {name: ours[name] for name in shared}
+
+    def test_missing_data(self):
+        assert refusal("fit", "none.csv", "--target", "y") == "none.csv: No such file or directory"
+
+    def test_unreadable_data(self, data, monkeypatch, in_folder):
+        assert refusal("fit", in_folder, "--target", "y").endswith("Is a directory")
+
+        def refuse(path, *_, **__):
+            raise PermissionError(13, "Permission denied", str(path))
+
+        monkeypatch.setattr(Path, "open", refuse)
+        assert refusal("fit", "data.csv", "--target", "y") == "data.csv: Permission denied"
+
+    def test_missing_columns(self, data):
+        assert refusal("fit", "data.csv", "--target", "z").startswith("data.csv has no column 'z'. Its columns")
+        assert refusal("fit", "data.csv", "--target", "y", "--drop", "z").startswith("data.csv has no column")
+
+    def test_text_in_a_feature(self, data):
+        message = refusal("fit", "data.csv", "--target", "y")
+        assert message.startswith("data.csv, line 2, column 'colour': '")
+        assert message.endswith("Encode the column as numbers, or leave it out with --drop colour.")
+
+    def test_missing_value_in_the_target(self):
+        write_csv("data.csv", ["a", "y"], [[1, 2, 3], [1, "", 3]])
+        message = "data.csv, line 3, column 'y': the value is missing. Fill in the column or delete the row."
+        assert refusal("fit", "data.csv", "--target", "y") == message
+
+    def test_slips_in_a_numeric_target(self):
+        write_csv("data.csv", ["a", "y"], [[1, 2, 3], [1, "2x", 3]])
+        message = refusal("fit", "data.csv", "--target", "y")
+        assert "line 3, column 'y': '2x' is not a number" in message
+        assert message.endswith("Or take its values as classes with --task classification.")
+        assert "'2x' is not a number" in refusal("fit", "data.csv", "--target", "y", "--task", "regression")
+
+    def test_one_class_only(self):
+        write_csv("data.csv", ["a", "y"], [[1, 2, 3], ["u", "u", "u"]])
+        assert "at least two classes" in refusal("fit", "data.csv", "--target", "y")
+
+    def test_nothing_to_predict_from(self, data):
+        write_csv("y.csv", ["y"], [[1, 2]])
+        assert refusal("fit", "y.csv", "--target", "y") == "y.csv has no column left to predict 'y' from."
+        message = refusal("fit", "data.csv", "--target", "y", "--drop", "y")
+        assert message == "The target 'y' cannot be dropped."
+
+    def test_too_few_rows_to_hold_any_out(self):
+        write_csv("data.csv", ["a", "y"], [[1], [2]])
+        assert "With 1 row(s), --test-fraction 0.2 leaves none" in refusal("fit", "data.csv", "--target", "y")
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (("--gamma", "0"), "gamma must be a positive finite number"),
+            (("--split", "banana"), "split must be one of"),
+            (("--solver", "abacus"), "abacus"),
+            (("--test-fraction", "1"), "--test-fraction must be below 1, got 1."),
+            (("--max-seconds", "-1"), "max_seconds must be positive"),
+            (("--tol", "nan"), "tol must be"),
+        ],
+    )
+    def test_unfit_options(self, data, options, message):
+        assert message in refusal("fit", "data.csv", "--target", "y", "--drop", "colour", *options)
+        assert not Path("model.json").exists()
+
+    @pytest.mark.parametrize("options", [("--n-hidden", "0"), ("--task", "guess"), ("--seed", "-1"), ("--what",)])
+    def test_options_that_do_not_parse(self, data, options):
+        result = run("fit", "data.csv", "--target", "y", *options, code=2)
+        assert "Error: " in result.stderr
+        assert "Traceback" not in result.stderr
+
+    def test_the_output_is_checked_before_the_work(self, data, in_folder):
+        (in_folder / "model.json").write_text("precious")
+        message = refusal("fit", "none.csv", "--target", "y")
+        assert message == "model.json exists already. Name another --output, or replace it with --force."
+        assert refusal("fit", "none.csv", "--target", "y", "-o", in_folder).endswith("is a folder. Name a file.")
+        message = refusal("fit", "none.csv", "--target", "y", "-o", in_folder / "no" / "model.json")
+        assert message.endswith("does not exist.")
+        assert (in_folder / "model.json").read_text() == "precious"
+        run("fit", "data.csv", "--target", "y", "--drop", "colour", "--force", *QUICK)
+        assert load_model("model.json").kind == "regressor"
+
+    def test_a_folder_that_cannot_be_written_to(self, data, monkeypatch):
+        monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+        assert "cannot be written to" in refusal("fit", "data.csv", "--target", "y")
+
+
+class TestInterrupt:
+    @staticmethod
+    def interrupt_at(monkeypatch, call):
+        """Press Ctrl-C when the output layer is about to be solved for the n-th time."""
+        calls = iter(range(1, 1000))
+        original = Descent.improve_output_layer
+
+        def improve(self, state):
+            if next(calls) == call:
+                raise KeyboardInterrupt
+            original(self, state)
+
+        monkeypatch.setattr(Descent, "improve_output_layer", improve)
+
+    def test_the_network_reached_is_saved(self, data, monkeypatch):
+        self.interrupt_at(monkeypatch, 3)
+        options = ("--n-hidden", 3, "--tol", 0)
+        result = run("fit", "data.csv", "--target", "y", "--drop", "colour", *options, code=130)
+        assert "Interrupted after 2 epochs" in result.stdout
+        (training,) = load_model("model.json").trainings
+        assert training.status is Status.INTERRUPTED
+        assert training.recorded_epochs == 3  # the third was cut short
+
+    def test_a_classifier_is_saved_too(self, data, monkeypatch):
+        self.interrupt_at(monkeypatch, 3)
+        options = ("--n-hidden", 3, "--tol", 0)
+        result = run("fit", "data.csv", "--target", "colour", "--drop", "y", *options, code=130)
+        assert "blue: Interrupted after 2 epochs" in result.stdout
+        model = load_model("model.json")
+        assert [training.status for training in model.trainings] == [Status.INTERRUPTED] * 3
+
+    @pytest.mark.parametrize(
+        "moment", ["dconnet.persistence.tables.read_table", "dconnet.persistence.model_file.SavedModel.save"]
+    )
+    def test_outside_of_the_training_nothing_is_saved(self, data, monkeypatch, in_folder, moment):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(moment, interrupt)
+        result = run("fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK, code=130)
+        assert result.stderr == "Interrupted.\n"
+        assert not (in_folder / "model.json").exists()
+
+
+class TestPredict:
+    def test_prints_what_the_model_predicts(self, model, data):
+        header, values = predictions(run("predict", "model.json", "data.csv").stdout)
+        X = read_table("data.csv").numeric(["a", "b", "big one"])
+        assert header == ["predicted_y"]
+        assert list(map(float, values)) == model.predict(X).tolist()
+
+    def test_columns_are_matched_by_name(self, model, data):
+        expected = run("predict", "model.json", "data.csv").stdout
+        names = ["other", "big one", "b", "a"]
+        write_csv("shuffled.csv", names, [["x"] * 60, *(data[name] for name in names[1:])])
+        assert run("predict", "model.json", "shuffled.csv").stdout == expected
+
+    def test_writes_a_file(self, model, in_folder):
+        expected = run("predict", "model.json", "data.csv").stdout
+        assert run("predict", "model.json", "data.csv", "--output", "out.csv").output == ""
+        assert (in_folder / "out.csv").read_text() == expected
+        assert "out.csv exists already" in refusal("predict", "model.json", "data.csv", "-o", "out.csv")
+        run("predict", "model.json", "data.csv", "-o", "out.csv", "--force")
+
+    def test_classes(self, data):
+        run("fit", "data.csv", "--target", "colour", "--drop", "y", "--test-fraction", 0, *QUICK)
+        header, values = predictions(run("predict", "model.json", "data.csv").stdout)
+        X = np.column_stack([data["a"], data["b"], data["big one"]])
+        scaled = Scaling.of(X).apply(X)
+        estimator = DCONClassifier(3, gamma=0.05, tol=1.0, random_state=0).fit(scaled, data["colour"])
+        assert header == ["predicted_colour"]
+        assert values == estimator.predict(scaled).tolist()
+
+    def test_missing_columns(self, model):
+        write_csv("few.csv", ["a"], [[1.0]])
+        message = refusal("predict", "model.json", "few.csv")
+        assert message == "few.csv has no columns 'b', 'big one'. Its columns are 'a'."
+
+    def test_unfit_cells_give_no_advice_that_does_not_apply(self, model):
+        write_csv("gap.csv", ["a", "b", "big one"], [[1.0, "x"], [1.0, 2.0], [1.0, 2.0]])
+        message = refusal("predict", "model.json", "gap.csv")
+        assert message == "gap.csv, line 3, column 'a': 'x' is not a number. Encode the column as numbers."
+
+    def test_files_that_are_not_there_or_not_models(self, model):
+        assert refusal("predict", "none.json", "data.csv") == "none.json: No such file or directory"
+        assert refusal("predict", "model.json", "none.csv") == "none.csv: No such file or directory"
+        assert refusal("predict", "data.csv", "data.csv").startswith("Cannot load the model file data.csv: it is")
+
+
+class TestInspect:
+    def test_tells_what_is_in_the_file(self, model):
+        text = run("inspect", "model.json").stdout
+        assert "regressor of y with 3 features" in text
+        assert "features: a, b, big one" in text
+        assert "gamma=0.05" in text
+        assert f"test: MSE {model.scores['test'].mse:.6g}" in text
+        assert "network: 3 neurons, 0 of them dead" in text
+        assert model.trainings[0].message in text
+        assert "strongest neurons: " in text
+        assert "strongest features: " in text
+
+    def test_json_holds_everything(self, model):
+        summary = json.loads(run("inspect", "model.json", "--json").stdout)
+        assert summary["kind"] == "regressor"
+        assert summary["classes"] is None
+        assert summary["features"] == ["a", "b", "big one"]
+        assert summary["settings"]["n_hidden"] == 3
+        assert summary["scores"]["train"]["rows"] == 48
+        (network,) = summary["networks"]
+        assert network["objective"] == model.trainings[0].objective
+        assert network["first_objective"] >= network["objective"]
+        strengths = [entry["strength"] for entry in network["strongest_features"]]
+        assert strengths == sorted(strengths, reverse=True)
+        by_name = {entry["feature"]: entry["strength"] for entry in network["strongest_features"]}
+        W, alpha = model.networks[0].W, model.networks[0].alpha
+        assert by_name["a"] == pytest.approx(np.sum(np.abs(alpha * W[:, 0])))
+        assert len(network["strongest_neurons"]) == 3
+
+    def test_classifiers(self, data):
+        run("fit", "data.csv", "--target", "colour", "--drop", "y", *QUICK)
+        text = run("inspect", "model.json").stdout
+        assert "classes: blue, green, red" in text
+        assert "network for class green: 3 neurons" in text
+        summary = json.loads(run("inspect", "model.json", "--json").stdout)
+        assert [network["class"] for network in summary["networks"]] == ["blue", "green", "red"]
+
+    def test_long_lists_are_shortened(self, points):
+        names = [f"f{i}" for i in range(30)]
+        rng = np.random.default_rng(1)
+        write_csv("wide.csv", [*names, "y"], rng.normal(size=(31, 50)).tolist())
+        run("fit", "wide.csv", "--target", "y", *QUICK)
+        assert "and 18 more" in run("inspect", "model.json").stdout
+
+    def test_control_characters_do_not_reach_the_terminal(self, model):
+        content = json.loads(Path("model.json").read_text())
+        content["target"]["name"] = "\x1b[31mred"
+        content["trainings"][0]["message"] = "\x1b]0;title\x07"
+        Path("model.json").write_text(json.dumps(content))
+        text = run("inspect", "model.json").stdout
+        assert "\x1b" not in text
+        assert "\x07" not in text
+
+    def test_unknown_figures(self, model):
+        content = json.loads(Path("model.json").read_text())
+        content["trainings"][0].update(stationarity=None, objectives=[])
+        Path("model.json").write_text(json.dumps(content))
+        text = run("inspect", "model.json").stdout
+        assert "stationarity unknown" in text
+        assert "at the start" not in text
+
+    def test_dead_neurons(self):
+        network = Network(
+            W=[[1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [1e-20, 0.0], [0.0, 0.0]],
+            b=[0.0, 0.0, 0.0, -1.0, 0.0, 1.0],
+            alpha=[1.0, 1.0, 0.0, 1.0, 1.0, 1.0],
+        )
+        assert _count_dead(network) == 4  # the first works, and the last is a constant
+        assert _count_dead(Network(np.zeros((2, 1)), np.zeros(2), np.zeros(2))) == 2
+
+    def test_missing_model(self):
+        assert refusal("inspect", "none.json") == "none.json: No such file or directory"
+
+
+class TestInspectWithData:
+    def test_certificate_is_printed_and_the_report_written(self, model):
+        result = run("inspect", "model.json", "--data", "data.csv")
+        training = model.trainings[0]
+        assert "48 of the 60 rows of data.csv (the training part)" in result.stdout
+        table = result.stdout.partition("Certificate: 3 neurons, 48 rows, 3 inputs")[2]
+        assert f"{training.objective:.6g}" in table
+        assert f"{training.stationarity:.2e}" in table
+        assert "The report is in report.html." in result.stdout
+        assert Path("report.html").read_text().startswith("<!DOCTYPE html>")
+
+    def test_other_data_are_called_so(self, model, points):
+        few = [values[:20] for values in points.values()]
+        write_csv("few.csv", list(points), few)
+        result = run("inspect", "model.json", "--data", "few.csv", "-o", "few.html")
+        assert "20 rows of few.csv differs from the stored one" in result.stdout
+        assert Path("few.html").exists()
+
+    def test_classes_have_their_certificates(self, data):
+        run("fit", "data.csv", "--target", "colour", "--drop", "y", *QUICK)
+        text = run("inspect", "model.json", "--data", "data.csv").stdout
+        assert [line.partition(":")[0] for line in text.splitlines() if line.startswith("Certificate")] == [
+            f"Certificate of class {label}" for label in ("blue", "green", "red")
+        ]
+
+    def test_json(self, model):
+        summary = json.loads(run("inspect", "model.json", "--data", "data.csv", "--json").stdout)
+        assert summary["examination"]["is_training_data"] is True
+        assert summary["examination"]["report"] == "report.html"
+        assert summary["kind"] == "regressor"
+
+    def test_an_existing_report_is_kept_unless_forced(self, model):
+        Path("report.html").write_text("mine")
+        assert "report.html exists already" in refusal("inspect", "model.json", "--data", "data.csv")
+        assert Path("report.html").read_text() == "mine"
+        run("inspect", "model.json", "--data", "data.csv", "--force")
+        assert Path("report.html").read_text() != "mine"
+
+    def test_output_without_data_is_refused(self, model):
+        assert "Name the table with --data" in refusal("inspect", "model.json", "-o", "report.html")
+        assert "Name the table with --data" in refusal("inspect", "model.json", "--replay")
+
+    def test_training_is_repeated_on_demand(self, model):
+        text = run("inspect", "model.json", "--data", "data.csv", "--replay").stdout
+        assert "(H1) constant a" in text
+
+    def test_missing_columns_are_named(self, model):
+        write_csv("narrow.csv", ["a", "y"], [[1.0], [2.0]])
+        assert "'b'" in refusal("inspect", "model.json", "--data", "narrow.csv")
+        assert not Path("report.html").exists()
+
+
+class TestProgramme:
+    def test_version(self):
+        assert run("--version").stdout == f"dconnet {dconnet.__version__}\n"
+
+    def test_without_a_command_the_help_is_shown(self):
+        result = CliRunner().invoke(app, [])
+        assert all(command in result.output for command in ("fit", "predict", "inspect"))
+
+    def test_as_a_module(self, data):
+        command = [sys.executable, "-W", "error", "-m", "dconnet"]
+        fit = ["fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK]
+        done = subprocess.run([*command, *fit], capture_output=True, text=True, check=True)
+        assert "is in model.json" in done.stdout
+        assert done.stderr == ""
+        failed = subprocess.run([*command, *fit], capture_output=True, text=True, check=False)
+        assert failed.returncode == 2
+        assert failed.stderr.startswith("Error: model.json exists already.")
+
+    def test_help_loads_nothing_heavy(self):
+        code = (
+            "import sys, dconnet.cli\n"
+            "print([name for name in ('numpy', 'scipy', 'sklearn', 'pyarrow', 'pandas') if name in sys.modules])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n"

@@ -1,0 +1,59 @@
+"""A fit that is repeated passes through the same networks."""
+
+import numpy as np
+import pytest
+
+from dconnet import DCONClassifier, DCONRegressor
+from dconnet.inspection.replay import replay
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2))
+    return X, np.abs(X[:, 0]) + X[:, 1]
+
+
+@pytest.mark.parametrize("algorithm", ["paper", "accelerated"])
+def test_networks_are_those_of_the_history(data, algorithm):
+    model = DCONRegressor(3, gamma=0.1, algorithm=algorithm, tol=1e-3, random_state=0).fit(*data)
+    (run,) = replay(model, *data)
+    objectives = [run.problem.objective(network) for network in run.networks]
+    np.testing.assert_allclose(objectives, model.history_.objective, rtol=1e-9)
+    steps = [np.linalg.norm(b.parameters - a.parameters) for a, b in zip(run.networks, run.networks[1:], strict=False)]
+    np.testing.assert_allclose(steps, model.history_.step_norm[1:], rtol=1e-9)
+    assert np.array_equal(run.networks[-1].parameters, model.network_.parameters)
+    assert (run.status, run.algorithm) == (model.status_, algorithm)
+
+
+def test_weights_and_validation_data_are_passed_on(data):
+    X, y = data
+    weight = np.linspace(0.5, 2.0, 40)
+    extra = {"sample_weight": weight, "X_val": X[40:], "y_val": y[40:]}
+    model = DCONRegressor(3, gamma=0.1, tol=1e-3, random_state=0).fit(X[:40], y[:40], **extra)
+    (run,) = replay(model, X[:40], y[:40], fit_params=extra)
+    np.testing.assert_array_equal(run.history.validation_mse, model.history_.validation_mse)
+    np.testing.assert_array_equal(run.problem.sample_weight, weight)
+
+
+def test_classes_have_a_run_each(data):
+    X, y = data
+    labels = np.digitize(y, [0.0, 1.0])
+    model = DCONClassifier(2, gamma=0.1, tol=1e-2, random_state=0).fit(X, labels)
+    runs = replay(model, X, labels)
+    for k, run in enumerate(runs):
+        np.testing.assert_array_equal(run.problem.y, np.where(labels == k, 1.0, -1.0))
+        assert np.array_equal(run.networks[-1].parameters, model.networks_[k].parameters)
+
+
+def test_estimator_is_left_alone(data):
+    model = DCONRegressor(2, tol=1e-2, random_state=0).fit(*data)
+    before = dict(vars(model))
+    replay(model, *data)
+    assert vars(model) == before
+
+
+def test_a_fit_that_cannot_be_repeated_is_refused(data):
+    model = DCONRegressor(2, tol=1e-2, random_state=np.random.RandomState(0)).fit(*data)
+    with pytest.raises(ValueError, match="integer random_state"):
+        replay(model, *data)

@@ -1,0 +1,130 @@
+"""Hinges and partial dependences against brute force."""
+
+import numpy as np
+import pytest
+from sklearn.inspection import partial_dependence as sampled_dependence
+
+from dconnet import DCONRegressor, Network
+from dconnet.model.piecewise import active_neurons, hinges, partial_dependence
+from tolerances import ROUNDING
+
+
+def random_network(n_features, n_hidden=5, seed=0):
+    rng = np.random.default_rng(seed)
+    return Network(rng.normal(size=(n_hidden, n_features)), rng.normal(size=n_hidden), rng.normal(size=n_hidden))
+
+
+def averaged(network, X, feature, points):
+    """The definition: set the feature to each value in all rows, and average the predictions."""
+    values = []
+    for point in points:
+        moved = np.array(X)
+        moved[:, feature] = point
+        values.append(network.predict(moved).mean())
+    return np.array(values)
+
+
+class TestPartialDependence:
+    @pytest.mark.parametrize("feature", [0, 1, 2])
+    @pytest.mark.parametrize("max_points", [4000, 50])
+    def test_is_the_average_by_definition(self, feature, max_points):
+        network, X = random_network(3), np.random.default_rng(1).normal(size=(40, 3))
+        curve = partial_dependence(network, X, feature, max_points=max_points)
+        np.testing.assert_allclose(
+            curve.values, averaged(network, X, feature, curve.points), rtol=ROUNDING, atol=ROUNDING
+        )
+        assert curve.through_breakpoints == (max_points == 4000)
+
+    def test_is_straight_between_its_points(self):
+        network, X = random_network(3), np.random.default_rng(1).normal(size=(40, 3))
+        curve = partial_dependence(network, X, 1)
+        between = np.linspace(curve.points[0], curve.points[-1], 997)
+        np.testing.assert_allclose(
+            np.interp(between, curve.points, curve.values), averaged(network, X, 1, between), rtol=1e-9, atol=1e-9
+        )
+
+    def test_agrees_with_scikit_learn(self):
+        rng = np.random.default_rng(2)
+        X = rng.normal(size=(60, 4))
+        model = DCONRegressor(n_hidden=4, gamma=0.1, tol=1e-3, random_state=0).fit(X, np.abs(X[:, 0]) + X[:, 1])
+        sampled = sampled_dependence(model, X, [1], kind="average", method="brute", percentiles=(0, 1))
+        curve = partial_dependence(model.network_, X, 1)
+        grid = sampled["grid_values"][0]
+        np.testing.assert_allclose(
+            np.interp(grid, curve.points, curve.values), sampled["average"][0], rtol=1e-9, atol=1e-9
+        )
+
+    def test_of_one_input_is_the_network(self):
+        network, X = random_network(1), np.linspace(-2, 2, 9).reshape(-1, 1)
+        curve = partial_dependence(network, X, 0)
+        np.testing.assert_allclose(curve.values, network.predict(curve.points[:, None]), rtol=ROUNDING, atol=ROUNDING)
+
+    def test_covers_extreme_weights(self):
+        network = Network(W=[[1e-310, 1.0], [0.0, 1.0], [1e8, 1.0]], b=[0.0, 0.0, 1.0], alpha=[1.0, 1.0, 1e-8])
+        X = np.array([[0.0, 1.0], [1.0, -1.0], [3.0, 0.5]])
+        curve = partial_dependence(network, X, 0)
+        np.testing.assert_allclose(curve.values, averaged(network, X, 0, curve.points), rtol=1e-9)
+
+    def test_of_a_constant_feature_is_one_point(self):
+        curve = partial_dependence(random_network(2), [[1.0, 5.0], [2.0, 5.0]], 1)
+        assert curve.points.tolist() == [5.0]
+
+    @pytest.mark.parametrize(("feature", "max_points"), [(-1, 10), (3, 10), (0, 1)])
+    def test_refuses_nonsense(self, feature, max_points):
+        with pytest.raises(ValueError, match="must be"):
+            partial_dependence(random_network(3), np.zeros((2, 3)), feature, max_points=max_points)
+
+
+class TestHinges:
+    def test_on_a_line_are_where_a_neuron_is_zero(self):
+        network = random_network(1, n_hidden=20)
+        found = hinges(network, [-1.0], [2.0])
+        roots = -network.b / network.W[:, 0]
+        assert sorted(found.neurons) == np.flatnonzero((roots >= -1.0) & (roots <= 2.0)).tolist()
+        np.testing.assert_allclose(found.places, roots[found.neurons], rtol=1e-12)
+
+    def test_bends_are_changes_of_slope(self):
+        network = random_network(1, n_hidden=6)
+        found = hinges(network, [-5.0], [5.0])
+        step = 1e-6
+        around = found.places[:, None] + step * np.array([-1.0, 0.0, 1.0])
+        values = network.predict(around.reshape(-1, 1)).reshape(-1, 3)
+        second = (values[:, 0] - 2.0 * values[:, 1] + values[:, 2]) / step
+        np.testing.assert_allclose(found.bends, second, atol=1e-6)
+
+    def test_in_the_plane_are_segments_from_edge_to_edge(self):
+        network = random_network(2, n_hidden=30)
+        low, high = np.array([-1.0, 0.0]), np.array([1.0, 1e-3])
+        found = hinges(network, low, high)
+        assert 0 < len(found.neurons) < 30
+        for neuron, ends in zip(found.neurons, found.places, strict=True):
+            assert np.abs(network.preactivations(ends)[:, neuron]).max() < 1e-12
+            at_edge = np.isclose(ends, low, rtol=0, atol=1e-12) | np.isclose(ends, high, rtol=0, atol=1e-12)
+            assert at_edge.any(axis=1).all()
+
+    def test_all_lines_that_cross_the_box_are_found(self):
+        network = random_network(2, n_hidden=30)
+        grid = np.stack(np.meshgrid(np.linspace(-1, 1, 60), np.linspace(-1, 1, 60)), axis=-1).reshape(-1, 2)
+        signs = np.sign(network.preactivations(grid))
+        crossing = np.flatnonzero(signs.min(axis=0) < signs.max(axis=0))
+        assert set(crossing) <= set(hinges(network, [-1, -1], [1, 1]).neurons)
+
+    def test_lines_along_the_axes(self):
+        network = Network(W=[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], b=[-0.5, 0.25, -5.0], alpha=[1.0, -1.0, 1.0])
+        found = hinges(network, [0, -1], [1, 1])
+        assert found.neurons.tolist() == [0, 1]
+        assert sorted(map(tuple, found.places[0].tolist())) == [(0.5, -1.0), (0.5, 1.0)]
+        assert sorted(map(tuple, found.places[1].tolist())) == [(0.0, -0.25), (1.0, -0.25)]
+        assert found.bends.tolist() == [1.0, -1.0]
+
+    def test_none_is_an_empty_array(self):
+        flat = Network(W=[[0.0, 0.0]], b=[1.0], alpha=[1.0])
+        assert hinges(flat, [0, 0], [1, 1]).places.shape == (0, 2, 2)
+
+    def test_of_many_inputs_are_refused(self):
+        with pytest.raises(ValueError, match="one or two inputs, not 3"):
+            hinges(random_network(3), [0, 0, 0], [1, 1, 1])
+
+
+def test_active_neurons_of_a_dead_network():
+    assert not active_neurons(Network(W=[[0.0], [1.0]], b=[0.0, 0.0], alpha=[0.0, 0.0])).any()

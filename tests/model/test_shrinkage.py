@@ -1,0 +1,260 @@
+"""Shrinkage: a penalty on the weights themselves is one more part of the design, and nothing else changes."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from typer.testing import CliRunner
+
+from dconnet import DCONClassifier, DCONRegressor, Network, Problem
+from dconnet.certificates import certificate, certify, stationarity, subgradient, trace
+from dconnet.cli import app
+from dconnet.convex.backend import backend_names, get_backend
+from dconnet.inspection.examination import examine
+from dconnet.inspection.path import gamma_path
+from dconnet.inspection.replay import replay
+from dconnet.persistence.model_file import load_model, save_model
+from dconnet.persistence.tables import read_table
+from dconnet.training.descent import Options
+from dconnet.training.initialization import xavier
+from problems import dca_programme
+from tolerances import ROUNDING
+
+SHRINKAGE = 0.2
+
+
+def tall(rng):
+    return rng.normal(size=(60, 4))
+
+
+def rare_categories(rng):
+    return np.column_stack([rng.normal(size=60), np.eye(12)[np.minimum(rng.geometric(0.3, size=60) - 1, 11)]])
+
+
+def fewer_rows_than_columns(rng):
+    return rng.normal(size=(12, 20))
+
+
+def constant_columns(rng):
+    return np.column_stack([rng.normal(size=(40, 2)), np.zeros(40), np.full(40, 3.0)])
+
+
+INPUTS = [tall, rare_categories, fewer_rows_than_columns, constant_columns]
+
+
+def posed(make, shrinkage=SHRINKAGE, gamma=0.05):
+    rng = np.random.default_rng(5)
+    X = make(rng)
+    y = np.abs(X[:, 0]) + 0.3 * rng.normal(size=len(X))
+    return Problem(X, y, gamma, shrinkage=shrinkage), xavier(X.shape[1], 4, rng)
+
+
+@pytest.mark.parametrize("make", INPUTS)
+def test_the_penalty_is_the_square_of_the_whitened_weights(make):
+    problem, network = posed(make)
+    white = problem.whitened
+    V = white.whiten(network)
+    M = np.column_stack([problem.X, np.ones(len(problem.X))])
+    U = np.column_stack([network.W, network.b])
+    expected = np.sum((M @ U.T) ** 2) + SHRINKAGE * len(M) * np.sum(network.W**2)
+    assert np.sum(V**2) == pytest.approx(expected, rel=1e-12)
+    order = problem.groups.first
+    np.testing.assert_allclose(white.preactivations(V), M[order] @ U.T, atol=1e-12)
+    np.testing.assert_allclose(white.network(V, network.alpha).parameters, network.parameters, atol=1e-10)
+
+
+@pytest.mark.parametrize("make", INPUTS)
+def test_objective_is_regloss_and_the_weights_squared(make):
+    problem, network = posed(make)
+    plain = Problem(problem.X, problem.y, problem.gamma)
+    expected = plain.objective(network) + problem.gamma * SHRINKAGE * np.sum(network.W**2)
+    assert problem.objective(network) == pytest.approx(expected, rel=1e-13)
+    white = problem.whitened
+    assert white.regloss(white.whiten(network), None, network.alpha) == pytest.approx(expected, rel=1e-12)
+
+
+def test_without_shrinkage_weights_of_any_size_have_an_objective():
+    network = Network(W=[[1e200]], b=[0.0], alpha=[1.0])
+    assert Problem([[1e-200], [2e-200]], [1.0, 2.0], 0.5).objective(network) == pytest.approx(1.5)
+
+
+def test_integer_weights_count_like_repeated_rows():
+    problem, network = posed(tall)
+    weight = np.arange(len(problem.X)) % 4
+    weighted = Problem(problem.X, problem.y, 0.3, weight, shrinkage=SHRINKAGE)
+    repeated = Problem(np.repeat(problem.X, weight, axis=0), np.repeat(problem.y, weight), 0.3, shrinkage=SHRINKAGE)
+    assert weighted.objective(network) == pytest.approx(repeated.objective(network), rel=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("gamma", [1e-4, 0.1])
+@pytest.mark.parametrize("make", INPUTS)
+def test_native_and_reference_solve_the_same_programmes(make, gamma, seed):
+    design = posed(make)[0].whitened.Q
+    programme = dca_programme(design, np.random.default_rng(seed), gamma=gamma)
+    native, reference = (get_backend(name).prepare(design).solve(programme) for name in ("native", "reference"))
+    assert native.converged
+    assert reference.converged
+    assert native.kkt_residual(programme) < 1e-9
+    assert native.relative_gap(programme) < 1e-10
+    size = 1.0 + np.abs(reference.v).max()
+    np.testing.assert_allclose(native.v, reference.v, atol=1e-5 * size)
+
+
+@pytest.mark.parametrize("name", [name for name in backend_names() if name not in ("native", "reference")])
+def test_solvers_that_need_an_orthonormal_design_say_so(name):
+    try:
+        backend = get_backend(name)
+    except ImportError as error:
+        pytest.skip(str(error))
+    with pytest.raises(ValueError, match="shrinkage"):
+        backend.prepare(posed(tall)[0].whitened.Q)
+
+
+@pytest.mark.parametrize("algorithm", ["paper", "accelerated"])
+@pytest.mark.parametrize("make", INPUTS)
+def test_every_epoch_lowers_the_objective(make, algorithm):
+    problem, start = posed(make)
+    run = trace(problem, start, Options(split="net", max_epochs=60), algorithm=algorithm)
+    objectives = np.array([problem.objective(network) for network in run.networks])
+    assert objectives[0] == pytest.approx(problem.objective(start), rel=1e-12)
+    assert np.all(np.diff(objectives) <= ROUNDING * objectives[0])
+    assert objectives[-1] < 0.9 * objectives[0]
+    np.testing.assert_allclose(run.history.objective, objectives, rtol=1e-9)
+    if algorithm == "paper":
+        assert run.sufficient_decrease().holds
+        assert run.relative_error().holds
+
+
+@pytest.mark.parametrize("changes", [{"restart": True}, {"inexact": True}, {"split": "paper"}])
+@pytest.mark.parametrize("solver", ["native", "reference"])
+def test_variants_lower_the_objective_as_well(changes, solver):
+    problem, start = posed(rare_categories)
+    run = trace(problem, start, Options(**({"split": "net", "max_epochs": 10} | changes)), solver=solver)
+    objectives = np.array([problem.objective(network) for network in run.networks])
+    assert np.all(np.diff(objectives) <= ROUNDING * objectives[0])
+    assert objectives[-1] < 0.9 * objectives[0]
+
+
+@pytest.mark.parametrize("make", INPUTS)
+def test_the_subgradient_is_the_slope_of_the_objective(make):
+    """Away from kinks there is but one subgradient, which differences of the objective tell without any whitening."""
+    problem, network = posed(make)
+    found = subgradient(problem, network)
+    step = 1e-6
+
+    def objective(W, b, alpha):
+        return problem.objective(Network(W, b, alpha))
+
+    for unit in range(network.n_hidden):
+        for k in range(problem.X.shape[1] + 1):
+            U = np.column_stack([network.W, network.b])
+            direction = np.zeros_like(U)
+            direction[unit, k] = step
+            ahead, behind = U + direction, U - direction
+            rise = objective(ahead[:, :-1], ahead[:, -1], network.alpha)
+            rise -= objective(behind[:, :-1], behind[:, -1], network.alpha)
+            assert found.hidden[unit, k] == pytest.approx(rise / (2.0 * step), abs=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", ["paper", "accelerated"])
+def test_fits_end_at_stationary_points(algorithm):
+    problem, _ = posed(rare_categories)
+    model = DCONRegressor(
+        4,
+        gamma=0.05,
+        shrinkage=SHRINKAGE,
+        algorithm=algorithm,
+        split="net",
+        tol=1e-9,
+        max_epochs=5000,
+        random_state=0,
+    ).fit(problem.X, problem.y)
+    assert model.stationarity_ < 1e-5
+    assert model.objective_ == pytest.approx(problem.objective(model.network_), rel=1e-13)
+    assert stationarity(problem, model.network_).norm == pytest.approx(model.stationarity_)
+    without = Problem(problem.X, problem.y, 0.05)
+    assert stationarity(without, model.network_).norm > 1e-3
+
+
+def test_zero_is_the_papers_penalty_to_the_last_digit():
+    problem, _ = posed(tall)
+    model = DCONRegressor(3, max_epochs=20, random_state=0)
+    plain, zero = (m.fit(problem.X, problem.y) for m in (clone(model), clone(model).set_params(shrinkage=0.0)))
+    np.testing.assert_array_equal(plain.network_.parameters, zero.network_.parameters)
+
+
+def test_weights_shrink_where_few_rows_tell_them_apart():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 40)) * np.logspace(0.0, -3.0, 40)
+    y = np.abs(X[:, 0]) + 0.2 * rng.normal(size=60)
+    sizes = [
+        np.abs(
+            DCONRegressor(4, gamma=1e-2, shrinkage=value, tol=1e-4, random_state=0).fit(X, y).network_.W[:, -10:]
+        ).max()
+        for value in (0.0, 1e-2)
+    ]
+    assert sizes[1] < 0.05 * sizes[0]
+
+
+def test_certificates_replay_and_path_know_of_it():
+    problem, _ = posed(tall)
+    X, y = problem.X, problem.y
+    model = DCONRegressor(3, gamma=0.05, shrinkage=SHRINKAGE, tol=1e-4, random_state=0).fit(X, y)
+    (found,) = certify(model, X, y)
+    assert found.objective == pytest.approx(model.objective_)
+    assert found.stationarity.norm == pytest.approx(model.stationarity_)
+    assert certificate(problem, model.network_).gap.bound <= model.objective_
+    (run,) = replay(model, X, y)
+    assert run.problem.shrinkage == SHRINKAGE
+    path = gamma_path(model, X, y, gammas=[0.05, 0.5])
+    assert path.objective[0, 0] == pytest.approx(problem.objective(path.networks[0][0]), rel=1e-12)
+
+
+def test_a_classifier_passes_it_on():
+    problem, _ = posed(tall)
+    labels = np.digitize(problem.y, [0.5, 1.0])
+    model = DCONClassifier(2, gamma=0.1, shrinkage=SHRINKAGE, tol=1e-3, random_state=0).fit(problem.X, labels)
+    for k, network in enumerate(model.networks_):
+        signs = np.where(labels == k, 1.0, -1.0)
+        expected = Problem(problem.X, signs, 0.1, shrinkage=SHRINKAGE).objective(network)
+        assert model.objective_[k] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_command_line_keeps_it_in_the_model_file(tmp_path):
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.normal(size=(40, 2)), rng.normal(size=40)])
+    np.savetxt(tmp_path / "data.csv", table, delimiter=",", header="a,b,y", comments="")
+    run = CliRunner()
+    model, report = str(tmp_path / "m.json"), str(tmp_path / "r.html")
+    data = str(tmp_path / "data.csv")
+    fit = ["fit", data, "--target", "y", "--n-hidden", "3", "--max-epochs", "20", "--test-fraction", "0", "-o", model]
+    assert run.invoke(app, [*fit, "--shrinkage", "0.2", "-q"]).exit_code == 0
+    content = json.loads((tmp_path / "m.json").read_text())
+    assert content["settings"]["shrinkage"] == 0.2
+    inspected = run.invoke(app, ["inspect", model, "--data", data, "-o", report])
+    assert inspected.exit_code == 0, inspected.output
+    assert "trained on" in inspected.output
+    refused = run.invoke(app, [*fit, "--shrinkage", "-1", "--force"])
+    assert refused.exit_code == 2
+    assert "shrinkage must be zero or a positive finite number, got -1.0." in refused.output
+
+
+@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf])
+def test_wrong_values_are_refused(value):
+    with pytest.raises(ValueError, match="shrinkage must be zero or a positive finite number"):
+        DCONRegressor(shrinkage=value).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_a_model_file_with_a_wrong_shrinkage_is_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savetxt(tmp_path / "data.csv", rng.normal(size=(20, 2)), delimiter=",", header="x0,y", comments="")
+    table = read_table(tmp_path / "data.csv")
+    X, y = table.numeric(["x0"]), table.numeric(["y"])[:, 0]
+    save_model(DCONRegressor(2, tol=1e-3, random_state=0).fit(X, y), tmp_path / "m.json")
+    text = (tmp_path / "m.json").read_text()
+    assert '"shrinkage": 0.0' in text
+    (tmp_path / "m.json").write_text(text.replace('"shrinkage": 0.0', '"shrinkage": "much"'))
+    with pytest.raises(ValueError, match="does not tell the shrinkage of its training"):
+        examine(load_model(tmp_path / "m.json"), table)

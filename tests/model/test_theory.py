@@ -1,0 +1,163 @@
+"""The constants of the theory: exact, and where those of the paper would fail."""
+
+import numpy as np
+import pytest
+
+from dconnet import Network, Problem
+from dconnet.convex.backend import get_backend
+from dconnet.training.dc import SPLITS, NeuronProblem, dca
+from dconnet.training.descent import Descent, Options
+from dconnet.training.output_layer import solve_output_weights
+
+
+def weighted_problem(gamma=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    return Problem(rng.normal(size=(40, 3)), rng.normal(size=40), gamma, rng.uniform(0.5, 3.0, size=40))
+
+
+def design(problem):
+    M = np.column_stack([problem.X, np.ones(len(problem.X))])
+    return M * np.sqrt(problem.sample_weight)[:, None]
+
+
+def test_singular_values_are_those_of_the_weighted_design():
+    problem = weighted_problem()
+    singular = np.linalg.svd(design(problem), compute_uv=False)
+    assert problem.sigma_min == pytest.approx(singular[-1], rel=1e-12)
+    assert problem.constants.sigma_max == pytest.approx(singular[0], rel=1e-12)
+
+
+def test_sigma_min_leaves_zeros_out():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 2))
+    problem = Problem(np.column_stack([X, X[:, 0] - X[:, 1]]), rng.normal(size=20), 0.1)
+    singular = np.linalg.svd(design(problem), compute_uv=False)
+    assert singular[-1] < 1e-12
+    assert problem.sigma_min == pytest.approx(singular[-2], rel=1e-10)
+
+
+def convex_part(problem, beta_g, alpha, u):
+    """g of the paper in the coordinates of the data."""
+    z = design(problem) @ u
+    active = np.maximum(z, 0.0)
+    return (beta_g @ active + alpha**2 * active @ active + problem.gamma * z @ z) / problem.total_weight
+
+
+def test_modulus_of_strong_convexity_holds_and_is_the_largest():
+    problem, rng = weighted_problem(), np.random.default_rng(2)
+    beta_g = rng.uniform(size=40)
+
+    def excess(x, y, modulus):  # not negative if g - modulus/2 |.|² is convex between x and y
+        g = [convex_part(problem, beta_g, 0.7, u) for u in (x, y, (x + y) / 2.0)]
+        return g[0] / 2.0 + g[1] / 2.0 - g[2] - modulus / 8.0 * np.sum((x - y) ** 2)
+
+    modulus = problem.constants.strong_convexity
+    pairs = rng.normal(size=(500, 2, 4))
+    assert min(excess(x, y, modulus) for x, y in pairs) >= -1e-12
+    # Where no row is active only the penalty curves, and least so in the smallest direction of M.
+    weakest = np.linalg.svd(design(problem))[2][-1]
+    inactive, step = np.array([0.0, 0.0, 0.0, -100.0]), weakest
+    assert np.all(design(problem) @ (inactive + step) < 0.0)
+    assert excess(inactive + step, inactive - step, modulus) == pytest.approx(0.0, abs=1e-9)
+    assert excess(inactive + step, inactive - step, 1.001 * modulus) < 0.0
+
+
+def test_the_papers_modulus_is_too_large_for_a_small_sigma_min():
+    problem = Problem([[-0.01], [0.01]], [0.0, 0.0], gamma=1.0)
+    assert problem.sigma_min < 0.1
+    curvature = [convex_part(problem, np.zeros(2), 1.0, np.array([w, -1.0])) for w in (-1.0, 0.0, 1.0)]
+    second_difference = curvature[0] - 2.0 * curvature[1] + curvature[2]  # = modulus along w
+    assert second_difference == pytest.approx(problem.constants.strong_convexity, rel=1e-6)
+    assert second_difference < 2.0 * problem.gamma / 2.0 * problem.sigma_min
+
+
+@pytest.mark.parametrize("split", ["paper", "net"])
+@pytest.mark.parametrize("gamma", [1e-3, 0.1, 10.0])
+def test_every_dca_step_decreases_enough(split, gamma):
+    problem, rng = weighted_problem(gamma), np.random.default_rng(3)
+    white, solver = problem.whitened, get_backend("native").prepare(problem.whitened.Q)
+    V, alpha = rng.normal(size=(3, 4)), rng.normal(size=3)
+    steps = 0
+    for unit in range(3):
+        beta_g, beta_h = SPLITS[split](white.y, np.maximum(white.preactivations(V), 0.0), alpha, unit)
+        neuron = NeuronProblem(white.Q, beta_g, beta_h, float(alpha[unit] ** 2), gamma)
+        v = V[unit]
+        for _ in range(10):
+            new = dca(neuron, v, solver, max_iter=1).v
+            decrease = neuron.value(v, white.Q @ v) - neuron.value(new, white.Q @ new)
+            step = white.whitening.from_white @ (new - v)
+            size = abs(neuron.value(v, white.Q @ v))
+            assert decrease >= gamma * np.sum((new - v) ** 2) - 1e-12 * size
+            enough = problem.constants.dca_decrease * problem.total_weight * np.sum(step**2)
+            assert decrease >= enough - 1e-12 * size
+            steps += bool(np.any(new != v))
+            v = new
+    assert steps >= 3  # each neuron moved
+
+
+def test_the_papers_decrease_of_a_dca_step_is_too_large():
+    """A neuron that moves in the smallest direction of M only, with all rows active before and after."""
+    gamma, alpha, m = 1.0, 1e-4, 2
+    X = np.array([[-0.01], [0.01]])
+    problem = Problem(X, [1.0, 1.0], gamma)
+    solution = alpha / (gamma + alpha**2)  # b of the neuron with w = 0 that minimises RegLoss for this alpha
+    start = Network(W=[[0.5 * solution]], b=[solution], alpha=[alpha])
+    descent = Descent(problem, get_backend("native"), Options(split="paper"), np.random.default_rng(0))
+    state = descent.init(start)
+    tally = descent.sweep.run(state.V, state.Z, state.alpha, np.array([0]), np.inf)
+    end = problem.whitened.network(state.V, state.alpha)
+    assert tally.programmes == 1
+    np.testing.assert_allclose([end.W[0, 0], end.b[0]], [0.0, solution], atol=1e-12 * solution)
+    decrease = problem.objective(start) - problem.objective(end)
+    square = float(np.sum((start.parameters - end.parameters) ** 2))
+    assert decrease >= problem.constants.dca_decrease * square - 1e-15
+    assert decrease == pytest.approx(problem.constants.dca_decrease * square, rel=1e-2)
+    for iterations in (1, 50):  # even its weaker form for up to 50 iterations
+        assert decrease < 2.0 * gamma * problem.sigma_min / (iterations * m) * square
+
+
+def test_the_output_layer_decreases_enough():
+    rng = np.random.default_rng(4)
+    Z, y, gamma = rng.normal(size=(30, 5)), rng.normal(size=30), 0.2
+    problem = Problem(rng.normal(size=(30, 1)), y, gamma)
+    hidden, alpha = np.maximum(Z, 0.0), rng.normal(size=5)
+    best = solve_output_weights(Z, y, gamma)
+
+    def objective(alpha):
+        return (np.sum((y - hidden @ alpha) ** 2) + gamma * alpha @ alpha) / 30.0
+
+    step = alpha - best
+    decrease = objective(alpha) - objective(best)
+    assert decrease == pytest.approx((np.sum((hidden @ step) ** 2) + gamma * step @ step) / 30.0, rel=1e-10)
+    assert decrease >= problem.constants.output_decrease * step @ step
+
+
+def test_the_papers_decrease_of_the_output_layer_is_too_large():
+    """A neuron that no row activates: only the penalty of its output weight is at stake."""
+    X, y, gamma = np.array([[-1.0], [0.0], [1.0]]), np.zeros(3), 0.5
+    problem = Problem(X, y, gamma)
+    before = Network(W=[[0.0]], b=[-1.0], alpha=[2.0])
+    alpha = solve_output_weights(before.preactivations(X), y, gamma)
+    after = Network(before.W, before.b, alpha)
+    decrease = problem.objective(before) - problem.objective(after)
+    assert alpha[0] == 0.0
+    assert decrease == pytest.approx(problem.constants.output_decrease * 4.0, rel=1e-12)
+    assert decrease < gamma / 2.0 * 4.0
+
+
+def test_weights_are_bounded_by_the_objective():
+    problem, rng = weighted_problem(1e-2), np.random.default_rng(5)
+    for _ in range(50):
+        network = Network(rng.normal(size=(2, 3)), rng.normal(size=2), rng.normal(size=2))
+        objective = problem.objective(network)
+        largest = np.max(np.linalg.norm(np.column_stack([network.W, network.b]), axis=1))
+        assert largest <= problem.constants.hidden_bound(objective)
+        assert np.linalg.norm(network.alpha) <= problem.constants.output_bound(objective)
+
+
+def test_the_papers_bound_on_the_weights_lacks_gamma():
+    problem = Problem([[-1.0], [1.0]], [0.1, -0.1], gamma=1e-4)
+    network = Network(W=[[0.0]], b=[1.0], alpha=[0.0])
+    preactivations = network.preactivations(problem.X)
+    assert problem.objective(network) < np.sum(preactivations**2) / 2.0  # the paper's first inequality reversed
+    assert problem.constants.hidden_bound(problem.objective(network)) >= 1.0

@@ -1,0 +1,220 @@
+"""The accelerated algorithm: descent, guarantees, hops, revival, and the same network for the same seed."""
+
+import threading
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from dconnet import DCONRegressor, Network, Problem, Status, _native
+from dconnet.certificates import stationarity
+from dconnet.convex.backend import get_backend
+from dconnet.convex.native import padded
+from dconnet.paper.datasets import TABLES
+from dconnet.training.accelerated import AcceleratedDescent, Moves
+from dconnet.training.descent import Descent, Options
+from dconnet.training.initialization import xavier
+from shared_data import load, needs_data
+
+
+def make_problem(gamma=0.05, seed=0, n_rows=80):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3))
+    return Problem(X, np.abs(X[:, 0]) - X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n_rows), gamma)
+
+
+def run(problem, *, start=None, n_hidden=6, seed=0, moves=None, solver="native", **options):
+    rng = np.random.default_rng(seed)
+    start = xavier(problem.X.shape[1], n_hidden, rng) if start is None else start
+    descent = AcceleratedDescent(problem, get_backend(solver), Options(split="net", **options), rng, moves)
+    return descent.run(start)
+
+
+@pytest.mark.parametrize("n_rows", [1, 5, 63, 64, 131])
+@pytest.mark.parametrize("n_hidden", [1, 4, 9])
+def test_objective_and_gradient_of_the_kernel(n_rows, n_hidden):
+    rng = np.random.default_rng(n_rows)
+    Q, y, gamma = rng.normal(size=(n_rows, 6)), rng.normal(size=n_rows), 0.3
+    V, alpha = rng.normal(size=(n_hidden, 6)), rng.normal(size=n_hidden)
+    kernel = _native.Objective(padded(Q), 6, y, gamma, n_hidden)
+
+    def value(V, alpha):
+        penalty = gamma * (np.sum(V**2) + alpha @ alpha)
+        return np.sum((y - np.maximum(Q @ V.T, 0.0) @ alpha) ** 2) + penalty
+
+    slope_V, slope_alpha = np.empty_like(V), np.empty_like(alpha)
+    assert kernel.gradient(V, alpha, slope_V, slope_alpha) == pytest.approx(value(V, alpha), rel=1e-13)
+    step = 1e-6
+    for _ in range(5):
+        dV, da = rng.normal(size=V.shape), rng.normal(size=n_hidden)
+        difference = (value(V + step * dV, alpha + step * da) - value(V - step * dV, alpha - step * da)) / (2 * step)
+        assert np.sum(slope_V * dV) + slope_alpha @ da == pytest.approx(difference, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("gamma", [1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("n_hidden", [1, 5, 12])
+def test_regloss_never_rises(gamma, n_hidden):
+    history = run(make_problem(gamma), n_hidden=n_hidden, max_epochs=40).history
+    assert np.all(np.diff(history.objective) <= 0.0)
+    assert history.total("refused") == 0
+    assert history.total("unsolved") == 0
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        Moves(race=False),
+        Moves(burst=False),
+        Moves(hop="restart"),
+        Moves(hop="none"),
+        Moves(sweep=False),
+        Moves(extrapolate=False),
+        Moves(balance=False),
+        Moves(revive=False),
+        Moves(newton=False),
+    ],
+    ids=str,
+)
+def test_regloss_never_rises_with_any_part_switched_off(moves):
+    history = run(make_problem(1e-2), moves=moves, max_epochs=15).history
+    assert np.all(np.diff(history.objective) <= 0.0)
+
+
+def test_every_epoch_gives_every_block_its_dca_step():
+    history = run(make_problem(1e-2), n_hidden=6, max_epochs=10).history
+    assert all(epoch.programmes >= 6 for epoch in history.epochs[1:])
+
+
+@pytest.mark.parametrize("gamma", [0.3, 3.0])
+def test_converged_network_satisfies_the_conditions_of_every_block(gamma):
+    problem = make_problem(gamma)
+    solution = run(problem, max_epochs=20_000, tol=1e-13)
+    assert solution.status is Status.CONVERGED
+    assert stationarity(problem, solution.network).norm < 1e-5
+
+
+def test_ends_lower_than_the_paper_algorithm():
+    problem = make_problem(1e-3)
+    start = xavier(3, 8, np.random.default_rng(1))
+    paper = Descent(problem, get_backend("native"), Options(max_epochs=200), np.random.default_rng(0)).run(start)
+    assert run(problem, start=start).history.objective[-1] < paper.history.objective[-1]
+
+
+def test_hops_find_lower_minima():
+    problem = make_problem(1e-3, n_rows=200)
+    without = run(problem, n_hidden=8, moves=Moves(hop="none")).history
+    hopping = run(problem, n_hidden=8).history
+    assert hopping.total("accepted") > 0
+    assert hopping.objective[-1] < without.objective[-1]
+
+
+def test_same_seed_same_network_to_the_bit_in_any_thread():
+    problem = make_problem(1e-3)
+    expected = run(problem, max_epochs=8).network.parameters
+    reached = []
+    threads = [
+        threading.Thread(target=lambda: reached.append(run(problem, max_epochs=8).network.parameters)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(reached) == 4
+    for parameters in reached:
+        np.testing.assert_array_equal(parameters, expected)
+
+
+def test_order_of_the_rows_and_copies_of_them_change_nothing():
+    problem = make_problem(1e-2)
+    shuffled = np.random.default_rng(3).permutation(len(problem.y))
+    times = np.random.default_rng(4).integers(1, 4, size=len(problem.y))
+    X, y = problem.X, problem.y
+    weighted = Problem(X[shuffled], y[shuffled], 1e-2, times[shuffled].astype(float))
+    repeated = Problem(np.repeat(X, times, axis=0), np.repeat(y, times), 1e-2)
+    reached = [run(problem, max_epochs=8).network.parameters for problem in (weighted, repeated)]
+    np.testing.assert_array_equal(*reached)
+
+
+def test_dead_neurons_are_revived():
+    problem = make_problem(1e-2)
+    start = xavier(3, 6, np.random.default_rng(0))
+    dead = Network(start.W, start.b, start.alpha * [1, 0, 0, 1, 0, 1])
+    solution = run(problem, start=dead, moves=Moves(race=False, hop="none", burst=False), max_epochs=1)
+    assert solution.history.total("revived") == 3
+    assert np.all(solution.network.alpha != 0.0)
+
+
+def test_a_neuron_without_use_is_told():
+    problem = make_problem(gamma=1e4)  # no neuron is worth its penalty
+    solution = run(problem, max_epochs=20)
+    assert solution.history.epochs[-1].barren == 6
+    assert solution.history.total("revived") == 0
+    np.testing.assert_allclose(solution.network.alpha, 0.0, atol=1e-9)
+
+
+def test_no_sign_collapse():
+    """Positive targets and negative output weights: the plain algorithm never gets above zero."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    problem = Problem(X, 1.0 + np.abs(X[:, 0]), 1e-3)
+    start = xavier(2, 4, rng)
+    collapsed = Network(start.W, start.b, -np.abs(start.alpha))
+    for moves in (Moves(), Moves(race=False)):
+        solution = run(problem, start=collapsed, moves=moves, max_epochs=30)
+        assert solution.history.mse[-1] < 0.05 * problem.zero_objective
+
+
+def test_a_trained_network_is_not_made_worse():
+    problem = make_problem(1e-2)
+    first = run(problem)
+    again = run(problem, start=first.network, seed=5)
+    assert again.history.objective[0] == pytest.approx(first.history.objective[-1], rel=1e-12)
+    assert again.history.objective[-1] <= first.history.objective[-1] * (1 + 1e-12)
+
+
+def test_time_budget_truncates():
+    solution = run(make_problem(1e-3, n_rows=3000), n_hidden=20, max_epochs=None, patience=None, max_seconds=0.2)
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.history.objective[-1] < solution.history.objective[0]
+
+
+def test_interrupt_returns_what_was_reached():
+    problem = make_problem(1e-3)
+    rng = np.random.default_rng(0)
+    descent = AcceleratedDescent(problem, get_backend("native"), Options(split="net"), rng)
+
+    def interrupt(n_epochs, epoch):
+        if n_epochs == 2:
+            raise KeyboardInterrupt
+
+    solution = descent.run(xavier(3, 6, rng), monitor=interrupt)
+    assert solution.status is Status.INTERRUPTED
+    assert problem.objective(solution.network) == pytest.approx(solution.history.objective[-1], rel=1e-12)
+
+
+def test_works_with_other_backends():
+    history = run(make_problem(1e-2), solver="reference", max_epochs=3).history
+    assert np.all(np.diff(history.objective) <= 0.0)
+
+
+def test_unknown_hop_is_refused():
+    with pytest.raises(ValueError, match="hop must be one of"):
+        Moves(hop="jump")
+
+
+@needs_data
+def test_facebook_metrics_beat_linear_regression():
+    X, y = load("DS5")
+    model = DCONRegressor(n_hidden=10, gamma=1e-3, random_state=0).fit(X, y)
+    linear = np.mean((y - LinearRegression().fit(X, y).predict(X)) ** 2)
+    assert model.history_.mse[-1] < linear
+
+
+@needs_data
+@pytest.mark.parametrize("name", TABLES)
+def test_paper_datasets(name):
+    X, y = load(name)
+    problem = Problem(X, y, 1e-2)
+    history = run(problem, n_hidden=10, max_epochs=10).history
+    assert np.all(np.diff(history.objective) <= 0.0)
+    assert history.total("unsolved") == 0

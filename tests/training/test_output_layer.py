@@ -1,0 +1,31 @@
+"""The alpha subproblem: normal equations, independent solvers, and tiny gammas."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from dconnet.training.output_layer import solve_output_weights
+
+
+@pytest.mark.parametrize("shape", [(60, 5), (5, 60), (20, 20), (1, 3), (3, 1)])
+@pytest.mark.parametrize("gamma", [1e-6, 1e-2, 10.0])
+def test_gradient_vanishes_and_ridge_agrees(shape, gamma):
+    rng = np.random.default_rng(0)
+    hidden, y = np.maximum(rng.normal(size=shape), 0.0), rng.normal(size=shape[0])
+    alpha = solve_output_weights(hidden, y, gamma)
+    gradient = hidden.T @ (hidden @ alpha - y) + gamma * alpha
+    assert np.abs(gradient).max() <= 1e-12 * np.abs(hidden.T @ y).max()
+    ridge = Ridge(alpha=gamma, fit_intercept=False, solver="svd").fit(hidden, y)
+    np.testing.assert_allclose(alpha, ridge.coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_two_equal_neurons_share_the_weight_at_tiny_gamma():
+    column = np.linspace(0.1, 1.0, 30)
+    alpha = solve_output_weights(np.column_stack([column, column]), 2.0 * column, gamma=1e-12)
+    np.testing.assert_allclose(alpha, [1.0, 1.0], rtol=1e-9)
+
+
+def test_dead_neurons_get_weight_zero():
+    hidden = np.column_stack([np.linspace(0.0, 1.0, 10), np.zeros(10)])
+    assert solve_output_weights(hidden, np.ones(10), gamma=1e-3)[1] == 0.0
+    np.testing.assert_array_equal(solve_output_weights(np.zeros((4, 2)), np.ones(4), gamma=1e-3), 0.0)

@@ -1,0 +1,196 @@
+"""The restart procedure: its verdict agrees with brute force, and it leads on where the plain DCA is stuck."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from dconnet import DCONRegressor, Network
+from dconnet.convex.backend import get_backend
+from dconnet.model.whitening import Whitening
+from dconnet.training.dc import SPLITS, NeuronProblem, dca
+from dconnet.training.restart import ENUMERATED, Slopes, Verdict, better_tangent, dca_with_restarts, examine
+
+
+def by_hand(beta_g, beta_h, rows=(0.6, -0.48, 0.64), gamma=0.0696):
+    """One unknown, three rows whose squares add up to one, and curvature one."""
+    return NeuronProblem(np.array(rows)[:, None], np.array(beta_g), np.array(beta_h), curvature=1.0, gamma=gamma)
+
+
+# ∂h(0) = [-0.48, 0.6] and ∂g(0) = [0, 0.64]. The tangent with all rows active, 0.6 - 0.48, is in both: the DCA stands
+# still at zero. The tangent -0.48 leads to -0.48 / (2 (0.0696 + 0.48²)) = -0.8, where O is 0.3 · 0.64 - 0.48 · 0.8.
+STUCK = by_hand(beta_g=[0.0, 0.0, 1.0], beta_h=[1.0, 1.0, 0.0])
+
+
+@pytest.fixture(params=["reference", "native"])
+def backend(request):
+    return get_backend(request.param)
+
+
+def test_plain_dca_is_stuck_and_the_restart_escapes(backend):
+    solver = backend.prepare(STUCK.design)
+    plain = dca(STUCK, np.zeros(1), solver, max_iter=50)
+    assert plain.converged
+    assert plain.v[0] == 0.0
+    escaped = dca_with_restarts(STUCK, np.zeros(1), solver, max_iter=50)
+    assert escaped.restarts == 1
+    assert escaped.v[0] == pytest.approx(-0.8, rel=1e-12)
+    assert STUCK.value(escaped.v, STUCK.design @ escaped.v) == pytest.approx(-0.192, rel=1e-12)
+    assert examine(STUCK, escaped.v)[0] is Verdict.LOCAL_MINIMUM
+
+
+def test_better_tangent_is_the_one_worked_out_by_hand():
+    np.testing.assert_array_equal(better_tangent(STUCK, np.zeros(1)), [False, True, False])
+
+
+def test_a_local_minimum_is_left_alone(backend):
+    # ∂h(0) = [-0.48, 0.6] lies inside ∂g(0) = [-0.576, 0.64]: the third row and an opposite one hold both sides.
+    neuron = by_hand([0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0], rows=np.array([0.6, -0.48, 0.64, -0.576]))
+    assert examine(neuron, np.zeros(1)) == (Verdict.LOCAL_MINIMUM, None)
+    outcome = dca_with_restarts(neuron, np.zeros(1), backend.prepare(neuron.design), max_iter=50)
+    assert outcome.restarts == 0
+    assert outcome.v[0] == 0.0
+
+
+def test_verdict_does_not_depend_on_the_split():
+    extra = np.array([0.3, 0.0, 2.0])
+    wider = by_hand(STUCK.beta_g + extra, STUCK.beta_h + extra)
+    assert examine(wider, np.zeros(1))[0] is Verdict.DESCENDS
+    np.testing.assert_array_equal(better_tangent(wider, np.zeros(1)), better_tangent(STUCK, np.zeros(1)))
+
+
+def steepest_by_brute_force(slopes):
+    """The least O' over all directions of length one, as a fraction of its size, or a bound of it from above.
+
+    O' is linear between the hyperplanes of the kinked rows. It is not negative if it is not along the edges where they
+    meet, and along the directions that all rows are blind to.
+    """
+    if not len(slopes.rows):
+        return -np.linalg.norm(slopes.pull) / slopes.size
+    _, singular, axes = np.linalg.svd(slopes.rows, full_matrices=False)
+    axes = axes[singular > 1e-10 * singular[0]]  # (rank of the rows, rank)
+    blind = slopes.pull - axes.T @ (axes @ slopes.pull)
+    least = -np.linalg.norm(blind) / slopes.size
+    for rows in combinations(slopes.rows @ axes.T, len(axes) - 1):
+        _, singular, whole = np.linalg.svd(np.array(rows).reshape(-1, len(axes)))
+        if np.all(singular > 1e-9):
+            edge = axes.T @ whole[-1]
+            least = min(least, float(slopes.along(edge)), float(slopes.along(-edge)))
+    return least
+
+
+def degenerate_neuron(seed):
+    """A neuron whose rows take few values, so that many of them meet; about half of its kinks are concave."""
+    rng = np.random.default_rng(seed)
+    n_features = int(rng.integers(1, 4))
+    M = np.column_stack([rng.integers(-1, 2, size=(12, n_features)), np.ones(12)])
+    slopes = rng.normal(size=12) + rng.uniform(0.0, 2.0)
+    common = rng.uniform(0.0, 1.0, size=12) if seed % 2 else 0.0  # as the paper's split has it
+    betas = np.maximum(slopes, 0.0) + common, np.maximum(-slopes, 0.0) + common
+    return NeuronProblem(Whitening.of(M).Q, *betas, curvature=1.0, gamma=rng.uniform(0.01, 1.0))
+
+
+def test_verdicts_agree_with_brute_force():
+    seen = dict.fromkeys(Verdict, 0)
+    for seed in range(80):
+        neuron = degenerate_neuron(seed)
+        start = np.zeros(neuron.design.shape[1])
+        reached = dca(neuron, start, get_backend("native").prepare(neuron.design), max_iter=50)
+        assert reached.converged
+        verdict, direction = examine(neuron, reached.v)
+        slopes = Slopes.at(neuron, reached.v)
+        least = steepest_by_brute_force(slopes)
+        assert not -1e-6 < least < -1e-10, "a case that no rounding error should decide"
+        assert verdict is (Verdict.DESCENDS if least < -1e-7 else Verdict.LOCAL_MINIMUM)
+        if direction is not None:
+            step = 1e-6 * np.linalg.norm(direction)
+            along = reached.v + step * direction
+            change = neuron.value(along, neuron.design @ along) - neuron.value(reached.v, neuron.design @ reached.v)
+            assert change < 0.0
+        seen[verdict] += 1
+    assert seen[Verdict.LOCAL_MINIMUM] > 10
+    assert seen[Verdict.DESCENDS] > 10
+
+
+def dead_neuron(seed, n_rows=80):
+    """At v = 0 every row is at its kink, and far too many are concave to try all vertices."""
+    rng = np.random.default_rng(seed)
+    design = Whitening.of(np.column_stack([rng.normal(size=(n_rows, 3)), np.ones(n_rows)])).Q
+    slopes = rng.normal(size=n_rows)
+    return NeuronProblem(design, np.maximum(slopes, 0.0), np.maximum(-slopes, 0.0), curvature=1.0, gamma=0.1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_many_concave_kinks_are_searched(seed):
+    neuron = dead_neuron(seed)
+    verdict, direction = examine(neuron, np.zeros(4))
+    assert np.sum(neuron.beta_h > 0.0) > ENUMERATED
+    assert verdict is Verdict.DESCENDS
+    assert float(Slopes.at(neuron, np.zeros(4)).along(direction)) < 0.0
+
+
+def test_none_found_is_not_called_a_proof():
+    """Each row twice, with slopes -1 and 10: together they are convex kinks, but eighty concave ones are not tried."""
+    rows = dead_neuron(0).design / np.sqrt(2.0)
+    slopes = np.repeat([-1.0, 10.0], len(rows))
+    neuron = NeuronProblem(
+        np.vstack([rows, rows]), np.maximum(slopes, 0.0), np.maximum(-slopes, 0.0), curvature=1.0, gamma=0.1
+    )
+    assert examine(neuron, np.zeros(4)) == (Verdict.NONE_FOUND, None)
+
+
+def parabola():
+    X = np.linspace(-1.0, 1.0, 21).reshape(-1, 1)
+    return X, X[:, 0] ** 2
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["native", "reference"])
+@pytest.mark.parametrize("algorithm", ["paper", "accelerated"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_regloss_never_rises(algorithm, split, solver):
+    X, y = parabola()
+    model = DCONRegressor(
+        3,
+        gamma=0.1,
+        algorithm=algorithm,
+        split=split,
+        solver=solver,
+        restart=True,
+        max_epochs=8,
+        tol=0.0,
+        random_state=0,
+    )
+    model.fit(X, y)
+    assert np.all(np.diff(model.history_.objective) <= 0.0)
+    assert model.history_.total("refused") == 0
+
+
+def test_restarts_end_lower_than_the_plain_algorithm_of_the_paper():
+    X, y = parabola()
+    plain = DCONRegressor(3, gamma=0.1, algorithm="paper", random_state=0).fit(X, y)
+    model = DCONRegressor(3, gamma=0.1, algorithm="paper", restart=True, random_state=0).fit(X, y)
+    assert plain.history_.total("restarts") == 0
+    assert model.history_.total("restarts") > 0
+    assert model.objective_ < 0.9 * plain.objective_
+    assert plain.stationarity_ > 0.1
+    assert model.stationarity_ < 1e-5
+
+
+def test_dead_neuron_with_an_output_weight_comes_to_life():
+    """All subgradients meet at a dead neuron of weight one: 2 (-1, 1) + 2 (1, 1) from h is 0.8 · 5 (0, 1) of g."""
+    X, y = np.array([[-1.0], [0.0], [1.0]]), np.array([1.0, -2.5, 1.0])
+    start = Network(np.zeros((1, 1)), np.zeros(1), np.ones(1))
+    settings = {"gamma": 0.01, "algorithm": "paper", "init": start, "random_state": 0}
+    plain = DCONRegressor(1, **settings).fit(X, y)
+    assert not plain.network_.parameters.any()
+    assert plain.objective_ == pytest.approx(8.25 / 3.0)
+    model = DCONRegressor(1, restart=True, **settings).fit(X, y)
+    assert model.history_.total("restarts") == 1
+    # One of both outer points is fitted, and the network is flat over the rest.
+    assert model.objective_ == pytest.approx(7.25 / 3.0, rel=0.02)
+
+
+def test_bad_value_is_refused():
+    with pytest.raises(ValueError, match="restart must be True or False"):
+        DCONRegressor(restart="yes").fit(*parabola())

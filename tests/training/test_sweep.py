@@ -1,0 +1,80 @@
+"""The compiled sweep is the sweep in Python, to rounding; and it runs in many threads at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from dconnet import DCONRegressor
+from dconnet.convex.backend import get_backend
+from dconnet.training.dc import SPLITS
+from dconnet.training.sweep import NativeSweep, PythonSweep, make_sweep
+from problems import whitened_setting
+
+
+def swept(backend, split, order, seconds=np.inf, seed=0):
+    problem, V, Z, alpha = whitened_setting(seed=seed)
+    sweep = make_sweep(problem, get_backend(backend), len(alpha), split, max_dca_iter=50)
+    tally = sweep.run(V, Z, alpha, np.asarray(order), seconds)
+    return problem, V, Z, alpha, tally
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("seed", range(5))
+def test_both_sweeps_end_in_the_same_network(split, seed):
+    order = np.random.default_rng(seed).permutation(5)
+    _, V, Z, _, tally = swept("native", split, order, seed=seed)
+    _, V_python, Z_python, _, tally_python = swept("reference", split, order, seed=seed)
+    np.testing.assert_allclose(V, V_python, atol=1e-8 * np.abs(V_python).max())
+    np.testing.assert_allclose(Z, Z_python, atol=1e-8 * np.abs(Z_python).max())
+    assert tally.programmes == tally_python.programmes
+    assert (tally.visited, tally.refused, tally.unsolved) == (5, 0, 0)
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_preactivations_are_those_of_the_weights(backend):
+    problem, V, Z, _, _ = swept(backend, "net", range(5))
+    np.testing.assert_allclose(Z, problem.preactivations(V), atol=1e-10)
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_no_time_means_no_change(backend):
+    _, V, Z, _, tally = swept(backend, "net", range(5), seconds=0.0)
+    _, V_before, Z_before, _ = whitened_setting()
+    assert tally.visited == 0
+    np.testing.assert_array_equal(V, V_before)
+    np.testing.assert_array_equal(Z, Z_before)
+
+
+def test_backends_choose_their_sweep():
+    problem, _, _, alpha = whitened_setting()
+    assert isinstance(make_sweep(problem, get_backend("native"), len(alpha), "net", 5), NativeSweep)
+    assert isinstance(make_sweep(problem, get_backend("reference"), len(alpha), "net", 5), PythonSweep)
+
+
+def test_kernel_refuses_arrays_that_do_not_fit():
+    problem, V, Z, alpha = whitened_setting()
+    sweep = make_sweep(problem, get_backend("native"), len(alpha), "net", 5)
+    order = np.arange(5)
+    with pytest.raises(ValueError, match="alpha has the wrong length"):
+        sweep.run(V, Z, alpha[:3], order, np.inf)
+    with pytest.raises(ValueError, match="V has the wrong length"):
+        sweep.run(V[:, :2].copy(), Z, alpha, order, np.inf)
+    with pytest.raises(ValueError, match="does not exist"):
+        sweep.run(V, Z, alpha, order + 1, np.inf)
+
+
+def test_fits_in_parallel_threads_are_the_same_to_the_bit():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 5))
+    y = np.abs(X[:, 0]) + X[:, 1] * X[:, 2]
+
+    def fit(seed):
+        model = DCONRegressor(6, gamma=0.05, split="net", tol=1e-3, random_state=seed).fit(X, y)
+        return model.network_.parameters
+
+    alone = [fit(seed) for seed in range(8)]
+    with ThreadPoolExecutor(max_workers=8) as threads:
+        together = list(threads.map(fit, list(range(8)) * 2))
+    for expected, got in zip(alone * 2, together, strict=True):
+        np.testing.assert_array_equal(got, expected)
