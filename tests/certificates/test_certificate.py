@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.preprocessing import scale
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
 
-from dconnet import DCONClassifier, DCONRegressor, Network, Problem
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor, Network, Problem
 from dconnet.certificates import Certificate, certificate, certify, trace
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
@@ -112,3 +114,23 @@ def test_a_network_with_many_weights_skips_the_hessian():
 def test_an_estimator_must_be_fitted():
     with pytest.raises(ValueError, match="not fitted yet"):
         certify(DCONRegressor(), [[1.0]], [1.0])
+
+
+def test_of_a_layerwise_model_the_top_layer_is_certified():
+    _, X, y, weight = fitted()
+    model = LayerwiseDCONRegressor((4, 3), gamma=0.5, tol=1e-4, random_state=0).fit(X, y, sample_weight=weight)
+    (found,) = certify(model, X, y, weight)
+    assert (found.n_hidden, found.n_features) == (3, 4)
+    assert found.objective == pytest.approx(model.objective_, rel=1e-9)
+    assert found.stationarity.norm == pytest.approx(model.stationarity_, rel=1e-6, abs=1e-12)
+
+
+def test_unknown_labels_pipelines_and_unfitted_models_are_refused():
+    X, y = load_iris(return_X_y=True)
+    model = DCONClassifier(n_hidden=2, gamma=1.0, tol=1e-2, random_state=0)
+    with pytest.raises(NotFittedError):
+        certify(model, X, y)
+    with pytest.raises(TypeError, match="Of a pipeline pass the last step"):
+        certify(make_pipeline(StandardScaler(), model).fit(X, y), X, y)
+    with pytest.raises(ValueError, match="did not have: 7"):
+        certify(model, X, np.where(y == 2, 7, y))

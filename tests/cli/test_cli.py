@@ -285,12 +285,12 @@ class TestFit:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (("--gamma", "0"), "gamma must be a positive finite number"),
-            (("--split", "banana"), "split must be one of"),
+            (("--gamma", "0"), "'gamma' parameter"),
+            (("--split", "banana"), "'split' parameter"),
             (("--solver", "abacus"), "abacus"),
             (("--test-fraction", "1"), "--test-fraction must be below 1, got 1."),
-            (("--max-seconds", "-1"), "max_seconds must be positive"),
-            (("--tol", "nan"), "tol must be"),
+            (("--max-seconds", "-1"), "'max_seconds' parameter"),
+            (("--tol", "nan"), "'tol' parameter"),
         ],
     )
     def test_unfit_options(self, data, options, message):

@@ -1,10 +1,12 @@
 """Bad input gets an error that says what and how to mend it, or a correct fit; never a wrong answer."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 from dconnet import DCONClassifier, DCONRegressor, Network, Problem
+from dconnet.convex.reference import Reference
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -34,6 +36,10 @@ def regressor(**changes):
         (np.empty((40, 0)), "0 feature"),
         (X[:39], "inconsistent numbers of samples"),
         (X[:, 0], "Reshape your data"),
+        (np.array([(1.0, 2.0)] * 40, dtype=[("a", float), ("b", float)]), "structured_to_unstructured"),
+        (np.full((40, 2), "2020-01-01", dtype="datetime64[D]"), "dates or times"),
+        (pd.DataFrame({"a": X[:, 0], "b": pd.Timestamp("2020-01-01")}), "dates or times"),
+        (pd.DataFrame({"a": X[:, 0], "b": pd.Timedelta(1, "s")}), "dates or times"),
     ],
 )
 def test_bad_inputs_are_named(model, data, message):
@@ -50,21 +56,33 @@ def test_bad_targets_are_named(target):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"gamma": 0.0}, "gamma must be a positive"),
-        ({"gamma": -1.0}, "gamma must be a positive"),
-        ({"n_hidden": 0}, "n_hidden must be a positive integer"),
-        ({"n_hidden": 2.5}, "n_hidden must be a positive integer"),
-        ({"algorithm": "magic"}, "algorithm must be one of"),
-        ({"split": "both"}, "split must be one of"),
+        ({"gamma": 0.0}, r"'gamma' parameter of DCONRegressor must be a float in the range \(0.0, inf\). Got 0.0"),
+        ({"gamma": -1.0}, "'gamma' parameter"),
+        ({"gamma": None}, "'gamma' parameter"),
+        ({"gamma": np.inf}, "'gamma' parameter"),
+        ({"shrinkage": -1.0}, "'shrinkage' parameter"),
+        ({"n_hidden": 0}, "'n_hidden' parameter"),
+        ({"n_hidden": 2.5}, "'n_hidden' parameter"),
+        ({"n_hidden": True}, "'n_hidden' parameter"),
+        ({"algorithm": "magic"}, "'algorithm' parameter.*'accelerated'"),
+        ({"split": "both"}, "'split' parameter.*'net'"),
         ({"solver": "magic"}, "Unknown solver 'magic'"),
-        ({"solver": 3}, "solver must be one of"),
-        ({"init": "zeros"}, "init must be 'xavier' or a Network"),
-        ({"init": 3}, "init must be 'xavier' or a Network"),
+        ({"solver": 3}, "'solver' parameter"),
+        ({"solver": Reference}, "'solver' parameter"),
+        ({"init": "zeros"}, "'init' parameter.*'xavier'"),
+        ({"init": 3}, "'init' parameter.*Network"),
         ({"init": Network([[1.0]], [0.0], [1.0])}, "has 1 neurons and 1 inputs"),
-        ({"max_epochs": 0}, "max_epochs must be"),
-        ({"max_seconds": -1.0}, "max_seconds must be"),
-        ({"early_stopping": True, "validation_fraction": 1.0}, "validation_fraction must lie"),
-        ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change must be"),
+        ({"max_epochs": 0}, "'max_epochs' parameter"),
+        ({"max_seconds": -1.0}, "'max_seconds' parameter"),
+        ({"max_seconds": "1"}, "'max_seconds' parameter"),
+        ({"tol": None}, "'tol' parameter"),
+        ({"tol": np.nan}, "'tol' parameter"),
+        ({"early_stopping": "no"}, "'early_stopping' parameter"),
+        ({"validation_fraction": 1.0}, "'validation_fraction' parameter"),
+        ({"n_iter_no_change": 0}, "'n_iter_no_change' parameter"),
+        ({"n_iter_no_change": 2.9}, "'n_iter_no_change' parameter"),
+        ({"verbose": "x"}, "'verbose' parameter"),
+        ({"random_state": -1}, "'random_state' parameter"),
     ],
 )
 def test_bad_parameters_are_named(changes, message):

@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dconnet import DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network, Problem, Status
-from dconnet.estimators.layerwise import Stack, continuation
+from dconnet.model.stack import Stack
 from dconnet.persistence.model_file import SavedModel
+from dconnet.training.continuation import continuation
 from dconnet.training.descent import Descent
 from tolerances import ROUNDING
 
@@ -227,8 +228,9 @@ class TestRegressor:
     @pytest.mark.parametrize("epoch", [1, 2, 3, 4])
     def test_an_interrupt_leaves_a_whole_network(self, monkeypatch, epoch):
         interrupt_at(monkeypatch, epoch)
-        with pytest.warns(ConvergenceWarning, match="Interrupted"):
-            model = regressor(hidden_layer_sizes=(5, 4, 3), tol=1e-12).fit(X, Y)
+        model = regressor(hidden_layer_sizes=(5, 4, 3), tol=1e-12)
+        with pytest.raises(KeyboardInterrupt, match="Interrupted"):
+            model.fit(X, Y)
         first = (epoch - 1) // 2  # two epochs in each lower layer
         assert model.statuses_ == (Status.EPOCH_LIMIT,) * first + (Status.INTERRUPTED,) * (3 - first)
         assert np.all(np.diff(model.objectives_) <= 0.0)
@@ -324,8 +326,9 @@ class TestClassifier:
 
     def test_an_interrupt_leaves_a_whole_classifier(self, monkeypatch):
         interrupt_at(monkeypatch, epoch=3)
-        with pytest.warns(ConvergenceWarning, match="5 of 6 networks"):
-            model = classifier().fit(X, LABELS)
+        model = classifier()
+        with pytest.raises(KeyboardInterrupt, match="Interrupted"):
+            model.fit(X, LABELS)
         assert [status.name for status in model.statuses_[1]] == ["INTERRUPTED"] * 3
         assert np.all(np.diff(model.objectives_, axis=0) <= 0.0)
         assert model.predict(X).shape == (80,)
@@ -334,20 +337,20 @@ class TestClassifier:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hidden_layer_sizes": 20}, "one positive integer a layer"),
-        ({"hidden_layer_sizes": ()}, "one positive integer a layer"),
-        ({"hidden_layer_sizes": (3, 0)}, "one positive integer a layer"),
-        ({"hidden_layer_sizes": (3, 2.5)}, "one positive integer a layer"),
+        ({"hidden_layer_sizes": 20}, "'hidden_layer_sizes' parameter"),
+        ({"hidden_layer_sizes": ()}, "a positive integer for each layer"),
+        ({"hidden_layer_sizes": (3, 0)}, "a positive integer for each layer"),
+        ({"hidden_layer_sizes": (3, 2.5)}, "a positive integer for each layer"),
         ({"gamma": (0.1, 0.1, 0.1)}, "one for each of 2 layers"),
-        ({"gamma": "strong"}, "one for each of 2 layers"),
+        ({"gamma": "strong"}, "'gamma' parameter"),
         ({"gamma": (0.1, 0.0)}, "positive finite number in every layer"),
-        ({"gamma": np.nan}, "positive finite number in every layer"),
-        ({"lower_epochs": 0}, "lower_epochs must be"),
-        ({"lower_epochs": 1.5}, "lower_epochs must be"),
-        ({"max_epochs": 0}, "max_epochs must be"),
-        ({"algorithm": "magic"}, "algorithm must be one of"),
+        ({"gamma": np.nan}, "'gamma' parameter"),
+        ({"lower_epochs": 0}, "'lower_epochs' parameter"),
+        ({"lower_epochs": 1.5}, "'lower_epochs' parameter"),
+        ({"max_epochs": 0}, "'max_epochs' parameter"),
+        ({"algorithm": "magic"}, "'algorithm' parameter"),
         ({"solver": "magic"}, "Unknown solver 'magic'"),
-        ({"early_stopping": True, "validation_fraction": 1.0}, "validation_fraction must lie"),
+        ({"validation_fraction": 1.0}, "'validation_fraction' parameter"),
     ],
 )
 @pytest.mark.parametrize("make", [regressor, classifier])

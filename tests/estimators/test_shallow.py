@@ -124,10 +124,11 @@ class TestRegressor:
         regressor(algorithm="paper", max_epochs=2, tol=10.0).fit(X, Y)
         assert capsys.readouterr() == ("", "")
 
-    def test_interrupt_returns_the_network_with_a_warning(self, monkeypatch):
+    def test_interrupt_keeps_the_network_and_is_raised_again(self, monkeypatch):
         interrupt_at(monkeypatch, epoch=3)
-        with pytest.warns(ConvergenceWarning, match="Interrupted"):
-            model = regressor().fit(X, Y)
+        model = regressor()
+        with pytest.raises(KeyboardInterrupt, match="Interrupted"):
+            model.fit(X, Y)
         assert model.status_ is Status.INTERRUPTED
         assert model.objective_ < model.history_.objective[0]
         assert model.score(X, Y) > 0.0
@@ -135,6 +136,48 @@ class TestRegressor:
     def test_predict_before_fit(self):
         with pytest.raises(NotFittedError):
             regressor().predict(X)
+
+    def test_attributes_come_in_tuples_of_one_as_well(self):
+        model = regressor().fit(X, Y)
+        assert model.networks_ == (model.network_,)
+        assert model.histories_ == (model.history_,)
+        assert model.statuses_ == (model.status_,)
+        assert model.messages_ == (model.message_,)
+        assert model.objectives_.tolist() == [model.objective_]
+        assert model.stationarities_.tolist() == [model.stationarity_]
+        assert [solution.network for solution in model.solutions_] == [model.network_]
+
+    def test_warnings_point_to_the_line_that_called_fit(self):
+        with pytest.warns(ConvergenceWarning) as caught:
+            regressor(max_epochs=1).fit(X, Y)
+        assert [warning.filename for warning in caught] == [__file__]
+
+    def test_a_fit_cut_by_the_clock_says_so_once(self):
+        with pytest.warns(ConvergenceWarning, match="Stopped by max_seconds") as caught:
+            regressor(max_seconds=1e-9).fit(X, Y)
+        assert len(caught) == 1
+
+    def test_an_interrupt_ends_a_grid_search(self, monkeypatch):
+        interrupt_at(monkeypatch, epoch=3)
+        with pytest.raises(KeyboardInterrupt):
+            GridSearchCV(regressor(), {"gamma": [0.1, 1.0]}, cv=2).fit(X, Y)
+
+    def test_a_refused_warm_start_leaves_the_estimator_as_it_was(self):
+        model = regressor(warm_start=True).fit(X, Y)
+        before = model.predict(X)
+        with pytest.raises(ValueError, match="expecting 3 features"):
+            model.fit(X[:, :2], Y)
+        np.testing.assert_array_equal(model.predict(X), before)
+
+    def test_validation_data_have_weights(self):
+        weight = np.arange(20.0)
+        model = regressor().fit(X, Y, X_val=X[:20], y_val=Y[:20], sample_weight_val=weight)
+        expected = np.average((Y[:20] - model.predict(X[:20])) ** 2, weights=weight)
+        assert model.history_.validation_mse[-1] == pytest.approx(expected)
+        with pytest.raises(ValueError, match="needs X_val and y_val"):
+            regressor().fit(X, Y, sample_weight_val=weight)
+        with pytest.raises(ValueError, match=r"weight zero|non-zero"):  # scikit-learn's words, or ours where it is old
+            regressor().fit(X, Y, X_val=X[:20], y_val=Y[:20], sample_weight_val=np.zeros(20))
 
 
 def interrupt_at(monkeypatch, epoch):
@@ -187,8 +230,28 @@ class TestClassifier:
     def test_warm_start_needs_the_same_classes(self):
         model = classifier(warm_start=True).fit(X, LABELS)
         model.fit(X, LABELS)
+        before = model.predict(X)
         with pytest.raises(ValueError, match="same classes"):
             model.fit(X, np.where(X[:, 0] > 0.0, "yes", "no"))
+        np.testing.assert_array_equal(model.predict(X), before)
+
+    def test_unknown_validation_labels_are_refused(self):
+        with pytest.raises(ValueError, match=r"did not have: nowhere\. Known classes: left, middle, right\."):
+            classifier().fit(X, LABELS, X_val=X[:3], y_val=["left", "nowhere", "right"])
+
+    @pytest.mark.parametrize("fraction", [0.1, 0.3])
+    def test_early_stopping_keeps_the_only_member_of_a_class(self, fraction):
+        labels = LABELS.copy()
+        labels[7] = "rare"
+        model = classifier(early_stopping=True, validation_fraction=fraction, gamma=0.01).fit(X, labels)
+        assert model.classes_.tolist() == ["left", "middle", "rare", "right"]
+        assert all(np.isfinite(history.validation_mse).all() for history in model.histories_)
+        # With no row of its own in training, the network of the class would be minus one everywhere.
+        assert model.networks_[2].predict(X[[7]])[0] > -0.9
+
+    def test_early_stopping_of_too_small_classes_is_refused(self):
+        with pytest.raises(ValueError, match="too small to set aside"):
+            classifier(early_stopping=True).fit(X[:6], np.arange(6) % 5)
 
     def test_early_stopping_works_for_each_class(self):
         model = classifier(early_stopping=True, gamma=1e-3, n_iter_no_change=2, validation_fraction=0.3).fit(X, LABELS)
@@ -200,7 +263,8 @@ class TestClassifier:
 
     def test_interrupt_leaves_a_whole_classifier(self, monkeypatch):
         interrupt_at(monkeypatch, epoch=3)
-        with pytest.warns(ConvergenceWarning, match="3 of 3 networks"):
-            model = classifier().fit(X, LABELS)
+        model = classifier()
+        with pytest.raises(KeyboardInterrupt, match="Interrupted"):
+            model.fit(X, LABELS)
         assert [status.name for status in model.statuses_] == ["INTERRUPTED"] * 3
         assert model.score(X, LABELS) > 0.4

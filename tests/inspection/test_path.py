@@ -1,7 +1,9 @@
 """The path over gamma."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import scale
@@ -93,3 +95,42 @@ def test_half_of_the_validation_data_is_refused(data):
 def test_other_estimators_are_refused(data):
     with pytest.raises(TypeError, match="DCONRegressor or DCONClassifier is needed, not a Ridge"):
         gamma_path(Ridge(), *data)
+
+
+def test_weights_count_in_training_and_validation(data):
+    X, y = data
+    weight, validation_weight = np.arange(60) % 3, np.arange(20) % 2
+    model = DCONRegressor(3, tol=1e-3, random_state=0)
+    weighted = gamma_path(
+        model,
+        X[:60],
+        y[:60],
+        gammas=[0.1, 1.0],
+        sample_weight=weight,
+        X_val=X[60:],
+        y_val=y[60:],
+        sample_weight_val=validation_weight,
+    )
+    repeated = gamma_path(
+        model,
+        np.repeat(X[:60], weight, axis=0),
+        np.repeat(y[:60], weight),
+        gammas=[0.1, 1.0],
+        X_val=X[60:][validation_weight > 0],
+        y_val=y[60:][validation_weight > 0],
+    )
+    np.testing.assert_allclose(weighted.objective, repeated.objective, rtol=1e-8)
+    np.testing.assert_allclose(weighted.mse, repeated.mse, rtol=1e-6)
+    np.testing.assert_allclose(weighted.validation_mse, repeated.validation_mse, rtol=1e-5)
+
+
+def test_sparse_inputs_are_refused_with_a_remedy(data):
+    with pytest.raises(ValueError, match=r"sparse.*toarray"):
+        gamma_path(DCONRegressor(2), csr_matrix(data[0]), data[1])
+
+
+def test_frames_are_taken(data):
+    frame = pd.DataFrame(data[0], columns=["a", "b"])
+    model = DCONRegressor(2, tol=1e-2, random_state=0)
+    paths = [gamma_path(model, X, data[1], gammas=[0.1], X_val=X, y_val=data[1]) for X in (frame, data[0])]
+    np.testing.assert_array_equal(paths[0].validation_mse, paths[1].validation_mse)

@@ -1,10 +1,12 @@
 """A fit that is repeated passes through the same networks."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from dconnet import DCONClassifier, DCONRegressor
-from dconnet.inspection.replay import replay
+from dconnet.inspection.replay import record, replay
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +59,9 @@ def test_a_fit_that_cannot_be_repeated_is_refused(data):
     model = DCONRegressor(2, tol=1e-2, random_state=np.random.RandomState(0)).fit(*data)
     with pytest.raises(ValueError, match="integer random_state"):
         replay(model, *data)
+
+
+def test_a_recorded_estimator_can_be_pickled(data):
+    model = DCONRegressor(2, tol=1e-2, random_state=0)
+    record(model, *data)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(data[0]), model.predict(data[0]))

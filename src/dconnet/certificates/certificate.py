@@ -247,17 +247,22 @@ def certificate(
 
 
 def certify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> tuple[Certificate, ...]:
-    """Measure every network of a fitted estimator: one of a regressor, one a class of a classifier.
+    """Measure every network of a fitted estimator; of a layer-wise one, the networks of the top layer.
 
     Parameters
     ----------
-    model : DCONRegressor or DCONClassifier
+    model : DCONRegressor, DCONClassifier, LayerwiseDCONRegressor or LayerwiseDCONClassifier
         The fitted estimator.
     X, y : array-like of shape (n_samples, n_features) and (n_samples,)
         The data that it was fitted to. After early stopping the rows set aside do not belong to it: give it the
         training part, or know that the network was not trained to the end on these data.
     sample_weight : array-like of shape (n_samples,), optional
         The weights of that fit.
+
+    Returns
+    -------
+    tuple of Certificate
+        One for a regressor or a classifier of two classes, else one for each class.
 
     Examples
     --------
@@ -270,23 +275,15 @@ def certify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | N
     >>> [found.label for found in certify(model, scale(X), y)]
     ['class 0', 'class 1', 'class 2']
     """
-    if hasattr(model, "network_"):
-        problem = Problem(X, y, model.gamma, sample_weight, shrinkage=model.shrinkage)
-        return (certificate(problem, model.network_, objectives=model.history_.objective),)
-    if not hasattr(model, "networks_"):
-        raise ValueError(f"{type(model).__name__} is not fitted yet. Call fit first.")
-    labels = np.asarray(y)
-    positives = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
-    signs = np.where(labels == positives[0], 1.0, -1.0)
-    first = Problem(X, signs, model.gamma, sample_weight, shrinkage=model.shrinkage)
-    return tuple(
-        certificate(
-            first.with_targets(np.where(labels == positive, 1.0, -1.0)),
-            network,
-            objectives=history.objective,
-            label=f"class {positive}",
+    if not hasattr(model, "problems"):
+        raise TypeError(
+            f"certify takes a fitted estimator of dconnet, not a {type(model).__name__}. Of a pipeline pass the last "
+            "step, with the data that it saw: pipeline[-1] and pipeline[:-1].transform(X)."
         )
-        for positive, network, history in zip(positives, model.networks_, model.histories_, strict=True)
+    problems = model.problems(X, y, sample_weight)
+    return tuple(
+        certificate(problem, solution.network, objectives=solution.history.objective, label=label)
+        for problem, solution, label in zip(problems, model.solutions_, model.targets_.labels, strict=True)
     )
 
 

@@ -237,7 +237,11 @@ def _trained(
     with warnings.catch_warnings():
         # The report says in one line how the training ended.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(features.apply(X), y if classify else outcome.apply(y))
+        try:
+            estimator.fit(features.apply(X), y if classify else outcome.apply(y))
+        except KeyboardInterrupt:
+            if not hasattr(estimator, "networks_"):
+                raise  # nothing was reached that could be kept
     return SavedModel.from_estimator(
         estimator,
         feature_names=names,

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
-from dconnet._text import printable
 from dconnet.certificates import Certificate, Trajectory, certificate
 from dconnet.inspection.split import split_rows
 from dconnet.model.network import Network
@@ -162,7 +161,7 @@ def _findings(
 ) -> tuple[Finding, ...]:
     found = []
     for k, (label, network, training) in enumerate(
-        zip(network_labels(model), model.networks, model.trainings, strict=True)
+        zip(model.targets.names, model.networks, model.trainings, strict=True)
     ):
         measured = certificate(
             problems[k],
@@ -197,19 +196,9 @@ def _repeated(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> tuple[Trajec
     return trajectories
 
 
-def network_labels(model: SavedModel) -> list[str]:
-    """The class that each network speaks for; nothing for a regressor."""
-    if model.classes is None:
-        return [""]
-    return [printable(label) for label in (model.classes[1:] if len(model.classes) == 2 else model.classes)]
-
-
 def network_targets(model: SavedModel, y: NDArray[Any]) -> FloatArray:
-    """What each network is trained on, of shape (n_samples, n_networks): scaled targets, or plus one for its class."""
-    if model.classes is None:
-        return model.target_scaling.apply(y).reshape(-1, 1)
-    positives = model.classes[1:] if len(model.classes) == 2 else model.classes
-    return np.column_stack([np.where(y == positive, 1.0, -1.0) for positive in positives])
+    """What each network is trained on, of shape (n_samples, n_networks), in the scaled units of the training."""
+    return model.targets.columns(model.target_scaling.apply(y) if model.classes is None else y)
 
 
 def in_data_units(model: SavedModel) -> tuple[list[Network], float]:

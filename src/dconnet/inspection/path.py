@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,8 +67,10 @@ def gamma_path(
     y: ArrayLike,
     *,
     gammas: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     X_val: ArrayLike | None = None,
     y_val: ArrayLike | None = None,
+    sample_weight_val: ArrayLike | None = None,
 ) -> GammaPath:
     """Fit an estimator over a grid of gamma, each fit starting from the network of the one before.
 
@@ -86,8 +87,12 @@ def gamma_path(
         Training targets or class labels.
     gammas : array-like of shape (n_gammas,), optional
         By default 16 values from 1e-4 to 10, which suit standardised data.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the training rows.
     X_val, y_val : array-like, optional
         Validation data.
+    sample_weight_val : array-like, optional
+        Weights of the validation rows.
 
     Returns
     -------
@@ -107,15 +112,15 @@ def gamma_path(
     grid = _checked_grid(gammas)
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val must be given together.")
-    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     model = clone(estimator).set_params(warm_start=True)
     networks, training, validation = [], [], []
     for gamma in grid:
-        model.set_params(gamma=float(gamma)).fit(X, y)
-        networks.append(fitted_networks(model))
-        training.append(list(zip(network_problems(model, X, y), networks[-1], strict=True)))
+        model.set_params(gamma=float(gamma)).fit(X, y, sample_weight=sample_weight)
+        networks.append(model.networks_)
+        training.append(list(zip(model.problems(X, y, sample_weight), model.networks_, strict=True)))
         if X_val is not None and y_val is not None:
-            validation.append(list(zip(network_problems(model, X_val, y_val), networks[-1], strict=True)))
+            problems = model.problems(X_val, y_val, sample_weight_val)
+            validation.append(list(zip(problems, model.networks_, strict=True)))
     return GammaPath(
         gammas=grid,
         networks=tuple(networks),
@@ -149,50 +154,15 @@ def check_is_dcon(estimator: object) -> None:
         )
 
 
-def fitted_networks(estimator: Any) -> tuple[Network, ...]:
-    """The networks of a fitted regressor (one) or classifier (one, or one a class)."""
-    check_is_dcon(estimator)
-    check_is_fitted(estimator)
-    return tuple(estimator.networks_) if is_classifier(estimator) else (estimator.network_,)
-
-
-def network_targets(estimator: Any, y: ArrayLike) -> FloatArray:
-    """What each network was trained on, of shape (n_samples, n_networks): y itself, or plus one for its class."""
-    y = np.asarray(y)
-    if not is_classifier(estimator):
-        return np.asarray(y, dtype=np.float64).reshape(-1, 1)
-    unknown = np.setdiff1d(y, estimator.classes_)
-    if len(unknown) > 0:
-        raise ValueError(f"y holds classes that the classifier was not trained on: {unknown.tolist()}.")
-    return np.where(y[:, None] == positive_classes(estimator), 1.0, -1.0)
-
-
-def positive_classes(estimator: Any) -> NDArray[Any]:
-    """The class that each network of a classifier speaks for."""
-    classes: NDArray[Any] = estimator.classes_
-    return classes[1:] if len(classes) == 2 else classes
-
-
 def chosen_networks(estimator: Any, classes: Sequence[object] | None) -> list[int]:
     """Positions of the networks of these classes, all by default; the network of two classes speaks for both."""
+    check_is_dcon(estimator)
+    check_is_fitted(estimator)
     if classes is None:
-        return list(range(len(fitted_networks(estimator))))
+        return list(range(len(estimator.networks_)))
     if not is_classifier(estimator):
-        raise ValueError("classes can be chosen of a classifier only; this is a regressor.")
+        raise ValueError("classes can be chosen for a classifier only; this is a regressor.")
     known = estimator.classes_.tolist()
     if len(classes) == 0 or any(label not in known for label in classes):
         raise ValueError(f"classes must be some of {known}, got {list(classes)}.")
     return [0] if len(known) == 2 else [known.index(label) for label in classes]
-
-
-def network_labels(estimator: Any) -> list[str]:
-    """What to call each network: the class that it speaks for, or nothing for a regressor."""
-    return [f"class {label}" for label in positive_classes(estimator)] if is_classifier(estimator) else [""]
-
-
-def network_problems(estimator: Any, X: ArrayLike, y: ArrayLike) -> list[Problem]:
-    """The problem that each network of a fitted estimator solves, posed on these data."""
-    targets = network_targets(estimator, y)
-    posed = partial(Problem, gamma=estimator.gamma, shrinkage=estimator.shrinkage, copy=False)
-    first = posed(X, targets[:, 0])
-    return [first] + [posed(first.X, column) for column in targets.T[1:]]

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from dconnet.certificates import Trajectory
-from dconnet.inspection.path import fitted_networks
+from dconnet.inspection.path import check_is_dcon
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.descent import Visitor
@@ -53,9 +54,10 @@ def replay(
     >>> len(run.networks) == len(model.history_)
     True
     """
-    reached = fitted_networks(estimator)
+    check_is_dcon(estimator)
+    check_is_fitted(estimator)
     trajectories = record(clone(estimator), X, y, fit_params=fit_params)
-    check_same(reached, trajectories)
+    check_same(estimator.networks_, trajectories)
     return trajectories
 
 
@@ -69,14 +71,13 @@ def record(
         recorded.append((problem, []))
         return recorded[-1][1].append
 
-    estimator.set_params(verbose=0)._visitor = visitor
-    estimator.fit(X, y, **(fit_params or {}))
-    options, several = estimator._options(), is_classifier(estimator)
-    histories = estimator.histories_ if several else (estimator.history_,)
-    statuses = estimator.statuses_ if several else (estimator.status_,)
+    estimator.set_params(verbose=0)._fit(X, y, **(fit_params or {}), visitor=visitor)
+    options = estimator._trainer().options
     return tuple(
-        Trajectory(problem, tuple(networks), history, status, estimator.algorithm, options.split, options.max_dca_iter)
-        for (problem, networks), history, status in zip(recorded, histories, statuses, strict=True)
+        Trajectory(
+            problem, tuple(networks), s.history, s.status, estimator.algorithm, options.split, options.max_dca_iter
+        )
+        for (problem, networks), s in zip(recorded, estimator.solutions_, strict=True)
     )
 
 

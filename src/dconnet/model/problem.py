@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,6 +61,7 @@ class Problem:
     gamma: float
     sample_weight: FloatArray
     shrinkage: float
+    _shared: dict[str, Any] = field(repr=False)
 
     def __init__(
         self,
@@ -77,6 +79,8 @@ class Problem:
         object.__setattr__(self, "y", frozen_copy(y, name="y", ndim=1, copy=copy))
         object.__setattr__(self, "gamma", float(gamma))
         object.__setattr__(self, "shrinkage", float(shrinkage))
+        # What depends on the inputs alone is computed once, for all problems that `with_targets` makes of this one.
+        object.__setattr__(self, "_shared", {})
         object.__setattr__(self, "sample_weight", frozen_copy(weight, name="sample_weight", ndim=1, copy=copy))
         self._check()
 
@@ -132,20 +136,28 @@ class Problem:
     def with_targets(self, y: ArrayLike) -> Problem:
         """The same problem with other targets; inputs and their factorisation are shared, not copied."""
         other = object.__new__(Problem)
-        shared = {"groups": self.groups, "whitening": self.whitening}
-        vars(other).update(vars(self), y=frozen_copy(y, name="y", ndim=1), **shared)
+        vars(other).update(vars(self), y=frozen_copy(y, name="y", ndim=1))
         vars(other).pop("whitened", None)
         other._check()
         return other
 
-    @cached_property
+    @property
     def groups(self) -> Groups:
         """Rows with the same inputs, those of weight zero left out; each group is one row of the whitened problem."""
-        return Groups.of(self.X, np.flatnonzero(self.sample_weight > 0.0))
+        if "groups" not in self._shared:
+            self._shared["groups"] = Groups.of(self.X, np.flatnonzero(self.sample_weight > 0.0))
+        groups: Groups = self._shared["groups"]
+        return groups
 
-    @cached_property
+    @property
     def whitening(self) -> Whitening:
         """Factorisation of the weighted design M = [X 1]."""
+        if "whitening" not in self._shared:
+            self._shared["whitening"] = self._factorised()
+        whitening: Whitening = self._shared["whitening"]
+        return whitening
+
+    def _factorised(self) -> Whitening:
         first = self.groups.first
         root_weight = np.sqrt(self.groups.sums(self.sample_weight[self.groups.order]))
 

@@ -60,6 +60,12 @@ class Targets:
             )
         return cls(classes)
 
+    def equals(self, other: Targets) -> bool:
+        """Whether the classes are the same, if there are any."""
+        if self.classes is None or other.classes is None:
+            return self.classes is other.classes
+        return np.array_equal(self.classes, other.classes)
+
     @property
     def positives(self) -> NDArray[Any] | None:
         """The class that each column stands for; None for a regression."""
@@ -71,12 +77,17 @@ class Targets:
         return 1 if self.positives is None else len(self.positives)
 
     @property
-    def labels(self) -> list[str]:
-        """The name of each column for people: its class, or nothing for a regression."""
-        return [""] if self.positives is None else [f"class {printable(label)}" for label in self.positives.tolist()]
+    def names(self) -> list[str]:
+        """The class that each column stands for, as text; of a regression an empty text."""
+        return [""] if self.positives is None else [printable(label) for label in self.positives.tolist()]
 
-    def columns(self, y: ArrayLike) -> FloatArray:
-        """What each network learns, of shape (n_samples, n_columns).
+    @property
+    def labels(self) -> list[str]:
+        """What to call each column in a title: "class " and its name, or nothing for a regression."""
+        return [f"class {name}" if name else "" for name in self.names]
+
+    def columns(self, y: ArrayLike, weight: FloatArray | None = None) -> FloatArray:
+        """What each network learns, of shape (n_samples, n_columns); in rows of weight zero, labels do not matter.
 
         Raises
         ------
@@ -86,7 +97,7 @@ class Targets:
         if self.classes is None or self.positives is None:
             return np.asarray(y, dtype=np.float64).reshape(-1, 1)
         labels = np.asarray(y)
-        self._check_known(labels)
+        self._check_known(labels if weight is None else labels[weight > 0.0])
         return np.column_stack([np.where(labels == positive, 1.0, -1.0) for positive in self.positives])
 
     def _check_known(self, labels: NDArray[Any]) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import FloatArray, frozen_copy
 from dconnet.model.network import Network
-from dconnet.model.targets import winning_classes
+from dconnet.model.targets import Targets, winning_classes
 from dconnet.persistence.files import written_whole
 from dconnet.persistence.json import Entry, Scalar, check, shown
 from dconnet.training.result import Status
@@ -213,6 +213,11 @@ class SavedModel:
             len(self.trainings) == needed,
             f"each network needs one training summary, got {len(self.trainings)} for {needed}",
         )
+
+    @property
+    def targets(self) -> Targets:
+        """The coding of the target."""
+        return Targets(self.classes)
 
     @property
     def kind(self) -> str:

@@ -8,11 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import is_classifier
 
 from dconnet._arrays import FloatArray
 from dconnet.certificates import Trajectory, convergence_order, subgradient
-from dconnet.inspection.path import chosen_networks, network_labels
+from dconnet.inspection.path import chosen_networks
 from dconnet.inspection.plotting.canvas import (
     BLUE,
     GREEN,
@@ -151,14 +150,13 @@ class ConvergenceDisplay:
         -------
         ConvergenceDisplay
         """
-        chosen, labels = chosen_networks(estimator, classes), network_labels(estimator)
+        chosen, labels = chosen_networks(estimator, classes), estimator.targets_.labels
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together.")
         if X is not None and y is not None:
             every = [Run.of_trajectory(trajectory) for trajectory in replay(estimator, X, y, fit_params=fit_params)]
         else:
-            histories = estimator.histories_ if is_classifier(estimator) else (estimator.history_,)
-            every = [Run.of_history(history) for history in histories]
+            every = [Run.of_history(history) for history in estimator.histories_]
         runs = [replace(every[k], label=labels[k] if len(chosen) > 1 else "") for k in chosen]
         return cls(runs, early=early).plot(ax=ax)
 

@@ -8,11 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier
 from sklearn.utils.validation import validate_data
 
 from dconnet._arrays import FloatArray
-from dconnet.inspection.path import chosen_networks, fitted_networks, network_labels, network_targets
+from dconnet.inspection.path import chosen_networks
 from dconnet.inspection.plotting.canvas import (
     BLUE,
     GREY,
@@ -183,20 +182,20 @@ class NetworkDisplay:
         -------
         NetworkDisplay
         """
-        networks, chosen = fitted_networks(estimator), chosen_networks(estimator, classes)
+        chosen, coding = chosen_networks(estimator, classes), estimator.targets_
         inputs = validate_data(estimator, X, dtype=np.float64, reset=False)
-        targets = None if y is None else network_targets(estimator, y)
+        targets = None if y is None else coding.columns(y)
         if targets is not None and len(targets) != len(inputs):
             raise ValueError(f"y has {len(targets)} entries, but X has {len(inputs)} rows.")
-        names, labels = _feature_names(estimator, feature_names), network_labels(estimator)
+        names, labels = _feature_names(estimator, feature_names), coding.labels
         display = cls(
-            [networks[k] for k in chosen],
+            [estimator.networks_[k] for k in chosen],
             inputs,
             None if targets is None else targets[:, chosen],
             features=None if features is None else [_position(feature, names) for feature in features],
             feature_names=names,
-            target_name="network output" if is_classifier(estimator) else target_name,
-            labels=[labels[k] for k in chosen] if is_classifier(estimator) else None,
+            target_name=target_name if coding.classes is None else "network output",
+            labels=None if coding.classes is None else [labels[k] for k in chosen],
             max_points=max_points,
         )
         return display.plot(ax=ax)

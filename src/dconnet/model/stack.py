@@ -1,0 +1,61 @@
+"""Hidden layers on top of each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dconnet._arrays import FloatArray
+from dconnet.model.network import Network
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """Hidden layers on top of each other.
+
+    Attributes
+    ----------
+    skip : bool
+        Whether every layer above the first also sees the raw inputs.
+    layers : tuple of tuples of Network
+        From bottom to top. A layer holds one network for each target, and the one above it sees the hidden neurons of
+        all of them; the output weights count in the top layer alone.
+
+    Examples
+    --------
+    >>> from dconnet import Network
+    >>> from dconnet.model.stack import Stack
+    >>> absolute_value = Network(W=[[1.0], [-1.0]], b=[0.0, 0.0], alpha=[1.0, 1.0])
+    >>> tent = Network(W=[[-1.0, -1.0]], b=[1.0], alpha=[1.0])  # max(1 - |x|, 0) on top of it
+    >>> Stack(skip=False, layers=((absolute_value,), (tent,))).outputs([[-0.25], [2.0]])
+    array([[0.75],
+           [0.  ]])
+    """
+
+    skip: bool
+    layers: tuple[tuple[Network, ...], ...] = ()
+
+    def with_layer(self, layer: tuple[Network, ...]) -> Stack:
+        """The stack with one more layer on top."""
+        return Stack(self.skip, (*self.layers, layer))
+
+    def features(self, X: ArrayLike) -> FloatArray:
+        """What a further layer would see: all hidden neurons of the top layer, and with ``skip`` the inputs."""
+        X = np.asarray(X, dtype=np.float64)
+        features = X
+        for layer in self.layers:
+            hidden = [network.hidden(features) for network in layer]
+            features = np.hstack([*hidden, X] if self.skip else hidden)
+        return features
+
+    def outputs(self, X: ArrayLike) -> FloatArray:
+        """Predictions of the top layer, of shape (n_samples, n_targets)."""
+        below = Stack(self.skip, self.layers[:-1]).features(X)
+        return np.column_stack([network.predict(below) for network in self.layers[-1]])
+
+    def output_weights(self, target: int) -> FloatArray:
+        """Output weights of one target in the place of its neurons, and zero for all other neurons of the top layer."""
+        own = self.layers[-1][target]
+        return np.concatenate([network.alpha * (network is own) for network in self.layers[-1]])

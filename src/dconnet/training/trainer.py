@@ -1,0 +1,63 @@
+"""How networks are trained: the algorithm, its options and its backend, for one problem after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dconnet.convex.backend import Backend
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.training.accelerated import AcceleratedDescent
+from dconnet.training.descent import Descent, Options, Visitor
+from dconnet.training.early_stopping import Validation
+from dconnet.training.progress import progress_monitor
+from dconnet.training.result import Solution
+
+# The DC split that each algorithm uses by default.
+DEFAULT_SPLITS = {"accelerated": "net", "paper": "paper"}
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """Training with fixed settings.
+
+    Parameters
+    ----------
+    algorithm : {"accelerated", "paper"}
+        Which descent to run.
+    backend : Backend
+        Solver of the convex programmes.
+    options : Options
+        Limits and choices of the descent.
+    verbose : int, default=0
+        1 shows a progress bar, 2 prints a line for each epoch.
+    """
+
+    algorithm: str
+    backend: Backend
+    options: Options
+    verbose: int = 0
+
+    def train(
+        self,
+        problem: Problem,
+        start: Network,
+        rng: np.random.Generator,
+        *,
+        label: str,
+        validation: Validation | None = None,
+        visit: Visitor | None = None,
+    ) -> Solution:
+        """Train a network from ``start``; the arguments are those of `Descent.run`."""
+        with progress_monitor(self.verbose, self.options.max_epochs, label) as monitor:
+            return self._descent(problem, rng).run(start, validation=validation, monitor=monitor, visit=visit)
+
+    def fit_output_layer(self, problem: Problem, start: Network, rng: np.random.Generator) -> Solution:
+        """Fit the output weights of ``start`` alone: what can still be done quickly after an interrupt."""
+        return self._descent(problem, rng).output_layer_only(start)
+
+    def _descent(self, problem: Problem, rng: np.random.Generator) -> Descent:
+        descent = AcceleratedDescent if self.algorithm == "accelerated" else Descent
+        return descent(problem, self.backend, self.options, rng)
