@@ -226,7 +226,7 @@ class _Layerwise(DCONEstimator):
         Returns
         -------
         array of shape (n_samples, n_neurons)
-            One column a neuron; of a classifier, the neurons of all classes one after the other.
+            A column for each neuron; for a classifier, the neurons of all classes one after the other.
         """
         checked = self._checked(X)
         features = self._stack.features(checked)
@@ -234,26 +234,26 @@ class _Layerwise(DCONEstimator):
 
 
 class LayerwiseDCONRegressor(Regression, _Layerwise):
-    """Deep ReLU network for regression, trained by DCON layer after layer.
+    """Deep ReLU network for regression, trained layer by layer.
 
-    The first hidden layer is that of a `DCONRegressor`. Its activations are the inputs of a second one, and so on. The
-    lower layers are trained for a few epochs, the top one to the end; their output weights are then of no further
-    use. No layer changes those below it.
+    The first hidden layer is that of a `DCONRegressor`. Its activations are the inputs of the second, and so on. The
+    lower layers are trained for a few epochs and their output weights are then discarded; the top layer is trained to
+    convergence. Training a layer does not change those below it.
 
-    With one `gamma` for all layers, at least two neurons in each and no early stopping, ``objectives_`` does not rise
-    from layer to layer, because every layer starts as a copy of the network below.
+    If all layers have the same ``gamma`` and at least two neurons, and without early stopping, ``objectives_`` does not
+    rise from layer to layer, because every layer starts as a copy of the network below.
 
     Parameters
     ----------
     hidden_layer_sizes : sequence of int, default=(20, 20)
         Number of neurons of each hidden layer, from bottom to top.
     gamma : float or sequence of float, default=1e-3
-        Strength of the data-weighted regularisation, one for all layers or one for each.
+        Strength of the data-weighted regularisation, for all layers or for each.
     skip : bool, default=False
-        Whether the layers above the first also see the raw inputs. Check the prediction on plenty of validation data:
-        rows that are few can gain weights of any size this way, see the documentation.
+        Whether the layers above the first also see the raw inputs. Check the predictions on enough validation data:
+        weights that only few rows determine can become very large this way, see the user guide.
     lower_epochs : int or None, default=10
-        Limit on epochs of each layer but the top. None trains them like the top layer.
+        Maximum number of epochs of the layers below the top. None trains them like the top layer.
     algorithm : {"accelerated", "paper"}, default="accelerated"
         See `DCONRegressor`.
     split : {"paper", "net"} or None, default=None
@@ -261,9 +261,9 @@ class LayerwiseDCONRegressor(Regression, _Layerwise):
     solver : str or Backend, default="native"
         See `DCONRegressor`.
     max_epochs : int or None, default=1000
-        Limit on epochs of the top layer. None goes on until convergence.
+        Maximum number of epochs of the top layer. None means no limit.
     max_seconds : float or None, default=None
-        Budget of wall time for each network of each layer.
+        Maximum wall time for each network of each layer.
     max_dca_iter : int, default=50
         See `DCONRegressor`.
     tol : float, default=1e-6
@@ -273,38 +273,38 @@ class LayerwiseDCONRegressor(Regression, _Layerwise):
     inexact : bool, default=False
         See `DCONRegressor`.
     early_stopping : bool, default=False
-        Whether every layer stops when the error on validation data no longer improves, and restores its best network.
+        Whether each layer stops when the error on validation data stops improving, and keeps its best network.
     validation_fraction : float, default=0.1
-        Part of the data set aside for early stopping, unless `fit` is given validation data.
+        Fraction of the training data to set aside for early stopping if `fit` is not given validation data.
     n_iter_no_change : int, default=10
-        Epochs without improvement after which early stopping ends the training of a layer.
+        Number of epochs without improvement after which early stopping ends the training of a layer.
     warm_start : bool, default=False
-        Whether `fit` keeps the lower layers of the last fit and goes on with its top layer. If `hidden_layer_sizes` has
-        grown in the meantime, all layers of the last fit are kept and the new ones are put on top.
+        Whether to keep the lower layers of the previous call to `fit` and continue with its top layer. If
+        `hidden_layer_sizes` has grown since, all its layers are kept and the new ones are added on top.
     random_state : int, RandomState or None, default=None
-        Seed of the starts, of the order of the neurons, and of the validation split.
+        Seed for the initial weights, the order of the neurons, and the validation split.
     verbose : int, default=0
-        1 shows a progress bar, 2 prints a line an epoch.
+        1 shows a progress bar, 2 prints a line for each epoch.
 
     Attributes
     ----------
     networks_ : tuple of Network
-        One network a layer, from bottom to top. Each sees the activations of the one before, and with ``skip`` the raw
-        inputs behind them.
+        The network of each layer, from bottom to top. Its inputs are the activations of the one before, followed by the
+        raw inputs with ``skip``.
     histories_, statuses_, messages_ : tuples
-        How each layer was reached, from bottom to top.
+        The history, status and message of each layer, from bottom to top.
     n_iter_ : int
         Completed epochs of the top layer.
     objectives_ : ndarray of shape (n_layers,)
-        RegLoss of each layer on what it sees of the training data, as `Problem.objective` has it.
+        RegLoss of each layer on its own inputs, see `Problem.objective`.
     objective_ : float
         RegLoss of the top layer.
     stationarity_ : float
-        Norm of a subgradient of it in the weights of the top layer, relative to the size of the targets.
+        Norm of a subgradient with respect to the weights of the top layer, relative to the size of the targets.
     n_features_in_ : int
-        Number of inputs.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the inputs, if X had any.
+        Names of the features, if X had any.
 
     Examples
     --------
@@ -330,14 +330,14 @@ class LayerwiseDCONRegressor(Regression, _Layerwise):
 
 
 class LayerwiseDCONClassifier(Classification, _Layerwise):
-    """Deep ReLU network for classification, trained by DCON layer after layer.
+    """Deep ReLU network for classification, trained layer by layer.
 
-    In every layer, one network a class is trained on targets of plus and minus one, as by `DCONClassifier`. The layer
-    above sees the hidden neurons of all of them, so that each class can use what the others found. In the top layer,
-    the class whose output is closest to one wins. Two classes need only one network a layer.
+    In every layer, a network for each class is trained on targets of plus and minus one, as by `DCONClassifier`. The
+    layer above sees the hidden neurons of all of them. The class whose output in the top layer is closest to one is
+    predicted. Two classes need only one network in each layer.
 
-    With one `gamma` for all layers, at least two neurons in each and no early stopping, ``objectives_`` does not rise
-    from layer to layer, because every layer starts as a copy of the networks below.
+    If all layers have the same ``gamma`` and at least two neurons, and without early stopping, ``objectives_`` does not
+    rise from layer to layer, because every layer starts as a copy of the networks below.
 
     Parameters
     ----------
@@ -356,9 +356,9 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
     solver : str or Backend, default="native"
         See `DCONRegressor`.
     max_epochs : int or None, default=1000
-        Limit on epochs for each network of the top layer.
+        Maximum number of epochs for each network of the top layer.
     max_seconds : float or None, default=None
-        Budget of wall time for each network of each layer.
+        Maximum wall time for each network of each layer.
     max_dca_iter : int, default=50
         See `DCONRegressor`.
     tol : float, default=1e-6
@@ -385,22 +385,22 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     networks_ : tuple of tuples of Network
-        The layers from bottom to top; in each, one network a class in the order of ``classes_``. With two classes it
-        is one network, for ``classes_[1]``.
+        The networks of each layer, from bottom to top, in the order of ``classes_``. With two classes a layer has a
+        single network, for ``classes_[1]``.
     histories_, statuses_, messages_ : tuples of tuples
-        How each network was reached.
+        The history, status and message of each network.
     n_iter_ : int
-        Most epochs that any network of the top layer took.
+        Largest number of epochs of a network of the top layer.
     objectives_ : ndarray of shape (n_layers, n_networks)
-        RegLoss of each network on what it sees of the training data.
+        RegLoss of each network on its own inputs.
     objective_ : ndarray of shape (n_networks,)
         RegLoss of the networks of the top layer.
     stationarity_ : ndarray of shape (n_networks,)
         Their distance from a stationary point, see `LayerwiseDCONRegressor`.
     n_features_in_ : int
-        Number of inputs.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the inputs, if X had any.
+        Names of the features, if X had any.
 
     Examples
     --------

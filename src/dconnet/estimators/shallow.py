@@ -144,11 +144,12 @@ class _Shallow(DCONEstimator):
 
 
 class DCONRegressor(Regression, _Shallow):
-    """One-hidden-layer ReLU network for regression, trained by DCON.
+    """One-hidden-layer ReLU network for regression, trained to convergence.
 
-    The weights of one neuron at a time are improved by a difference-of-convex programme, the output weights by a
-    ridge regression. There is no learning rate and no batch size; the regularised loss never rises. The objective is
-    `Problem.objective`.
+    There is no learning rate and no batch size, and the regularised loss, RegLoss, never rises; `Problem.objective`
+    defines it. The default algorithm runs L-BFGS on all weights from several starts, hops out of poor minima, and
+    uses the block descent of DCON as the safeguard: the weights of each neuron by difference-of-convex programming
+    (DCA), the output weights by ridge regression.
 
     Parameters
     ----------
@@ -157,46 +158,48 @@ class DCONRegressor(Regression, _Shallow):
     gamma : float, default=1e-3
         Strength of the data-weighted regularisation.
     shrinkage : float, default=0.0
-        Penalty on the hidden weights themselves, beside that on what they make of the data: try 0.01 to 10 where
-        columns are many and nearly dependent, such as pixels or rare categories. Features should have one scale. It
-        needs the solver "native" or "reference". Zero is the paper's penalty.
+        Additional ridge penalty on the hidden weights. Try 0.01 to 10 if there are many nearly dependent columns, such
+        as pixels or rare categories. The features should then have the same scale, and the solver must be "native" or
+        "reference". Zero gives the penalty of the paper.
     algorithm : {"accelerated", "paper"}, default="accelerated"
-        "paper" is Algorithm 1 of the reference, and nothing else. "accelerated" adds joint steps, hops to lower minima
-        and new neurons in the place of dead ones between its sweeps; an epoch is then a round of all of them.
+        "paper" is Algorithm 1 of the reference. "accelerated" adds joint steps on all weights, hops to lower minima and
+        replacements for dead neurons between its sweeps over the neurons; an epoch is then a round of all of these.
     split : {"paper", "net"} or None, default=None
-        How a neuron's problem is split into convex parts. None takes the algorithm's own.
+        How the problem of a neuron is split into a difference of convex functions. None means "net" for the
+        accelerated algorithm and "paper" for the paper's.
     solver : str or Backend, default="native"
-        Who solves the convex programmes: "native", "reference", "osqp", "clarabel", "piqp", "gurobi", "admm",
-        "parallel", or a configured backend object such as ``ADMM(device="cuda")``.
+        Solver for the convex programmes: "native", "reference", "osqp", "clarabel", "piqp", "gurobi", "admm",
+        "parallel", or a configured backend such as ``ADMM(device="cuda")``.
     max_epochs : int or None, default=1000
-        Limit on epochs. None goes on until convergence.
+        Maximum number of epochs. None means no limit.
     max_seconds : float or None, default=None
-        Budget of wall time for each network, checked between neurons.
+        Maximum wall time for each network. None means no limit.
     max_dca_iter : int, default=50
-        Limit on DCA iterations for one neuron in one epoch.
+        Maximum number of DCA iterations for a neuron in an epoch.
     tol : float, default=1e-6
-        "paper": the fit has converged when the weights move by no more than this in an epoch. "accelerated": when no
-        hop leads to a lower minimum any more and a whole epoch lowers RegLoss by no more than this, relative to it.
+        Tolerance for convergence. The paper's algorithm has converged when an epoch moves the weights by at most
+        ``tol``; the accelerated one, when an epoch lowers RegLoss by at most a fraction ``tol`` of it and no more
+        hops are left to try.
     restart : bool, default=False
-        Whether to test, where the DCA of a neuron stands still, if the point is a local minimiser of its problem, and
-        to go on from a better subgradient if it is not. ``history_`` counts the `restarts`.
+        Whether to check, when the DCA of a neuron has converged, that the point is a local minimum of its problem, and
+        to restart from a better subgradient if it is not. ``history_`` counts the restarts.
     inexact : bool, default=False
-        Whether to solve each convex programme only until its duality gap is a tenth of the decrease reached. The
-        solvers "native" and "reference" can stop early; the others go on solving exactly.
+        Whether to solve each convex programme only until its duality gap is a tenth of the decrease so far. Only the
+        solvers "native" and "reference" can stop early; the others always solve to tolerance.
     init : "xavier" or Network, default="xavier"
-        Where to start.
+        Initial weights: random ones, or a given network.
     early_stopping : bool, default=False
-        Whether to stop when the error on validation data no longer improves, and to restore the best network.
+        Whether to stop when the error on validation data stops improving, and to return the best network.
     validation_fraction : float, default=0.1
-        Part of the data set aside for early stopping, unless `fit` is given validation data.
+        Fraction of the training data to set aside for early stopping if `fit` is not given validation data.
     n_iter_no_change : int, default=10
-        Epochs without improvement after which early stopping ends the fit.
+        Number of epochs without improvement after which early stopping ends the fit.
     warm_start : bool, default=False
-        Whether `fit` goes on from the network of the last fit.
+        Whether to continue from the network of the previous call to `fit`.
     random_state : int, RandomState or None, default=None
-        Seed of the start, of the order of the neurons, and of the validation split.
+        Seed for the initial weights, the order of the neurons, and the validation split.
     verbose : int, default=0
-        1 shows a progress bar, 2 prints a line an epoch.
+        1 shows a progress bar, 2 prints a line for each epoch.
 
     Attributes
     ----------
@@ -213,11 +216,13 @@ class DCONRegressor(Regression, _Shallow):
     objective_ : float
         RegLoss of the network on the training data.
     stationarity_ : float
-        Norm of a subgradient at the network, relative to the size of the targets; zero at a stationary point.
+        Norm of a subgradient of RegLoss, relative to the size of the targets; zero at a stationary point.
+    networks_, histories_, statuses_, messages_, objectives_, stationarities_ : tuples and arrays of length 1
+        The same, in the form that a classifier has.
     n_features_in_ : int
-        Number of inputs.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the inputs, if X had any.
+        Names of the features, if X had any.
 
     References
     ----------
@@ -268,10 +273,10 @@ class DCONRegressor(Regression, _Shallow):
 
 
 class DCONClassifier(Classification, _Shallow):
-    """One-hidden-layer ReLU networks for classification, trained by DCON, one against the rest.
+    """One-hidden-layer ReLU networks for classification, one against the rest.
 
-    One network a class is trained on targets of plus and minus one; the class whose prediction is closest to one
-    wins. Two classes need only one network. The parameters are those of `DCONRegressor`.
+    A network for each class is trained on targets of plus and minus one, and the class whose output is closest to one
+    is predicted. Two classes need only one network. The parameters are those of `DCONRegressor`.
 
     Parameters
     ----------
@@ -288,9 +293,9 @@ class DCONClassifier(Classification, _Shallow):
     solver : str or Backend, default="native"
         See `DCONRegressor`.
     max_epochs : int or None, default=1000
-        Limit on epochs for each network.
+        Maximum number of epochs for each network.
     max_seconds : float or None, default=None
-        Budget of wall time for each network.
+        Maximum wall time for each network.
     max_dca_iter : int, default=50
         See `DCONRegressor`.
     tol : float, default=1e-6
@@ -300,7 +305,7 @@ class DCONClassifier(Classification, _Shallow):
     inexact : bool, default=False
         See `DCONRegressor`.
     init : "xavier" or Network, default="xavier"
-        Where each network starts.
+        Initial weights of each network.
     early_stopping : bool, default=False
         See `DCONRegressor`; each network is stopped on its own.
     validation_fraction : float, default=0.1
@@ -319,19 +324,19 @@ class DCONClassifier(Classification, _Shallow):
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     networks_ : tuple of Network
-        One network a class, in the order of ``classes_``; with two classes one network, for ``classes_[1]``.
+        A network for each class, in the order of ``classes_``; with two classes a single one, for ``classes_[1]``.
     histories_, statuses_, messages_ : tuples
-        How each network was reached.
+        The history, status and message of each network, see `DCONRegressor`.
     n_iter_ : int
-        Most epochs that any network took.
-    objective_ : ndarray of shape (n_networks,)
+        Largest number of epochs of a network.
+    objective_, objectives_ : ndarray of shape (n_networks,)
         RegLoss of each network on its targets.
-    stationarity_ : ndarray of shape (n_networks,)
+    stationarity_, stationarities_ : ndarray of shape (n_networks,)
         Distance of each network from a stationary point, see `DCONRegressor`.
     n_features_in_ : int
-        Number of inputs.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the inputs, if X had any.
+        Names of the features, if X had any.
 
     Examples
     --------
