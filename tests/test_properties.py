@@ -1,0 +1,157 @@
+"""What must hold for any data: properties of whitening, invariances of training, and inputs good and bad."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.exceptions import ConvergenceWarning
+
+from dconnet import DCONClassifier, DCONRegressor, Network, Problem
+from dconnet.model.whitening import Whitening
+from dconnet.training.initialization import xavier
+
+NUMBERS = st.floats(-100.0, 100.0, allow_subnormal=False)
+SHAPES = st.tuples(st.integers(1, 12), st.integers(1, 5))
+MATRICES = hnp.arrays(np.float64, SHAPES, elements=NUMBERS)
+QUICK = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+
+def seeded(seed, n_rows=30, n_features=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features))
+    return X, np.abs(X[:, 0]) - X[:, -1] + 0.1 * rng.normal(size=n_rows), rng
+
+
+def trained(X, y, **changes):
+    parameters = {"n_hidden": 3, "gamma": 0.1, "max_epochs": 3, "random_state": 0} | changes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return DCONRegressor(**parameters).fit(X, y)
+
+
+@QUICK
+@given(MATRICES)
+def test_whitening_factorises_the_design(X):
+    M = np.column_stack([X, np.ones(len(X))])
+    found = Whitening.of(M)
+    size = np.abs(M).max()
+    np.testing.assert_allclose(found.Q @ found.to_white, M, atol=1e-9 * size + 1e-300)
+    np.testing.assert_allclose(found.Q.T @ found.Q, np.eye(found.rank), atol=1e-9)
+    np.testing.assert_allclose(found.to_white @ found.from_white, np.eye(found.rank), atol=1e-4)
+    assert found.rank <= min(M.shape)
+
+
+@QUICK
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+def test_regloss_in_whitened_coordinates_is_regloss(seed, network_seed):
+    X, y, rng = seeded(seed)
+    problem = Problem(X, y, 0.3, rng.uniform(0.0, 2.0, size=len(y)))
+    network = xavier(3, 4, np.random.default_rng(network_seed))
+    V = problem.whitened.whiten(network)
+    assert problem.whitened.regloss(V, None, network.alpha) == pytest.approx(problem.objective(network), rel=1e-10)
+    back = problem.whitened.network(V, network.alpha)
+    assert problem.objective(back) == pytest.approx(problem.objective(network), rel=1e-10)
+
+
+@QUICK
+@given(st.integers(0, 1000), st.randoms(use_true_random=False))
+def test_training_does_not_depend_on_the_order_of_the_rows(seed, shuffler):
+    X, y, _ = seeded(seed)
+    order = list(range(len(y)))
+    shuffler.shuffle(order)
+    first, second = trained(X, y), trained(X[order], y[order])
+    np.testing.assert_array_equal(first.network_.parameters, second.network_.parameters)
+
+
+@QUICK
+@given(st.integers(0, 1000), hnp.arrays(np.int64, 30, elements=st.integers(0, 3)))
+def test_weights_count_like_repeated_rows(seed, weight):
+    if weight.sum() < 5:
+        weight = weight + 1
+    X, y, _ = seeded(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        weighted = DCONRegressor(2, gamma=0.1, max_epochs=1, random_state=0).fit(X, y, sample_weight=weight)
+    problems = Problem(X, y, 0.1, weight), Problem(np.repeat(X, weight, axis=0), np.repeat(y, weight), 0.1)
+    assert problems[0].objective(weighted.network_) == pytest.approx(
+        problems[1].objective(weighted.network_), rel=1e-12
+    )
+    assert weighted.objective_ == pytest.approx(problems[1].objective(weighted.network_), rel=1e-9)
+
+
+@QUICK
+@given(st.integers(0, 1000), st.integers(0, 1000))
+def test_regloss_does_not_depend_on_invertible_maps_of_the_features(seed, map_seed):
+    """The penalty is on what the weights make of the data: another basis of [X 1] gives the same problem."""
+    X, y, _ = seeded(seed)
+    rng = np.random.default_rng(map_seed)
+    A, c = rng.normal(size=(3, 3)) + 3.0 * np.eye(3), rng.normal(size=3)
+    network = trained(X, y).network_
+    # f(x) with x = A'^-1 (x' - c): the same function of the mapped features
+    W = np.linalg.solve(A, network.W.T).T
+    mapped = Network(W, network.b - W @ c, network.alpha)
+    here, there = Problem(X, y, 0.1).objective(network), Problem(X @ A + c, y, 0.1).objective(mapped)
+    assert there == pytest.approx(here, rel=1e-8)
+
+
+@QUICK
+@given(st.integers(0, 1000), st.sampled_from([0.25, 2.0, 1024.0]))
+def test_scaling_target_and_gamma_scales_the_network(seed, factor):
+    """RegLoss of (s y, s gamma) at the network scaled by √s in both layers is s² RegLoss of (y, gamma)."""
+    X, y, _ = seeded(seed)
+    network = trained(X, y).network_
+    root = np.sqrt(factor)
+    scaled = Network(root * network.W, root * network.b, root * network.alpha)
+    here, there = Problem(X, y, 0.1).objective(network), Problem(X, factor * y, factor * 0.1).objective(scaled)
+    assert there == pytest.approx(factor**2 * here, rel=1e-12)
+
+
+@QUICK
+@given(
+    MATRICES,
+    st.data(),
+    st.sampled_from(["accelerated", "paper"]),
+    st.sampled_from([1e-6, 0.01, 1.0, 100.0]),
+    st.sampled_from([0.0, 0.1]),
+)
+def test_any_numbers_are_fitted_and_regloss_never_rises(X, data, algorithm, gamma, shrinkage):
+    y = data.draw(hnp.arrays(np.float64, len(X), elements=NUMBERS))
+    model = trained(X, y, algorithm=algorithm, gamma=gamma, shrinkage=shrinkage)
+    history = model.history_.objective
+    assert np.all(np.diff(history) <= 1e-12 * np.abs(history[:-1]) + 1e-300)
+    assert np.isfinite(model.predict(X)).all()
+    assert model.objective_ == pytest.approx(history[-1], rel=1e-6, abs=1e-12 * (1.0 + np.abs(y).max() ** 2))
+
+
+@QUICK
+@given(MATRICES, st.data())
+def test_any_labels_are_told_apart(X, data):
+    kinds = st.sampled_from([[0, 1], ["a", "b", "c"], [False, True], [-1.0, 0.0, 2.0, 7.0]])
+    classes = data.draw(kinds)
+    labels = np.array(data.draw(st.lists(st.sampled_from(classes), min_size=len(X), max_size=len(X))))
+    model = DCONClassifier(2, max_epochs=1, random_state=0)
+    if len(np.unique(labels)) < 2:
+        with pytest.raises(ValueError, match="only one class"):
+            model.fit(X, labels)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, labels)
+    assert set(model.predict(X).tolist()) <= set(labels.tolist())
+    assert model.classes_.tolist() == sorted(set(labels.tolist()))
+
+
+@QUICK
+@given(MATRICES, st.sampled_from([np.nan, np.inf, -np.inf]), st.data())
+def test_numbers_that_are_none_are_refused(X, bad, data):
+    i, j = data.draw(st.integers(0, X.shape[0] - 1)), data.draw(st.integers(0, X.shape[1] - 1))
+    spoilt = X.copy()
+    spoilt[i, j] = bad
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        trained(spoilt, np.zeros(len(X)))
+    model = trained(X, np.arange(len(X), dtype=float))
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        model.predict(spoilt)
