@@ -2,8 +2,8 @@
 Regression in a pipeline
 ========================
 
-Features and target should be scaled. Inside a pipeline the scalers learn from the training rows only, so that no
-information about the test rows leaks into the model.
+Features and target should be scaled. Inside a pipeline the scalers learn from the training rows only, so that
+no information about the test rows leaks into the model.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ X, y = make_friedman1(n_samples=400, noise=1.0, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
 # %%
-# ``StandardScaler`` scales the features, and ``TransformedTargetRegressor`` scales the target for the fit and brings the
-# predictions back to its units. A ridge regression serves as the baseline.
+# ``StandardScaler`` scales the features, and ``TransformedTargetRegressor`` scales the target for the fit and
+# converts the predictions back to its units. A ridge regression serves as the baseline.
 
 network = make_pipeline(StandardScaler(), DCONRegressor(n_hidden=10, gamma=0.1, random_state=0))
 models = {
@@ -34,7 +34,8 @@ for model in models.values():
     model.fit(X_train, y_train)
 
 # %%
-# Predictions on rows that the models have not seen, against the observed values. The closer to the diagonal, the better.
+# Predictions on rows that the models have not seen, against the observed values. The closer to the diagonal,
+# the better.
 
 with style():
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharex=True, sharey=True, layout="constrained")
@@ -46,7 +47,7 @@ with style():
     axes[0].set_ylabel("observed")
 
 # %%
-# The fitted network sits at the end of the pipeline and tells how its training went.
+# The fitted network sits at the end of the pipeline and keeps a record of its training.
 
 fitted = models["DCONRegressor"].regressor_[-1]
 print(fitted.message_)

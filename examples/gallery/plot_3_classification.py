@@ -3,8 +3,8 @@ Decision regions of three classes
 =================================
 
 ``DCONClassifier`` trains a network for each class against the rest and predicts the class whose network answers
-closest to one. Where two networks agree, a decision boundary runs; since the networks are piecewise linear, so are the
-boundaries.
+closest to one. Where two networks agree, a decision boundary runs; since the networks are piecewise linear, so
+are the boundaries.
 """
 
 import matplotlib.pyplot as plt
@@ -41,10 +41,12 @@ with style():
         regions = np.searchsorted(model.classes_, predicted).reshape(x0.shape)
         axis.pcolormesh(x0, x1, regions, cmap=colours, alpha=0.25, rasterized=True)
         axis.scatter(*X_test.T, c=np.searchsorted(model.classes_, y_test), cmap=colours, s=14, linewidth=0)
-        axis.set(title=f"gamma = {gamma:g}: test accuracy {model.score(X_test, y_test):.2f}", aspect="equal", xlabel="x0")
+        axis.set(
+            title=f"gamma = {gamma:g}: test accuracy {model.score(X_test, y_test):.2f}", aspect="equal", xlabel="x0"
+        )
         axis.grid(visible=False)
     axes[0].set_ylabel("x1")
 
 # %%
-# The points are the test rows. The weakly regularised networks follow the spirals; the strongly regularised ones cannot
-# afford enough bends.
+# The points are the test rows. The weakly regularised networks follow the spirals; the strongly regularised
+# ones cannot afford enough bends.

@@ -2,8 +2,9 @@
 Convergence on the same objective
 =================================
 
-Three optimisers minimise the same regularised loss (RegLoss) from the same start: the accelerated algorithm, which is the
-default; Algorithm 1 of the paper, ``algorithm="paper"``; and L-BFGS of SciPy on all weights at once.
+Three optimisers minimise the same regularised loss (RegLoss) from the same start: the accelerated algorithm,
+which is the default; Algorithm 1 of the paper, ``algorithm="paper"``; and L-BFGS of SciPy on all weights at
+once.
 """
 
 from time import perf_counter
@@ -24,7 +25,8 @@ problem = Problem(X, y, gamma=0.01)
 start = xavier(n_features=10, n_hidden=10, rng=np.random.default_rng(0))
 
 # %%
-# L-BFGS needs the gradient of RegLoss. ``Problem.objective`` is its definition; this is the same in terms of a flat vector.
+# L-BFGS needs the gradient of RegLoss. ``Problem.objective`` is its definition; this is the same in terms of a
+# flat vector.
 
 
 def unpack(weights):
@@ -66,13 +68,16 @@ accelerated = DCONRegressor(**common).fit(X, y)
 paper = DCONRegressor(algorithm="paper", max_epochs=None, **common).fit(X, y)
 
 # %%
-# The regularised loss over time. Each optimiser is drawn up to the point where it stops; Algorithm 1 is stopped after
-# three seconds.
+# The regularised loss over time. Each optimiser is drawn up to the point where it stops; Algorithm 1 is stopped
+# after three seconds.
 
 with style():
     figure, axis = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     axis.step(*np.transpose(lbfgs), color="#009e73", where="post", label="L-BFGS (SciPy)")
-    for model, name, colour in ((paper, "Algorithm 1 of the paper", "#d55e00"), (accelerated, "accelerated", "#0072b2")):
+    for model, name, colour in (
+        (paper, "Algorithm 1 of the paper", "#d55e00"),
+        (accelerated, "accelerated", "#0072b2"),
+    ):
         history = model.history_
         axis.step(history.seconds, history.objective, color=colour, where="post", label=name)
         axis.plot(history.seconds[-1], history.objective[-1], "o", color=colour, markersize=4)
@@ -83,14 +88,14 @@ with style():
     axis.legend()
 
 # %%
-# L-BFGS stops in the first minimum that it finds. The accelerated algorithm goes on from there with *hops*: it disturbs the
-# minimum, descends again, and keeps the result if it is lower. This is one start on one dataset; the
-# :doc:`races <../accelerated>` compare many.
+# L-BFGS stops in the first minimum that it finds. The accelerated algorithm continues from there with *hops*:
+# it perturbs the weights, descends again, and keeps the result if it is lower. This is one start on one
+# dataset; the :doc:`races <../accelerated>` compare many.
 #
 # What Algorithm 1 converges to
 # -----------------------------
-# ``ConvergenceDisplay`` draws the four convergence plots of the paper. Given the training data, it repeats the fit to
-# compute a subgradient after each epoch.
+# ``ConvergenceDisplay`` draws the four convergence plots of the paper. Given the training data, it repeats the
+# fit to compute a subgradient after each epoch.
 
 model = DCONRegressor(n_hidden=5, gamma=1.0, algorithm="paper", max_epochs=2000, random_state=0).fit(X, y)
 display = ConvergenceDisplay.from_estimator(model, X, y)

@@ -2,10 +2,10 @@
 A second hidden layer
 =====================
 
-``LayerwiseDCONRegressor`` stacks hidden layers: it trains a network, takes the hidden activations as the features of the
-next one, and so on. The layers are trained one after the other and never jointly, so every layer keeps the guarantees of a
-single one. Depth helps where the target is a function of a quantity that the first layer can learn roughly, such as here
-the distance from the origin.
+``LayerwiseDCONRegressor`` stacks hidden layers: it trains a network, takes the hidden activations as the
+features of the next one, and so on. The layers are trained one after the other and never jointly, so every
+layer keeps the guarantees of a single one. Depth helps where the target is a function of a quantity that the
+first layer can learn roughly, such as here the distance from the origin.
 """
 
 import matplotlib.pyplot as plt
@@ -35,12 +35,15 @@ n_weights = {
 }
 
 # %%
-# Maps of the true function and of the two networks. The second layer bends the rough bowl of the first one into rings.
+# Maps of the true function and of the two networks. The second layer bends the rough bowl of the first one into
+# rings.
 
 grid = np.stack(np.meshgrid(*2 * [np.linspace(-1.0, 1.0, 201)]), axis=-1).reshape(-1, 2)
 maps = {"true function": ripple(grid)}
 for name, model in zip(n_weights, (shallow, deep), strict=True):
-    maps[f"{name}, {n_weights[name]} weights\ntest R² = {model.score(X_test, ripple(X_test)):.3f}"] = model.predict(grid)
+    maps[f"{name}, {n_weights[name]} weights\ntest R² = {model.score(X_test, ripple(X_test)):.3f}"] = model.predict(
+        grid
+    )
 with style():
     figure, axes = plt.subplots(1, 3, figsize=(8.6, 3.2), sharey=True, layout="constrained")
     for axis, (title, values) in zip(axes, maps.items(), strict=True):

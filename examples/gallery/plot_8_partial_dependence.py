@@ -2,9 +2,9 @@
 Exact partial dependence
 ========================
 
-With more than two inputs a network cannot be drawn as a whole. Its *partial dependence* on a feature is the mean
-prediction over the data as a function of that feature. For a ReLU network it is piecewise linear with at most one bend for
-each pair of row and neuron, and ``dconnet`` computes all of them instead of sampling a grid.
+With more than two inputs a network cannot be drawn as a whole. Its *partial dependence* on a feature is the
+mean prediction over the data as a function of that feature. For a ReLU network it is piecewise linear with at
+most one bend for each pair of row and neuron, and ``dconnet`` computes all of them instead of sampling a grid.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ from dconnet.model.piecewise import partial_dependence
 # %%
 # A regression
 # ------------
-# The progression of diabetes after a year, from ten measurements. By default the six features that move the output most
-# are drawn.
+# The progression of diabetes after a year, from ten measurements. By default the six features that move the
+# output most are drawn.
 
 diabetes = load_diabetes(scaled=False)
 X, y = scale(diabetes.data), scale(diabetes.target)

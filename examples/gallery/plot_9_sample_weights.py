@@ -2,8 +2,8 @@
 Sample weights
 ==============
 
-A row with weight two counts like the same row twice. If some measurements are less precise than others, weights of one
-over the variance of the noise keep them from spoiling the fit.
+A row with weight two counts like the same row twice. If some measurements are less precise than others, weights
+of one over the variance of the noise keep them from spoiling the fit.
 """
 
 import matplotlib.pyplot as plt
