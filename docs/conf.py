@@ -69,7 +69,7 @@ html_theme_options = {
     "show_nav_level": 2,
     "navigation_depth": 2,
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"*": ["page-toc"], "generated/*": ["page-toc"]},  # the code of examples needs the room
     "footer_start": ["copyright"],
     "footer_end": [],
 }
