@@ -28,7 +28,7 @@ extensions = [
 exclude_patterns = ["_build", "reproduction/*.md"]  # remarks that the page of the reproduction includes
 templates_path = ["_templates"]
 
-myst_enable_extensions = ["deflist", "dollarmath"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # the docstrings give types and shapes
@@ -43,6 +43,7 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
+    "within_subsection_order": "FileNameSortKey",
     "image_srcset": ["2x"],
     "download_all_examples": False,
     "show_memory": False,
@@ -58,32 +59,17 @@ html_static_path = ["_static"]
 html_css_files = ["dconnet.css"]
 html_show_sourcelink = False
 html_copy_source = False
-# The bar at the top leads to every page; only the reference has pages below it.
-html_sidebars = {
-    page: []
-    for page in (
-        "index",
-        "getting-started",
-        "reproduction",
-        "benchmarks",
-        "algorithm",
-        "accelerated",
-        "certificates",
-        "errata",
-        "solvers",
-        "gallery/*",
-        "model-file",
-        "architecture",
-        "search",
-    )
-}
+# Every page of a section has the pages of that section beside it; the front page and the search have none.
+html_sidebars = {page: [] for page in ("index", "search")}
 html_math_renderer = "mathml"
 html_theme_options = {
     "navigation_with_keys": False,
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
+    "show_nav_level": 2,
+    "navigation_depth": 2,
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"*": ["page-toc"], "generated/*": ["page-toc"]},  # the code of examples needs the room
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -1,0 +1,54 @@
+"""
+Regression in a pipeline
+========================
+
+Features and target should be scaled. Inside a pipeline the scalers learn from the training rows only, so that
+no information about the test rows leaks into the model.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import make_friedman1
+from sklearn.linear_model import RidgeCV
+from sklearn.metrics import r2_score
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dconnet import DCONRegressor
+from dconnet.inspection.plotting import style
+
+X, y = make_friedman1(n_samples=400, noise=1.0, random_state=0)
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+
+# %%
+# ``StandardScaler`` scales the features, and ``TransformedTargetRegressor`` scales the target for the fit and
+# converts the predictions back to its units. A ridge regression serves as the baseline.
+
+network = make_pipeline(StandardScaler(), DCONRegressor(n_hidden=10, gamma=0.1, random_state=0))
+models = {
+    "ridge regression": make_pipeline(StandardScaler(), RidgeCV()),
+    "DCONRegressor": TransformedTargetRegressor(network, transformer=StandardScaler()),
+}
+for model in models.values():
+    model.fit(X_train, y_train)
+
+# %%
+# Predictions on rows that the models have not seen, against the observed values. The closer to the diagonal,
+# the better.
+
+with style():
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharex=True, sharey=True, layout="constrained")
+    for axis, (name, model) in zip(axes, models.items(), strict=True):
+        predicted = model.predict(X_test)
+        axis.axline((15, 15), slope=1, color="#6e6e6e", linewidth=0.8)
+        axis.scatter(predicted, y_test, s=18, color="#0072b2", alpha=0.7, linewidth=0)
+        axis.set(title=f"{name}: R² = {r2_score(y_test, predicted):.2f}", xlabel="predicted", aspect="equal")
+    axes[0].set_ylabel("observed")
+
+# %%
+# The fitted network sits at the end of the pipeline and keeps a record of its training.
+
+fitted = models["DCONRegressor"].regressor_[-1]
+print(fitted.message_)
+print(f"stationarity: {fitted.stationarity_:.0e}")
