@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dconnet.problem import Problem
     from dconnet.status import Status
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "DCONClassifier",
     "DCONRegressor",
