@@ -17,8 +17,9 @@ test: .venv/.installed-dev ## Run all tests
 coverage: .venv/.installed-dev ## Run all tests and report which lines of src they leave out; too many are an error
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --cov --cov-report=term $(PYTEST_ARGS)
 
-test-oldest: .venv-oldest/.installed ## Run the tests that need no extras with the oldest versions of the dependencies
-	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2 tests $(PYTEST_ARGS)
+# scikit-learn 1.6 asks estimators that take no sparse data, too, for one check with them; later versions do not.
+test-oldest: .venv-oldest/.installed ## Run the tests with the oldest versions of the dependencies, without solvers and torch
+	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2 tests -k "not equivalence_on_sparse_data" $(PYTEST_ARGS)
 
 sanitize: .venv/.installed-dev ## Test the C++ kernel alone, watched for bad memory access and undefined behaviour
 	$(BIN)/cmake -S . -B build/sanitize -DDCONNET_KERNEL_TESTS=ON -DDCONNET_SANITIZE=ON -DDCONNET_WERROR=ON
@@ -77,5 +78,5 @@ clean:
 
 .venv-oldest/.installed: .ci/oldest.txt $(SOURCES) $(shell git ls-files src 2>/dev/null)
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python $(PIP_INSTALL) -c .ci/oldest.txt '.[parquet,paper]' pytest pytest-xdist pytest-timeout hypothesis
+	.venv-oldest/bin/python $(PIP_INSTALL) -C build-dir=build/oldest -c .ci/oldest.txt '.[parquet,paper]' pytest pytest-xdist pytest-timeout hypothesis
 	touch $@
