@@ -2,21 +2,34 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test sanitize venv lint format bench race reproduce docs clean
+.PHONY: demo test coverage test-oldest sanitize kernel venv lint format bench race reproduce docs doctest wheel clean
 
-demo: .venv/.installed-demo ## Train on an embedded dataset and write a picture and the model
+demo: .venv/.installed-plot ## Train on an embedded dataset and write a picture and the model
 	$(BIN)/python examples/demo.py
 
 test: .venv/.installed-dev ## Run all tests
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+coverage: .venv/.installed-dev ## Run all tests and report which lines of src they leave out; too many are an error
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --cov --cov-report=term $(PYTEST_ARGS)
+
+# scikit-learn 1.6 asks estimators that take no sparse data, too, for one check with them; later versions do not.
+test-oldest: .venv-oldest/.installed ## Run the tests with the oldest versions of the dependencies, without solvers and torch
+	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2 tests -k "not equivalence_on_sparse_data" $(PYTEST_ARGS)
 
 sanitize: .venv/.installed-dev ## Test the C++ kernel alone, watched for bad memory access and undefined behaviour
-	$(BIN)/cmake -S . -B build/sanitize -DDCONNET_SANITIZE=ON
-	$(BIN)/cmake --build build/sanitize --target kernel_test search_test --parallel 2
-	build/sanitize/kernel_test
-	build/sanitize/search_test
+	$(BIN)/cmake -S . -B build/sanitize -DDCONNET_KERNEL_TESTS=ON -DDCONNET_SANITIZE=ON -DDCONNET_WERROR=ON
+	$(BIN)/cmake --build build/sanitize --parallel 2
+	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+kernel: .venv/.installed-dev ## Test the C++ kernel alone as another compiler builds it: make kernel CXX=clang++
+	CXX="$(CXX)" $(BIN)/cmake --fresh -S . -B build/kernel -DDCONNET_KERNEL_TESTS=ON -DDCONNET_WERROR=ON -DCMAKE_BUILD_TYPE=Release
+	$(BIN)/cmake --build build/kernel --parallel 2
+	$(BIN)/ctest --test-dir build/kernel --verbose
 
 venv: .venv/.installed-dev ## The environment for developers
 
@@ -30,10 +43,10 @@ format: .venv/.installed-dev
 	$(BIN)/ruff check --fix .
 
 bench: .venv/.installed-dev ## Races against peers, as ratios in one run
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+	$(ONE_THREAD) $(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 race: .venv/.installed-dev ## The accelerated algorithm against other optimisers of the same loss; goes on where it was stopped
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/race.py $(RACE_ARGS)
+	$(ONE_THREAD) $(BIN)/python benchmarks/race.py $(RACE_ARGS)
 
 reproduce: .venv/.installed-reproduce ## The experiments of the paper; takes hours and goes on where it was stopped
 	$(BIN)/dconnet reproduce all --results docs/reproduction --page docs/reproduction.md $(REPRODUCE_ARGS)
@@ -41,24 +54,29 @@ reproduce: .venv/.installed-reproduce ## The experiments of the paper; takes hou
 docs: .venv/.installed-docs ## Build the documentation, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
+doctest: .venv/.installed-docs ## Run the examples of the documentation
+	$(BIN)/sphinx-build -W --keep-going -q -b doctest docs docs/_build/doctest
+
+# A wheel for the stable ABI, which serves Python 3.12 and all later versions, needs one of them to be built. That a
+# name is on the PATH does not mean that it can be run.
+runs = $(shell $(1) -c 'import sys; print(sys.executable)' 2>/dev/null)
+WHEEL_PYTHON ?= $(or $(call runs,python3.12),$(call runs,python3.13),$(call runs,python3.14),$(PYTHON))
+
+wheel: ## Build sdist and wheel in dist, and test them in an environment without a compiler
+	PYTHON="$(WHEEL_PYTHON)" .ci/wheel
+
 clean:
-	rm -rf .venv build demo-output benchmark-output docs/_build docs/generated docs/gallery
+	rm -rf .venv .venv-oldest build dist demo-output benchmark-output docs/_build docs/generated docs/gallery .coverage*
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/.installed-demo: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot]'
+# Warnings of the compiler are errors for developers only.
+.venv/.installed-%: .venv/bin/python $(SOURCES)
+	$(BIN)/python $(PIP_INSTALL) -e '.[$*]' $(if $(filter dev docs,$*),-C cmake.define.DCONNET_WERROR=ON)
 	touch $@
 
-.venv/.installed-dev: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	touch $@
-
-.venv/.installed-reproduce: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[reproduce]'
-	touch $@
-
-.venv/.installed-docs: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+.venv-oldest/.installed: .ci/oldest.txt $(SOURCES) $(shell git ls-files src 2>/dev/null)
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python $(PIP_INSTALL) -C build-dir=build/oldest -c .ci/oldest.txt '.[parquet,paper]' pytest pytest-xdist pytest-timeout hypothesis
 	touch $@

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-import platform
 import statistics
-import subprocess
-import sys
-from pathlib import Path
 
+from dconnet._native import AVX2
 from report import Report, duration, ratio
 from timing import in_fresh_process
-
-ROOT = Path(__file__).parents[1]
 
 # Prints the peak memory of the process, and the seconds (of the CPU) of the fit if one is asked for.
 GROWTH = """
@@ -77,15 +72,13 @@ def _exponent(before: tuple[int, float], after: tuple[int, float]) -> float:
     return math.log(after[1] / before[1]) / math.log(after[0] / before[0])
 
 
-# Prints the seconds (of the CPU) of the sweeps with the extension module at the given path, and where they ended.
+# Prints the seconds (of the CPU) of the sweeps with or without AVX2, and where they ended.
 SWEEPS = """
-import importlib.util, json, sys, time
+import json, os, sys, time
 
-path, n_rows, n_features, epochs = sys.argv[1], *map(int, sys.argv[2:5])
-spec = importlib.util.spec_from_file_location("dconnet._native", path)
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-sys.modules["dconnet._native"] = module
+if sys.argv[1] == "plain":
+    os.environ["DCONNET_NO_AVX2"] = "1"  # the kernel reads it when it is loaded
+n_rows, n_features, epochs = map(int, sys.argv[2:5])
 import numpy as np
 from dconnet import Problem
 from dconnet.convex.native import Native
@@ -110,44 +103,18 @@ def simd(quick: bool) -> Report:
         "Sweeps over 10 neurons: plain x86-64 as a multiple of AVX2",
         ("rows x features", "plain / AVX2", "same RegLoss", "AVX2"),
     )
-    obstacle = _obstacle_to_simd()
-    if obstacle:
-        report.notes.append(f"Left out: {obstacle}.")
-        return report
-    try:
-        fast, plain = build_native("clones"), build_native("plain", "-DDCONNET_NO_CLONES")
-    except (OSError, subprocess.CalledProcessError) as error:
-        report.notes.append(f"Left out: the extension module could not be built ({error}).")
+    if not AVX2:
+        report.notes.append("Left out: this processor has no AVX2.")
         return report
     cases = [(1000, 10, 5)] if quick else [(1000, 10, 20), (20_000, 10, 3), (5000, 100, 1)]
     for n_rows, n_features, epochs in cases:
         runs = [
-            [in_fresh_process(SWEEPS, path, n_rows, n_features, epochs) for path in (fast, plain)] for _ in range(3)
+            [in_fresh_process(SWEEPS, way, n_rows, n_features, epochs) for way in ("avx2", "plain")] for _ in range(3)
         ]
         unit, other = (statistics.median(run[i]["seconds"] for run in runs) for i in (0, 1))
         same = len({answer["objective"] for run in runs for answer in run}) == 1
         report.add(f"{n_rows}x{n_features}", ratio(other, unit), "to the bit" if same else "no", duration(unit))
     return report
-
-
-def _obstacle_to_simd() -> str:
-    """Why the comparison makes no sense here; empty if it does."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return f"the machine is {platform.machine()}, not x86-64"
-    info = Path("/proc/cpuinfo")
-    if info.exists() and "avx2" not in info.read_text(encoding="utf-8"):
-        return "the CPU has no AVX2"
-    return ""
-
-
-def build_native(name: str, *flags: str) -> Path:
-    """Build the extension module from the sources with these compiler flags, only what has changed."""
-    folder = ROOT / "build" / "benchmarks" / name
-    configure = ["-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={sys.executable}"]
-    configure.append(f"-DCMAKE_CXX_FLAGS={' '.join(flags)}")
-    for arguments in (["-S", ROOT, "-B", folder, *configure], ["--build", folder, "--parallel", "2"]):
-        subprocess.run(["cmake", *arguments], stdout=subprocess.DEVNULL, check=True)
-    return next(folder.glob("_native*"))
 
 
 # Prints the seconds (of the CPU) of the imports and of two fits.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
@@ -31,7 +32,7 @@ DCONNET_INLINE double envelope_slope(double pull, double beta, double share) {
   return (positive < beta ? positive : beta) + share * excess;
 }
 
-DCONNET_CLONES void envelope_slopes(std::size_t rows, double penalty, double share, const double* z,
+DCONNET_INLINE void envelope_slopes(std::size_t rows, double penalty, double share, const double* z,
                                     const double* multipliers, const double* beta, double* slopes,
                                     unsigned char* active) {
   for (std::size_t j = 0; j < rows; ++j) {
@@ -41,7 +42,7 @@ DCONNET_CLONES void envelope_slopes(std::size_t rows, double penalty, double sha
   }
 }
 
-DCONNET_CLONES double slope_sum(std::size_t rows, double penalty, double share, double tau, const double* z,
+DCONNET_INLINE double slope_sum(std::size_t rows, double penalty, double share, double tau, const double* z,
                                 const double* along, const double* multipliers, const double* beta) {
   double sum[kLanes] = {};
   std::size_t j = 0;
@@ -120,7 +121,7 @@ double AugmentedLagrangian::update_multipliers(double* multipliers) const {
 }
 
 void AugmentedLagrangian::evaluate(const Programme& programme, const double* v, const double* multipliers) {
-  envelope_slopes(design_.rows(), penalty_, active_share(programme, penalty_), z_.data(), multipliers,
+  fastest<envelope_slopes>(design_.rows(), penalty_, active_share(programme, penalty_), z_.data(), multipliers,
                   programme.slope, derivative_.data(), active_.data());
   design_.apply_transposed(derivative_.data(), gradient_.data());
   for (std::size_t k = 0; k < design_.columns(); ++k) {
@@ -151,7 +152,7 @@ bool AugmentedLagrangian::newton_direction(const Programme& programme, ActiveGra
 double AugmentedLagrangian::slope_along(const Programme& programme, const double* multipliers, double tau,
                                         double linear, double quadratic) const {
   return linear + tau * quadratic +
-         slope_sum(design_.rows(), penalty_, active_share(programme, penalty_), tau, z_.data(), along_.data(),
+         fastest<slope_sum>(design_.rows(), penalty_, active_share(programme, penalty_), tau, z_.data(), along_.data(),
                    multipliers, programme.slope);
 }
 

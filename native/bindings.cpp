@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "dispatch.hpp"
 #include "explorer.hpp"
 #include "objective.hpp"
 #include "solver.hpp"
@@ -179,6 +180,7 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> expl
 
 NB_MODULE(_native, module) {
   module.doc() = "The C++ kernel of dconnet.";
+  module.attr("AVX2") = dconnet::use_avx2;
   module.attr("DCA_TOLERANCE") = dconnet::kDcaTolerance;
   module.attr("KINK_TOLERANCE") = dconnet::kNeuronKinkTolerance;
   module.attr("ROUNDING") = dconnet::kObjectiveRounding;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
@@ -171,9 +172,10 @@ DCONNET_INLINE void factor_row(double* G, std::size_t stride, std::size_t k, std
   }
 }
 
-}  // namespace
+// What the public functions of the same names call.
+namespace hot {
 
-DCONNET_CLONES void multiply(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
+DCONNET_INLINE void multiply(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
   switch (stride / kLanes) {
     case 1: return multiply_narrow<1>(Q, rows, v, z);
     case 2: return multiply_narrow<2>(Q, rows, v, z);
@@ -183,7 +185,7 @@ DCONNET_CLONES void multiply(const double* Q, std::size_t rows, std::size_t stri
   }
 }
 
-DCONNET_CLONES void multiply_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w,
+DCONNET_INLINE void multiply_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w,
                                         double* g) {
   switch (stride / kLanes) {
     case 1: return multiply_transposed_narrow<1>(Q, rows, w, g);
@@ -194,7 +196,7 @@ DCONNET_CLONES void multiply_transposed(const double* Q, std::size_t rows, std::
   }
 }
 
-DCONNET_CLONES void multiply_symmetric(const double* G, std::size_t stride, const double* v, double* y) {
+DCONNET_INLINE void multiply_symmetric(const double* G, std::size_t stride, const double* v, double* y) {
   std::fill(y, y + stride, 0.0);
   for (std::size_t k = 0; k < stride; k += kLanes) {
     Lanes here, sum[kLanes];
@@ -219,7 +221,7 @@ DCONNET_CLONES void multiply_symmetric(const double* G, std::size_t stride, cons
   }
 }
 
-DCONNET_CLONES void rotate(double c, double s, std::size_t count, double* __restrict x, double* __restrict y) {
+DCONNET_INLINE void rotate(double c, double s, std::size_t count, double* __restrict x, double* __restrict y) {
   for (std::size_t k = 0; k < count; ++k) {
     const double first = c * x[k] + s * y[k];
     y[k] = c * y[k] - s * x[k];
@@ -227,7 +229,7 @@ DCONNET_CLONES void rotate(double c, double s, std::size_t count, double* __rest
   }
 }
 
-DCONNET_CLONES void multiply_rows(const double* A, std::size_t rows, const double* B, std::size_t columns,
+DCONNET_INLINE void multiply_rows(const double* A, std::size_t rows, const double* B, std::size_t columns,
                                   std::size_t stride, bool upper, double* C) {
   for (std::size_t i = 0; i < rows; i += 4) {
     const double *a[4], *b[4];
@@ -245,7 +247,7 @@ DCONNET_CLONES void multiply_rows(const double* A, std::size_t rows, const doubl
   }
 }
 
-DCONNET_CLONES bool cholesky(double* G, std::size_t n, std::size_t stride) {
+DCONNET_INLINE bool cholesky(double* G, std::size_t n, std::size_t stride) {
   for (std::size_t k = 0; k < n; ++k) {
     const bool in_tile = k / 4 * 4 + 4 <= n;
     if (in_tile && k % 4 == 0) {
@@ -260,11 +262,11 @@ DCONNET_CLONES bool cholesky(double* G, std::size_t n, std::size_t stride) {
   return true;
 }
 
-DCONNET_CLONES void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
+DCONNET_INLINE void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
   for (std::size_t k = 0; k < n; ++k) x[k] = (x[k] - dot_lanes(L + k * stride, x, k)) / L[k * stride + k];
 }
 
-DCONNET_CLONES void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
+DCONNET_INLINE void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
   cholesky_half_solve(L, n, stride, x);
   for (std::size_t k = n; k-- > 0;) {
     x[k] /= L[k * stride + k];
@@ -272,9 +274,7 @@ DCONNET_CLONES void cholesky_solve(const double* L, std::size_t n, std::size_t s
   }
 }
 
-DCONNET_CLONES double dot(const double* x, const double* y, std::size_t n) { return dot_lanes(x, y, n); }
-
-DCONNET_CLONES double max_abs(const double* x, std::size_t n) {
+DCONNET_INLINE double max_abs(const double* x, std::size_t n) {
   double largest[2 * kLanes] = {};
   std::size_t j = 0;
   for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
@@ -286,5 +286,42 @@ DCONNET_CLONES double max_abs(const double* x, std::size_t n) {
   for (; j < n; ++j) largest[0] = std::max(largest[0], std::fabs(x[j]));
   return *std::max_element(largest, largest + 2 * kLanes);
 }
+
+}  // namespace hot
+
+}  // namespace
+
+void multiply(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
+  fastest<hot::multiply>(Q, rows, stride, v, z);
+}
+
+void multiply_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w, double* g) {
+  fastest<hot::multiply_transposed>(Q, rows, stride, w, g);
+}
+
+void multiply_symmetric(const double* G, std::size_t stride, const double* v, double* y) {
+  fastest<hot::multiply_symmetric>(G, stride, v, y);
+}
+
+void rotate(double c, double s, std::size_t count, double* x, double* y) { fastest<hot::rotate>(c, s, count, x, y); }
+
+void multiply_rows(const double* A, std::size_t rows, const double* B, std::size_t columns, std::size_t stride,
+                   bool upper, double* C) {
+  fastest<hot::multiply_rows>(A, rows, B, columns, stride, upper, C);
+}
+
+bool cholesky(double* G, std::size_t n, std::size_t stride) { return fastest<hot::cholesky>(G, n, stride); }
+
+void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
+  fastest<hot::cholesky_half_solve>(L, n, stride, x);
+}
+
+void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x) {
+  fastest<hot::cholesky_solve>(L, n, stride, x);
+}
+
+double dot(const double* x, const double* y, std::size_t n) { return fastest<dot_lanes>(x, y, n); }
+
+double max_abs(const double* x, std::size_t n) { return fastest<hot::max_abs>(x, n); }
 
 }  // namespace dconnet

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "dispatch.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
@@ -60,7 +61,7 @@ DCONNET_INLINE void narrow_tile(const double* Q, std::size_t stride, const doubl
   }
 }
 
-DCONNET_CLONES void gram_upper(const double* Q, std::size_t stride, const double* w, const Row* rows,
+DCONNET_INLINE void gram_upper(const double* Q, std::size_t stride, const double* w, const Row* rows,
                                std::size_t count, double* G) {
   for (std::size_t first = 0; first < count; first += kRowBlock) {
     const std::size_t block = std::min(kRowBlock, count - first);
@@ -113,7 +114,7 @@ DCONNET_INLINE void multiply_some_wide(const double* Q, const Row* rows, std::si
   for (; i < count; ++i) multiply_together<1>(Q, rows + i, stride, v, z + i);
 }
 
-DCONNET_CLONES void multiply_some(const double* Q, const Row* rows, std::size_t count, std::size_t stride,
+DCONNET_INLINE void multiply_some(const double* Q, const Row* rows, std::size_t count, std::size_t stride,
                                   const double* v, double* z) {
   switch (stride / kLanes) {
     case 1: return multiply_some_narrow<1>(Q, rows, count, v, z);
@@ -146,7 +147,7 @@ Design Design::view(const double* padded, std::size_t rows, std::size_t columns)
 void Design::apply(const double* v, double* z) const { multiply(data_, rows_, stride_, v, z); }
 
 void Design::apply_to_rows(const Row* rows, std::size_t count, const double* v, double* z) const {
-  multiply_some(data_, rows, count, stride_, v, z);
+  fastest<multiply_some>(data_, rows, count, stride_, v, z);
 }
 
 void Design::apply_transposed(const double* w, double* g) const {
@@ -159,7 +160,7 @@ void Design::add_row(std::size_t j, double weight, double* g) const {
 }
 
 void Design::add_gram(const Row* rows, const double* weights, std::size_t count, double* G) const {
-  gram_upper(data_, stride_, weights, rows, count, G);
+  fastest<gram_upper>(data_, stride_, weights, rows, count, G);
 }
 
 }  // namespace dconnet

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dense.hpp"
+#include "dispatch.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
@@ -18,7 +19,7 @@ constexpr std::size_t kColumnsPerChange = 2;
 constexpr double kResidual = 1e-14, kLargestResidual = 1e-12;
 
 // The slopes of the active rows at z, and zero for the others.
-DCONNET_CLONES void slopes_at(std::size_t rows, const Side* sides, const double* slope, double curvature,
+DCONNET_INLINE void slopes_at(std::size_t rows, const Side* sides, const double* slope, double curvature,
                               const double* z, double* slopes) {
   for (std::size_t j = 0; j < rows; ++j) {
     const double there = slope[j] + 2.0 * curvature * (z[j] > 0.0 ? z[j] : 0.0);
@@ -195,7 +196,7 @@ double Face::value(const double* v) {
 }
 
 void Face::multipliers(const double* z, double* multipliers) const {
-  slopes_at(design_.rows(), side_.data(), programme_->slope, programme_->curvature, z, multipliers);
+  fastest<slopes_at>(design_.rows(), side_.data(), programme_->slope, programme_->curvature, z, multipliers);
   for (std::size_t i = 0; i < kinks().size(); ++i) {
     multipliers[kinks()[i]] = std::min(std::max(forces_[i], 0.0), programme_->slope[kinks()[i]]);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch.hpp"
 #include "lanes.hpp"
 #include "sample.hpp"
 
@@ -30,10 +31,10 @@ constexpr double kMany = 0.1;
 constexpr double kSafety = 1.0 + 1e-9;
 
 // Lists where z changes sign on the way to z + limit along. Most do not, and are passed in fours.
-DCONNET_CLONES std::size_t sign_changes(std::size_t count, double limit, const double* z,
+DCONNET_INLINE std::size_t sign_changes(std::size_t count, double limit, const double* z,
                                         const double* along, Row* list) {
   std::size_t found = 0, i = 0;
-  const auto changes = [&](std::size_t at) { return z[at] * (z[at] + limit * along[at]) < 0.0; };
+  const auto changes = [&](std::size_t at) -> unsigned { return z[at] * (z[at] + limit * along[at]) < 0.0; };
   for (; i + 4 <= count; i += 4) {
     if (!(changes(i) | changes(i + 1) | changes(i + 2) | changes(i + 3))) continue;
     for (std::size_t at = i; at < i + 4; ++at) {
@@ -48,12 +49,12 @@ DCONNET_CLONES std::size_t sign_changes(std::size_t count, double limit, const d
   return found;
 }
 
-DCONNET_CLONES void advance(std::size_t count, double step, const double* along, double* z) {
+DCONNET_INLINE void advance(std::size_t count, double step, const double* along, double* z) {
   for (std::size_t i = 0; i < count; ++i) z[i] += step * along[i];
 }
 
 // Lists the rows that a move of length `reach` can take to their kink.
-DCONNET_CLONES std::size_t rows_within(std::size_t rows, double reach, const double* z, const double* norms,
+DCONNET_INLINE std::size_t rows_within(std::size_t rows, double reach, const double* z, const double* norms,
                                        Row* list) {
   std::size_t found = 0;
   for (std::size_t j = 0; j < rows; ++j) {
@@ -164,7 +165,7 @@ bool FaceWalk::start(const Programme& programme, const double* z, ActiveGram& gr
 bool FaceWalk::is_far(const double* v, const double* z) {
   if (!face_.minimise()) return false;
   const double length = distance(face_.v(), v, design_.columns());
-  const std::size_t near = rows_within(design_.rows(), length, z, norms_.data(), near_.data());
+  const std::size_t near = fastest<rows_within>(design_.rows(), length, z, norms_.data(), near_.data());
   return static_cast<double>(near) > kMany * static_cast<double>(design_.rows());
 }
 
@@ -187,7 +188,7 @@ bool FaceWalk::step(const Programme& programme, double* v, double* z) {
   if (bounding_ && whole_way_) bound_ = std::max(bound_, lower_bound(programme));
   for (std::size_t k = 0; k < columns; ++k) v[k] += stop.at * direction_[k];
   if (max_abs(v, columns) <= noise_) return end_at_zero(v);
-  advance(n_near_, stop.at, along_.data(), z_.data());
+  fastest<advance>(n_near_, stop.at, along_.data(), z_.data());
   moved_ = true;
   last_move_ = stop.at * std::sqrt(dot(direction_.data(), direction_.data(), columns));
   return change_sides(stop);
@@ -284,7 +285,7 @@ void FaceWalk::look_at_all(const double* v, double* z) {
   n_known_ = 0;
   for (const std::size_t row : face_.kinks()) z[row] = 0.0;
   for (const std::size_t row : grounded_) z[row] = 0.0;
-  n_near_ = rows_within(design_.rows(), reach_, z, norms_.data(), near_.data());
+  n_near_ = fastest<rows_within>(design_.rows(), reach_, z, norms_.data(), near_.data());
   for (std::size_t i = 0; i < n_near_; ++i) z_[i] = z[near_[i]];
 }
 
@@ -344,7 +345,7 @@ void FaceWalk::ground(std::size_t row) {
 
 // The rows that the whole direction takes to the other side, and where.
 void FaceWalk::collect_crossings(double limit) {
-  n_crossings_ = sign_changes(n_near_, limit, z_.data(), along_.data(), crossings_.data());
+  n_crossings_ = fastest<sign_changes>(n_near_, limit, z_.data(), along_.data(), crossings_.data());
   for (std::size_t i = 0; i < n_crossings_; ++i) {
     const std::size_t place = crossings_[i];
     at_[place] = -z_[place] / along_[place];

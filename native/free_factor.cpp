@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "dense.hpp"
+#include "dispatch.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
@@ -13,7 +14,7 @@ namespace {
 // What is left of a pivot, as a fraction of it, below which an update would lose too many digits.
 constexpr double kSafePivot = 1e-6;
 
-DCONNET_CLONES void subtract_multiple(double a, std::size_t count, const double* __restrict x, double* __restrict y) {
+DCONNET_INLINE void subtract_multiple(double a, std::size_t count, const double* __restrict x, double* __restrict y) {
   for (std::size_t k = 0; k < count; ++k) y[k] -= a * x[k];
 }
 
@@ -22,7 +23,7 @@ void solve_transposed(const double* U, std::size_t size, std::size_t stride, dou
   for (std::size_t k = 0; k < size; ++k) {
     const double* row = U + k * stride;
     x[k] /= row[k];
-    subtract_multiple(x[k], size - k - 1, row + k + 1, x + k + 1);
+    fastest<subtract_multiple>(x[k], size - k - 1, row + k + 1, x + k + 1);
   }
 }
 

@@ -13,13 +13,6 @@ constexpr std::size_t kLanes = 4;
 
 typedef double Lanes __attribute__((vector_size(kLanes * sizeof(double))));
 
-// Hot functions are compiled twice, for plain x86-64 and for AVX2, and picked when the library is loaded.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(DCONNET_NO_CLONES)
-#define DCONNET_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define DCONNET_CLONES
-#endif
-
 // Passing wide vectors between functions depends on the instruction set: everything here must be inlined.
 #define DCONNET_INLINE __attribute__((always_inline)) inline
 #define DCONNET_ALWAYS_INLINE __attribute__((always_inline))  // of a lambda

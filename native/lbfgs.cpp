@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch.hpp"
+
 namespace dconnet {
 
 namespace {
@@ -14,7 +16,7 @@ constexpr int kTrials = 25;
 // A decrease below this share of the value is rounding.
 constexpr double kRounding = 1e-15;
 
-DCONNET_CLONES void add_scaled(std::size_t n, double weight, const double* x, double* y) {
+DCONNET_INLINE void add_scaled(std::size_t n, double weight, const double* x, double* y) {
   for (std::size_t i = 0; i < n; ++i) y[i] += weight * x[i];
 }
 
@@ -72,7 +74,7 @@ void Lbfgs::choose_direction() {
   for (std::size_t age = 0; age < stored_; ++age) {
     const std::size_t slot = (newest_ + memory_ - age) % memory_;
     share_[slot] = dot(steps_.data() + slot * size_, direction_.data(), size_) / curvature_[slot];
-    add_scaled(size_, -share_[slot], changes_.data() + slot * size_, direction_.data());
+    fastest<add_scaled>(size_, -share_[slot], changes_.data() + slot * size_, direction_.data());
   }
   const double* change = changes_.data() + newest_ * size_;
   const double scale = curvature_[newest_] / dot(change, change, size_);
@@ -80,7 +82,7 @@ void Lbfgs::choose_direction() {
   for (std::size_t age = stored_; age-- > 0;) {
     const std::size_t slot = (newest_ + memory_ - age) % memory_;
     const double back = dot(changes_.data() + slot * size_, direction_.data(), size_) / curvature_[slot];
-    add_scaled(size_, share_[slot] - back, steps_.data() + slot * size_, direction_.data());
+    fastest<add_scaled>(size_, share_[slot] - back, steps_.data() + slot * size_, direction_.data());
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
@@ -21,7 +22,7 @@ bool renew(std::vector<unsigned char>& marks, const Rule& is_active) {
   return changed != 0;
 }
 
-DCONNET_CLONES double sum_of_hinges(std::size_t rows, const double* beta_g, const double* beta_h, double curvature,
+DCONNET_INLINE double sum_of_hinges(std::size_t rows, const double* beta_g, const double* beta_h, double curvature,
                                     const double* z) {
   Lanes sum = {};
   in_fours(rows, {beta_g, beta_h, z}, [&](const Lanes(&x)[3]) DCONNET_ALWAYS_INLINE {
@@ -87,7 +88,7 @@ void Neuron::improve(const NeuronProblem& problem, const Limits& limits, double*
 }
 
 double Neuron::value(const NeuronProblem& problem, const double* v, const double* z) const {
-  return sum_of_hinges(design_.rows(), problem.beta_g, problem.beta_h, problem.curvature, z) +
+  return fastest<sum_of_hinges>(design_.rows(), problem.beta_g, problem.beta_h, problem.curvature, z) +
          problem.gamma * dot(v, v, design_.columns());
 }
 

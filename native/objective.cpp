@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch.hpp"
+
 namespace dconnet {
 
 namespace {
@@ -47,7 +49,7 @@ DCONNET_INLINE void forward_rows(const double* Q, std::size_t columns, std::size
 }
 
 // Preactivations Z (rows, width) of all neurons.
-DCONNET_CLONES void forward(const double* Q, std::size_t rows, std::size_t columns, std::size_t stride, const double* V, std::size_t width,
+DCONNET_INLINE void forward(const double* Q, std::size_t rows, std::size_t columns, std::size_t stride, const double* V, std::size_t width,
                             double* Z) {
   std::size_t j = 0;
   for (; j + kBlock <= rows; j += kBlock) forward_rows<kBlock>(Q + j * stride, columns, stride, V, width, Z + j * width);
@@ -81,7 +83,7 @@ DCONNET_INLINE void backward_block(const double* Q, std::size_t rows, std::size_
   }
 }
 
-DCONNET_CLONES void backward(const double* Q, std::size_t rows, std::size_t stride, const double* C, std::size_t width,
+DCONNET_INLINE void backward(const double* Q, std::size_t rows, std::size_t stride, const double* C, std::size_t width,
                              double* G) {
   for (std::size_t k = 0; k < stride; k += kBlock) {
     std::size_t l = 0;
@@ -95,7 +97,7 @@ DCONNET_CLONES void backward(const double* Q, std::size_t rows, std::size_t stri
 DCONNET_INLINE void positive_part(Lanes& part, const Lanes& z) { part = z > 0.0 ? z : Lanes{}; }
 
 // Residual of each row, from its preactivations; returns the sum of their squares.
-DCONNET_CLONES double residuals(const double* Z, const double* y, const double* alpha, std::size_t rows,
+DCONNET_INLINE double residuals(const double* Z, const double* y, const double* alpha, std::size_t rows,
                                 std::size_t width, double* residual) {
   double squares = 0.0;
   for (std::size_t j = 0; j < rows; ++j) {
@@ -114,7 +116,7 @@ DCONNET_CLONES double residuals(const double* Z, const double* y, const double* 
 }
 
 // Slopes of F in the preactivations, and what the rows add to its gradient in alpha.
-DCONNET_CLONES void slopes(const double* Z, const double* residual, const double* alpha, std::size_t rows,
+DCONNET_INLINE void slopes(const double* Z, const double* residual, const double* alpha, std::size_t rows,
                            std::size_t width, double* C, double* alpha_gradient) {
   for (std::size_t l = 0; l < width; l += kLanes) {
     Lanes a, sum;
@@ -160,10 +162,10 @@ double Objective::gradient(const double* theta, double* gradient) {
   for (std::size_t first = 0; first < rows; first += kTile) {
     const std::size_t count = std::min(kTile, rows - first);
     const double* Q = design_.row(first);
-    forward(Q, count, layout_.columns, stride, theta, width, outputs_.data());
-    squares += residuals(outputs_.data(), y_ + first, alpha, count, width, residual_.data());
-    slopes(outputs_.data(), residual_.data(), alpha, count, width, back_.data(), layout_.alpha(gradient));
-    backward(Q, count, stride, back_.data(), width, gradient);
+    fastest<forward>(Q, count, layout_.columns, stride, theta, width, outputs_.data());
+    squares += fastest<residuals>(outputs_.data(), y_ + first, alpha, count, width, residual_.data());
+    fastest<slopes>(outputs_.data(), residual_.data(), alpha, count, width, back_.data(), layout_.alpha(gradient));
+    fastest<backward>(Q, count, stride, back_.data(), width, gradient);
   }
   for (std::size_t i = 0; i < layout_.size(); ++i) gradient[i] += 2.0 * gamma_ * theta[i];
   return squares + penalty(theta);
@@ -174,8 +176,8 @@ double Objective::value(const double* theta, double* residual) {
   double squares = 0.0;
   for (std::size_t first = 0; first < rows; first += kTile) {
     const std::size_t count = std::min(kTile, rows - first);
-    forward(design_.row(first), count, layout_.columns, stride, theta, width, outputs_.data());
-    squares += residuals(outputs_.data(), y_ + first, layout_.alpha(theta), count, width, residual_.data());
+    fastest<forward>(design_.row(first), count, layout_.columns, stride, theta, width, outputs_.data());
+    squares += fastest<residuals>(outputs_.data(), y_ + first, layout_.alpha(theta), count, width, residual_.data());
     if (residual) std::copy(residual_.begin(), residual_.begin() + static_cast<std::ptrdiff_t>(count), residual + first);
   }
   return squares + penalty(theta);
@@ -188,7 +190,7 @@ bool Objective::factorise_outputs(const double* theta) {
   std::fill(moments_.begin(), moments_.end(), 0.0);
   for (std::size_t first = 0; first < rows; first += kTile) {
     const std::size_t count = std::min(kTile, rows - first);
-    forward(design_.row(first), count, layout_.columns, stride, theta, width, outputs_.data());
+    fastest<forward>(design_.row(first), count, layout_.columns, stride, theta, width, outputs_.data());
     for (std::size_t i = 0; i < count * width; ++i) outputs_[i] = std::max(outputs_[i], 0.0);
     const Design tile = Design::view(outputs_.data(), count, layout_.n_hidden);
     tile.add_gram(rows_.data(), weights_.data(), count, gram_.data());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
@@ -21,7 +22,7 @@ constexpr double kRegularisation = 1e-9;
 constexpr double kFlat = 1e-10;
 
 // Moves multipliers along the direction and back into their bounds.
-DCONNET_CLONES void move_within(std::size_t rows, const double* from, double step, const double* along,
+DCONNET_INLINE void move_within(std::size_t rows, const double* from, double step, const double* along,
                                 const double* slope, double* multipliers) {
   for (std::size_t j = 0; j < rows; ++j) {
     const double moved = from[j] + step * along[j];
@@ -35,7 +36,7 @@ struct Rise {
   double slope, square;
 };
 
-DCONNET_CLONES void add_rise(std::size_t rows, const double* along, const double* slope, Rise& rise) {
+DCONNET_INLINE void add_rise(std::size_t rows, const double* along, const double* slope, Rise& rise) {
   double slopes[kLanes] = {}, squares[kLanes] = {};
   std::size_t j = 0;
   for (; j + kLanes <= rows; j += kLanes) {
@@ -69,7 +70,7 @@ Origin::Verdict Origin::examine(const Programme& programme, std::size_t max_roun
   if (max_abs(multipliers, rows) == 0.0) {
     guess(programme, z, multipliers);
   } else {
-    move_within(rows, multipliers, 0.0, multipliers, programme.slope, multipliers);
+    fastest<move_within>(rows, multipliers, 0.0, multipliers, programme.slope, multipliers);
   }
   Verdict verdict = project(programme, max_rounds, v, z, multipliers, rounds);
   if (verdict == Verdict::kUnknown) {
@@ -100,7 +101,7 @@ Origin::Verdict Origin::project(const Programme& programme, std::size_t max_roun
     const double whole = dot(defect_.data(), defect_.data(), columns) / dot(z, z, rows);
     const double step = round == 0 ? whole : kRelaxation * whole;
     if (falls_along(programme, defect_.data(), v, z)) return Verdict::kDescends;
-    move_within(rows, multipliers, step, z, programme.slope, multipliers);
+    fastest<move_within>(rows, multipliers, step, z, programme.slope, multipliers);
   }
   return Verdict::kUnknown;
 }
@@ -119,7 +120,7 @@ Origin::Verdict Origin::newton(const Programme& programme, std::size_t max_round
     if (!newton_step(programme, multipliers)) return Verdict::kUnknown;
     for (std::size_t k = 0; k < columns; ++k) shift_[k] += defect_[k];
     design_.apply(shift_.data(), z);
-    move_within(rows, base_.data(), 1.0, z, programme.slope, multipliers);
+    fastest<move_within>(rows, base_.data(), 1.0, z, programme.slope, multipliers);
     if (falls_along(programme, shift_.data(), v, z)) return Verdict::kDescends;
   }
   return Verdict::kUnknown;
@@ -153,7 +154,7 @@ double Origin::largest_defect(const Programme& programme, const double* multipli
 bool Origin::falls_along(const Programme& programme, const double* direction, double* v, double* z) const {
   const std::size_t rows = design_.rows(), columns = design_.columns();
   Rise rise;
-  add_rise(rows, z, programme.slope, rise);
+  fastest<add_rise>(rows, z, programme.slope, rise);
   const double gain = dot(programme.linear, direction, columns);
   if (!(gain - rise.slope > kFlat * (std::fabs(gain) + rise.slope))) return false;
   const double square = dot(direction, direction, columns);

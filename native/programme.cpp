@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
 
 namespace {
 
-DCONNET_CLONES double sum_of_hinges(std::size_t rows, const double* slope, double curvature, const double* z) {
+DCONNET_INLINE double sum_of_hinges(std::size_t rows, const double* slope, double curvature, const double* z) {
   Lanes sum = {};
   in_fours(rows, {slope, z}, [&](const Lanes(&x)[2]) DCONNET_ALWAYS_INLINE {
     Lanes active = {};
@@ -24,7 +25,7 @@ struct Multipliers {
   double excess, least;
 };
 
-DCONNET_CLONES void add_up(std::size_t rows, const double* slope, const double* multipliers, Multipliers& total) {
+DCONNET_INLINE void add_up(std::size_t rows, const double* slope, const double* multipliers, Multipliers& total) {
   Lanes squares = {}, below = {};
   in_fours(rows, {slope, multipliers}, [&](const Lanes(&x)[2]) DCONNET_ALWAYS_INLINE {
     Lanes over = {};
@@ -36,7 +37,7 @@ DCONNET_CLONES void add_up(std::size_t rows, const double* slope, const double* 
 }
 
 // lambda_j is a slope of phi_j at z_j exactly if z_j is a fixed point of the proximal map at z_j + lambda_j / hessian.
-DCONNET_CLONES double largest_violation(std::size_t rows, const double* slope, double curvature, double hessian,
+DCONNET_INLINE double largest_violation(std::size_t rows, const double* slope, double curvature, double hessian,
                                         const double* z, const double* multipliers) {
   const double softened = hessian / (hessian + 2.0 * curvature);
   Lanes violation = {};
@@ -56,7 +57,7 @@ DCONNET_CLONES double largest_violation(std::size_t rows, const double* slope, d
 double value(const Programme& programme, const double* v, const double* z) {
   const std::size_t columns = programme.design.columns();
   return programme.gamma * dot(v, v, columns) - dot(programme.linear, v, columns) +
-         sum_of_hinges(programme.design.rows(), programme.slope, programme.curvature, z);
+         fastest<sum_of_hinges>(programme.design.rows(), programme.slope, programme.curvature, z);
 }
 
 Certificate Certifier::certify(const Programme& programme, const double* v, const double* z, const double* multipliers,
@@ -81,7 +82,7 @@ double Certifier::relative_gap(const Programme& programme, const double* v, cons
   const std::size_t columns = design.columns();
   const double reached = value(programme, v, z), steepest = max_abs(programme.slope, design.rows());
   Multipliers total;
-  add_up(design.rows(), programme.slope, multipliers, total);
+  fastest<add_up>(design.rows(), programme.slope, multipliers, total);
   if (total.least < 0.0) return INFINITY;  // no bound
   double defect = 0.0;
   for (std::size_t k = 0; k < columns; ++k) {
@@ -100,7 +101,7 @@ double Certifier::kkt_residual(const Programme& programme, const double* v, cons
   const double hessian = 2.0 * (programme.gamma + programme.curvature);
   const double largest = std::max(max_abs(programme.linear, design.columns()), max_abs(multipliers, design.rows()));
   double violation =
-      largest_violation(design.rows(), programme.slope, programme.curvature, hessian, z, multipliers);
+      fastest<largest_violation>(design.rows(), programme.slope, programme.curvature, hessian, z, multipliers);
   for (std::size_t k = 0; k < design.columns(); ++k) {
     const double gradient = 2.0 * programme.gamma * v[k] - programme.linear[k] + pull_[k];
     violation = std::max(violation, std::fabs(gradient));

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dconnet.model.problem import Problem
     from dconnet.training.result import Status
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "DCONClassifier",
     "DCONRegressor",

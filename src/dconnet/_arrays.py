@@ -34,7 +34,7 @@ def _as_float(values: ArrayLike, name: str, copy: bool) -> FloatArray:
     if np.iscomplexobj(array):
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}.")
     try:
-        return np.array(array, dtype=np.float64, order="C", copy=copy or None)
+        return array.astype(np.float64, order="C", copy=copy)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numeric, got dtype {array.dtype}: {error}") from error
 

@@ -3,6 +3,7 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 
+AVX2: bool
 DCA_TOLERANCE: float
 KINK_TOLERANCE: float
 ROUNDING: float
