@@ -658,10 +658,28 @@ class TestProgramme:
         assert failed.returncode == 2
         assert failed.stderr.startswith("Error: model.json exists already.")
 
+    def test_the_commands_need_no_optional_package(self, data):
+        optional = ("pandas", "polars", "pyarrow", "pooch", "matplotlib", "jinja2", "torch", "osqp")
+        code = (
+            "import sys\n"
+            "class Absent:\n"
+            "    def find_spec(self, name, *_):\n"
+            f"        if name.split('.')[0] in {optional}: raise ModuleNotFoundError(name)\n"
+            "sys.meta_path.insert(0, Absent())\n"
+            "from dconnet.cli import main\n"
+            "main()"
+        )
+        fit = ("fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK)
+        for command in (fit, ("predict", "model.json", "data.csv"), ("inspect", "model.json", "--data", "data.csv")):
+            done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
+            assert done.stdout
+        assert "Certificate: 3 neurons" in done.stdout
+        assert "pip install 'dconnet[plot]'" in done.stderr
+
     def test_help_loads_nothing_heavy(self):
         code = (
             "import sys, dconnet.cli\n"
-            "print([name for name in ('numpy', 'scipy', 'sklearn', 'pyarrow', 'pandas') if name in sys.modules])"
+            "print([name for name in ('numpy', 'scipy', 'sklearn', 'msgspec', 'pandas') if name in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout == "[]\n"
