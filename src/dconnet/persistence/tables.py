@@ -88,7 +88,8 @@ class Table:
 
     def column(self, name: str) -> Column:
         """The column of that name."""
-        self.require([name])
+        if name not in self.names:
+            self.require([name])
         return self.columns[self.names.index(name)]
 
     def require(self, names: Iterable[str]) -> None:
@@ -172,7 +173,7 @@ class Table:
 
 
 def require_columns(source: str, names: Sequence[str], wanted: Iterable[str]) -> None:
-    """Raise a ValueError unless each wanted column occurs exactly once among the names of the columns of ``source``."""
+    """Raise a ValueError unless each wanted column occurs exactly once among ``names``, the columns of ``source``."""
     counts = Counter(names)
     wanted = list(wanted)
     missing = [name for name in wanted if name not in counts]
