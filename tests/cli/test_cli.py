@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from typer.testing import CliRunner
 
 import dconnet
 from dconnet import DCONClassifier, DCONRegressor, Status
-from dconnet.cli import _count_dead, app
+from dconnet.cli import app
+from dconnet.cli.inspect import count_dead
 from dconnet.model.network import Network
 from dconnet.persistence.model_file import Scaling, load_model
 from dconnet.persistence.tables import read_table, write_csv
@@ -52,8 +54,8 @@ def model(data):
     return load_model("model.json")
 
 
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
+def run(*arguments, code=0, stdin=None):
+    result = CliRunner().invoke(app, list(map(str, arguments)), input=stdin)
     assert result.exit_code == code, result.output
     return result
 
@@ -265,7 +267,7 @@ class TestFit:
         write_csv("data.csv", ["a", "y"], [[1, 2, 3], [1, "2x", 3]])
         message = refusal("fit", "data.csv", "--target", "y")
         assert "line 3, column 'y': '2x' is not a number" in message
-        assert message.endswith("Or take its values as classes with --task classification.")
+        assert message.endswith("Or use its values as classes with --task classification.")
         assert "'2x' is not a number" in refusal("fit", "data.csv", "--target", "y", "--task", "regression")
 
     def test_one_class_only(self):
@@ -350,6 +352,32 @@ class TestInterrupt:
         model = load_model("model.json")
         assert [training.status for training in model.trainings] == [Status.INTERRUPTED] * 3
 
+    @pytest.mark.parametrize("target", ["y", "colour"])
+    def test_a_fit_that_passes_the_interrupt_on_is_saved_too(self, data, monkeypatch, target):
+        """As estimators do in Python, after they have kept what was reached."""
+        kind = DCONRegressor if target == "y" else DCONClassifier
+        original = kind.fit
+
+        def fit(self, *arguments, **options):
+            original(self, *arguments, **options)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(kind, "fit", fit)
+        other = "colour" if target == "y" else "y"
+        result = run("fit", "data.csv", "--target", target, "--drop", other, *QUICK, code=130)
+        assert "is in model.json" in result.stdout
+        assert load_model("model.json").target_name == target
+
+    def test_an_interrupt_before_there_is_a_network_saves_nothing(self, data, monkeypatch, in_folder):
+        def fit(self, X, y):
+            self.n_features_in_ = X.shape[1]  # a fitted attribute, but no network
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(DCONRegressor, "fit", fit)
+        result = run("fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK, code=130)
+        assert result.stderr == "Interrupted.\n"
+        assert not (in_folder / "model.json").exists()
+
     @pytest.mark.parametrize(
         "moment", ["dconnet.persistence.tables.read_table", "dconnet.persistence.model_file.SavedModel.save"]
     )
@@ -406,6 +434,65 @@ class TestPredict:
         assert refusal("predict", "none.json", "data.csv") == "none.json: No such file or directory"
         assert refusal("predict", "model.json", "none.csv") == "none.csv: No such file or directory"
         assert refusal("predict", "data.csv", "data.csv").startswith("Cannot load the model file data.csv: it is")
+
+
+class TestPipes:
+    COLUMNS = ("a", "b", "big one")
+
+    @pytest.mark.parametrize(
+        "name", ["-", pytest.param("/dev/stdin", marks=pytest.mark.skipif(os.name != "posix", reason="POSIX"))]
+    )
+    def test_predict_from_a_pipe(self, model, name):
+        expected = run("predict", "model.json", "data.csv").stdout
+        command = [sys.executable, "-m", "dconnet", "predict", "model.json", name]
+        done = subprocess.run(command, input=Path("data.csv").read_bytes(), capture_output=True, check=True)
+        assert done.stdout.decode() == expected
+        assert done.stderr == b""
+
+    def test_fit_from_a_pipe(self, model, data):
+        content = Path("data.csv").read_bytes()
+        result = run("fit", "-", "--target", "y", "--drop", "colour", "-o", "p.json", *QUICK, stdin=content)
+        assert "standard input: 60 rows" in result.stdout
+        assert Path("p.json").read_bytes() == Path("model.json").read_bytes()
+
+    def test_parquet_from_a_pipe(self, model, data):
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({name: data[name] for name in self.COLUMNS}), "data.parquet")
+        result = run("predict", "model.json", "-", stdin=Path("data.parquet").read_bytes())
+        assert result.stdout == run("predict", "model.json", "data.csv").stdout
+
+    def test_errors_name_the_standard_input(self, model):
+        result = run("predict", "model.json", "-", stdin="a,b\n1,2\n", code=2)
+        assert result.stderr == "Error: standard input has no column 'big one'. Its columns are 'a', 'b'.\n"
+
+
+class TestLimits:
+    def test_large_models_are_read_when_asked(self, model):
+        for command in (("predict", "model.json", "data.csv"), ("inspect", "model.json")):
+            assert "has more than 100 bytes" in refusal(*command, "--max-bytes", 100)
+            run(*command, "--max-bytes", 10**9)
+
+    def test_predictions_that_overflow_are_refused(self, model):
+        content = json.loads(Path("model.json").read_text())
+        content["networks"][0].update(W=[[1e150, 0, 0]] * 3, alpha=[1e150] * 3)
+        Path("model.json").write_text(json.dumps(content))
+        write_csv("huge.csv", ["a", "b", "big one"], [[1e250], [0.0], [0.0]])
+        assert "The prediction for row 0 of X overflows" in refusal("predict", "model.json", "huge.csv")
+        run("inspect", "model.json", "--json")
+
+    @pytest.mark.filterwarnings("default")
+    def test_warnings_are_plain_lines(self, data, monkeypatch):
+        original = DCONRegressor.fit
+
+        def fit(self, *arguments, **options):
+            warnings.warn("This is\nodd.", stacklevel=2)
+            return original(self, *arguments, **options)
+
+        monkeypatch.setattr(DCONRegressor, "fit", fit)
+        result = run("fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK)
+        assert result.stderr == "warning: This is odd.\n"
 
 
 class TestInspect:
@@ -475,8 +562,8 @@ class TestInspect:
             b=[0.0, 0.0, 0.0, -1.0, 0.0, 1.0],
             alpha=[1.0, 1.0, 0.0, 1.0, 1.0, 1.0],
         )
-        assert _count_dead(network) == 4  # the first works, and the last is a constant
-        assert _count_dead(Network(np.zeros((2, 1)), np.zeros(2), np.zeros(2))) == 2
+        assert count_dead(network) == 4  # the first works, and the last is a constant
+        assert count_dead(Network(np.zeros((2, 1)), np.zeros(2), np.zeros(2))) == 2
 
     def test_missing_model(self):
         assert refusal("inspect", "none.json") == "none.json: No such file or directory"
@@ -528,6 +615,25 @@ class TestInspectWithData:
         text = run("inspect", "model.json", "--data", "data.csv", "--replay").stdout
         assert "(H1) constant a" in text
 
+    @pytest.fixture
+    def without_matplotlib(self, monkeypatch):
+        for name in ["matplotlib", *(name for name in sys.modules if name.startswith("matplotlib."))]:
+            monkeypatch.setitem(sys.modules, name, None)
+
+    def test_without_matplotlib_the_certificate_is_printed(self, model, without_matplotlib):
+        result = run("inspect", "model.json", "--data", "data.csv")
+        assert "Certificate: 3 neurons, 48 rows, 3 inputs" in result.stdout
+        assert "The report is in" not in result.stdout
+        assert result.stderr == "No report: Pictures need Matplotlib: pip install 'dconnet[plot]'\n"
+        assert not Path("report.html").exists()
+        summary = json.loads(run("inspect", "model.json", "--data", "data.csv", "--json").stdout)
+        assert summary["examination"]["report"] is None
+
+    def test_a_report_that_was_asked_for_must_be_written(self, model, without_matplotlib):
+        result = run("inspect", "model.json", "--data", "data.csv", "-o", "mine.html", code=2)
+        assert "Certificate: 3 neurons" in result.stdout
+        assert "pip install 'dconnet[plot]'" in result.stderr
+
     def test_missing_columns_are_named(self, model):
         write_csv("narrow.csv", ["a", "y"], [[1.0], [2.0]])
         assert "'b'" in refusal("inspect", "model.json", "--data", "narrow.csv")
@@ -552,10 +658,28 @@ class TestProgramme:
         assert failed.returncode == 2
         assert failed.stderr.startswith("Error: model.json exists already.")
 
+    def test_the_commands_need_no_optional_package(self, data):
+        optional = ("pandas", "polars", "pyarrow", "pooch", "matplotlib", "jinja2", "torch", "osqp")
+        code = (
+            "import sys\n"
+            "class Absent:\n"
+            "    def find_spec(self, name, *_):\n"
+            f"        if name.split('.')[0] in {optional}: raise ModuleNotFoundError(name)\n"
+            "sys.meta_path.insert(0, Absent())\n"
+            "from dconnet.cli import main\n"
+            "main()"
+        )
+        fit = ("fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK)
+        for command in (fit, ("predict", "model.json", "data.csv"), ("inspect", "model.json", "--data", "data.csv")):
+            done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
+            assert done.stdout
+        assert "Certificate: 3 neurons" in done.stdout
+        assert "pip install 'dconnet[plot]'" in done.stderr
+
     def test_help_loads_nothing_heavy(self):
         code = (
             "import sys, dconnet.cli\n"
-            "print([name for name in ('numpy', 'scipy', 'sklearn', 'pyarrow', 'pandas') if name in sys.modules])"
+            "print([name for name in ('numpy', 'scipy', 'sklearn', 'msgspec', 'pandas') if name in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout == "[]\n"

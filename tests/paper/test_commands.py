@@ -44,7 +44,7 @@ def test_missing_data_is_one_clear_message(tmp_path, monkeypatch):
     def offline(url):
         raise OSError("no network")
 
-    monkeypatch.setattr("dconnet.paper.datasets.files._open", offline)
+    monkeypatch.setattr("dconnet.paper.datasets.files._fetch", offline)
     result = invoke("reproduce", "baselines", "--quick", "--results", tmp_path / "r", "--data-home", tmp_path, code=2)
     assert "machine.data is not in" in result.stderr
     assert "--data-home or DCONNET_DATA" in result.stderr

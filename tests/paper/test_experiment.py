@@ -171,21 +171,25 @@ def test_a_stopped_run_keeps_whole_files_and_leaves_no_process(tmp_path, signal_
         "import os, time\n"
         "from dconnet.persistence.files import written_whole\n"
         "def slow(path):\n"
-        "    time.sleep(0.05 if int(path.name) < 6 else 3600)\n"
+        "    try: time.sleep(0.05 if int(path.name) < 6 else 3600)\n"
+        "    except KeyboardInterrupt: pass  # as a fit that keeps what it has reached\n"
         "    with written_whole(path) as file: file.write(str(os.getpid()))\n"
     )
     folder = tmp_path / "cells"
     folder.mkdir()
     script = tmp_path / "run.py"
     script.write_text(RUN.format(here=str(tmp_path), folder=str(folder)))
-    process = subprocess.Popen([sys.executable, script])
+    process = subprocess.Popen([sys.executable, script], start_new_session=True)
     while len(list(folder.glob("[0-9]*"))) < 3:
         time.sleep(0.02)
         assert process.poll() is None
-    process.send_signal(signal_sent)
+    if signal_sent == signal.SIGINT:
+        os.killpg(process.pid, signal_sent)  # as a terminal does, to the workers too
+    else:
+        process.send_signal(signal_sent)
     assert process.wait(60) == (130 if signal_sent == signal.SIGINT else -signal_sent)
     workers = {int(path.read_text()) for path in folder.glob("[0-9]*")}
-    assert 3 <= len(list(folder.glob("[0-9]*"))) < 200
+    assert 3 <= len(list(folder.glob("[0-9]*"))) <= 6
     for _ in range(500):
         if not any(map(is_running, workers)):
             break

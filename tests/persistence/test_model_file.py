@@ -2,17 +2,32 @@
 
 import copy
 import json
+import os
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dconnet import DCONClassifier, DCONRegressor, Network, Status
-from dconnet.persistence.model_file import FORMAT, VERSION, SavedModel, Scaling, Score, Training, load_model, save_model
+from dconnet.persistence import model_file
+from dconnet.persistence.model_file import (
+    FORMAT,
+    MAX_BYTES,
+    VERSION,
+    SavedModel,
+    Scaling,
+    Score,
+    Training,
+    load_model,
+    save_model,
+)
 
 N_FEATURES = 3
 TRAINING = Training(Status.CONVERGED, "Converged.", 0.25, 1e-9, (2.0, 0.5, 0.25))
@@ -296,6 +311,12 @@ def tampered(path, *, kind="regressor", keys=(), value=None, remove=False):
     path.write_text(json.dumps(content))
 
 
+def assert_refused(path, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        load_model(path)
+    assert str(caught.value).startswith(f"Cannot load the model file {path.name}: ")
+
+
 NETWORK = {"W": [[1, 2, 3]], "b": [0], "alpha": [1]}
 
 
@@ -307,79 +328,90 @@ class TestTampering:
             (["version"], 2, "its format has version 2, but this dconnet reads version 1."),
             (["version"], "1", "its format has version '1', but this dconnet reads version 1."),
             (["version"], True, "its format has version True, but this dconnet reads version 1."),
-            (["kind"], "oracle", "kind must be regressor or classifier, got 'oracle'."),
-            (["kind"], ["regressor"], "kind must be text, got ['regressor']."),
-            (["kind"], "classifier", "target lacks classes."),
-            (["extra"], 1, "the file has unknown entries: ['extra']."),
-            (["features"], [], "features must be an object, got []."),
+            (["kind"], "oracle", "Invalid value 'oracle' - at `$.kind`."),
+            (["kind"], ["regressor"], "Expected `str` - at `$.kind`."),
+            (["kind"], "classifier", "Object contains unknown field `mean` - at `$.target`."),
+            (["extra"], 1, "Object contains unknown field `extra`."),
+            (["features"], [], "Expected `object`, got `array` - at `$.features`."),
             (["features", "names"], [], "there must be at least one feature."),
             (["features", "names"], ["a", "b", "a"], "the feature names must differ."),
             (["features", "names"], ["a", "b"], "3 features are scaled, but there are 2 features."),
-            (["features", "names", 1], 5, "features.names[1] must be text, got 5."),
-            (["features", "mean"], [0, 0], "features.mean and features.scale differ in length."),
-            (["features", "mean"], "0", "features.mean must be a list of numbers, got '0'."),
-            (["features", "mean", 0], None, "features.mean must be a list of numbers, got [None, "),
-            (["features", "mean", 0], True, "features.mean must be a list of numbers, got [True, "),
-            (["features", "mean", 0], 10**400, "features.mean must be a list of finite numbers, got ["),
-            (["features", "scale", 2], 0, "features.scale must be positive."),
-            (["features", "scale", 2], -1.5, "features.scale must be positive."),
-            (["target", "name"], None, "target.name must be text, got None."),
-            (["target", "mean"], [], "target.mean and target.scale differ in length."),
+            (["features", "names", 1], 5, "Expected `str`, got `int` - at `$.features.names[1]`."),
+            (["features", "mean"], [0, 0], "`mean` and `scale` differ in length - at `$.features`."),
+            (["features", "mean"], "0", "Expected `array`, got `str` - at `$.features.mean`."),
+            (["features", "mean", 0], None, "Expected `float`, got `null` - at `$.features.mean[0]`."),
+            (["features", "mean", 0], True, "Expected `float`, got `bool` - at `$.features.mean[0]`."),
+            (["features", "mean", 0], 10**400, "Number out of range - at `$.features.mean[0]`."),
+            (["features", "mean", 0], 1e151, "Expected `float` <= 1e+150 - at `$.features.mean[0]`."),
+            (["features", "scale", 2], 0, "Expected `float` > 0.0 - at `$.features.scale[2]`."),
+            (["features", "scale", 2], -1.5, "Expected `float` > 0.0 - at `$.features.scale[2]`."),
+            (["features", "scale", 2], 1e308, "Expected `float` <= 1e+150 - at `$.features.scale[2]`."),
+            (["target", "name"], None, "Expected `str`, got `null` - at `$.target.name`."),
+            (["target", "mean"], [], "`mean` and `scale` differ in length - at `$.target`."),
             (["target"], {"name": "y", "mean": [], "scale": []}, "the target scaling must have one column."),
-            (["settings", "gamma"], [1], "settings.gamma must be a number, got [1]."),
-            (["settings"], None, "settings must be an object, got None."),
-            (["scores", "train", "rows"], -1, "scores.train.rows must be a whole number, not negative"),
-            (["scores", "train", "rows"], 1.5, "scores.train.rows must be a whole number, not negative"),
-            (["scores", "train", "mse"], "0", "scores.train.mse must be a number, got '0'."),
-            (["scores", "train", "f1"], 0.5, "scores.train has unknown entries: ['f1']."),
-            (["scores", "train"], {"mse": 1}, "scores.train lacks rows."),
+            (["settings", "gamma"], [1], "got `array` - at `$.settings[...]`."),
+            (["settings"], None, "Expected `object`, got `null` - at `$.settings`."),
+            (["scores", "train", "rows"], -1, "Expected `int` >= 0 - at `$.scores[...].rows`."),
+            (["scores", "train", "rows"], 1.5, "Expected `int`, got `float` - at `$.scores[...].rows`."),
+            (["scores", "train", "mse"], "0", "Expected `float`, got `str` - at `$.scores[...].mse`."),
+            (["scores", "train", "mse"], None, "Expected `float`, got `null` - at `$.scores[...].mse`."),
+            (["scores", "train", "f1"], 0.5, "Object contains unknown field `f1` - at `$.scores[...]`."),
+            (["scores", "train"], {"mse": 1}, "Object missing required field `rows` - at `$.scores[...]`."),
             (["trainings"], [], "each network needs one training summary, got 0 for 1."),
-            (["trainings", 0, "status"], "__class__", "trainings[0].status is not a known status"),
-            (["trainings", 0, "message"], 3, "trainings[0].message must be text, got 3."),
-            (["scores", "train", "rows"], True, "scores.train.rows must be a whole number"),
-            (["scores", "train", "rows"], 2**70, "scores.train.rows must be a whole number"),
-            (["trainings", 0, "objective"], None, "trainings[0].objective must be a number, got None."),
-            (["trainings", 0, "stationarity"], "x", "trainings[0].stationarity must be a number"),
-            (["trainings", 0, "objectives"], [1, "x"], "trainings[0].objectives must be a list of numbers"),
+            (["trainings", 0, "status"], "__class__", "Unknown status '__class__' - at `$.trainings[0]`."),
+            (["trainings", 0, "message"], 3, "Expected `str`, got `int` - at `$.trainings[0].message`."),
+            (["scores", "train", "rows"], True, "Expected `int`, got `bool` - at `$.scores[...].rows`."),
+            (["scores", "train", "rows"], 2**70, "Expected `int` <= 4611686018427387904 - at `$.scores[...].rows`."),
+            (["trainings", 0, "objective"], None, "Expected `float`, got `null` - at `$.trainings[0].objective`."),
+            (["trainings", 0, "stationarity"], "x", "got `str` - at `$.trainings[0].stationarity`."),
+            (["trainings", 0, "objectives"], [1, "x"], "got `str` - at `$.trainings[0].objectives[1]`."),
             (["networks"], [], "1 network(s) needed, got 0."),
             (["networks"], [NETWORK, NETWORK], "1 network(s) needed, got 2."),
-            (["networks", 0], {**NETWORK, "c": 1}, "networks[0] has unknown entries: ['c']."),
-            (["networks", 0], {**NETWORK, "W": []}, "networks[0] has no neuron."),
+            (["networks", 0], {**NETWORK, "c": 1}, "Object contains unknown field `c` - at `$.networks[0]`."),
+            (["networks", 0], {**NETWORK, "W": []}, "Expected `array` of length >= 1 - at `$.networks[0].W`."),
             (["networks", 0], {**NETWORK, "W": [[]]}, "a network has 0 inputs, but there are 3 features."),
             (["networks", 0], {**NETWORK, "W": [[1, 2]]}, "a network has 2 inputs, but there are 3"),
-            (["networks", 0], {**NETWORK, "W": [1, 2, 3]}, "networks[0].W[0] must be a list of numbers"),
-            (["networks", 0], {**NETWORK, "W": [[[1], 2, 3]]}, "networks[0].W[0] must be a list of numbers"),
-            (["networks", 0], {**NETWORK, "W": [[1, 2, 3], [1]]}, "the rows of networks[0].W differ"),
-            (["networks", 0], {**NETWORK, "b": [1, 2]}, "networks[0]: W, b and alpha must agree"),
-            (["networks", 0], {**NETWORK, "alpha": []}, "networks[0]: W, b and alpha must agree"),
+            (["networks", 0], {**NETWORK, "W": [1, 2, 3]}, "Expected `array`, got `int` - at `$.networks[0].W[0]`."),
+            (["networks", 0], {**NETWORK, "W": [[[1], 2, 3]]}, "got `array` - at `$.networks[0].W[0][0]`."),
+            (
+                ["networks", 0],
+                {**NETWORK, "W": [[1, 2, 3], [1]]},
+                "the rows of `W` differ in length - at `$.networks[0]`.",
+            ),
+            (["networks", 0], {**NETWORK, "b": [1, 2]}, "`W`, `b` and `alpha` differ in length - at `$.networks[0]`."),
+            (["networks", 0], {**NETWORK, "alpha": []}, "`W`, `b` and `alpha` differ in length - at `$.networks[0]`."),
+            (
+                ["networks", 0],
+                {**NETWORK, "alpha": [1.7e308]},
+                "Expected `float` <= 1e+150 - at `$.networks[0].alpha[0]`.",
+            ),
+            (["networks", 0], {**NETWORK, "b": [-1.7e308]}, "Expected `float` >= -1e+150 - at `$.networks[0].b[0]`."),
         ],
     )
     def test_a_changed_regressor_is_refused_with_reason(self, tmp_path, keys, value, message):
         path = tmp_path / "model.json"
         tampered(path, keys=keys, value=value)
-        with pytest.raises(ValueError, match=re.escape(f"Cannot load the model file model.json: {message}")):
-            load_model(path)
+        assert_refused(path, message)
 
     @pytest.mark.parametrize(
         ("keys", "value", "message"),
         [
-            (["kind"], "regressor", "target lacks mean, scale."),
+            (["kind"], "regressor", "Object contains unknown field `classes` - at `$.target`."),
             (["target", "classes"], ["a", "a", "b"], "there must be at least two classes, all different."),
             (["target", "classes"], ["a"], "there must be at least two classes, all different."),
             (["target", "classes"], [], "the classes must be all strings, all integers"),
             (["target", "classes"], ["a", "b"], "1 network(s) needed, got 3."),
             (["target", "classes"], ["a", 1, 2], "the classes must be all strings, all integers"),
             (["target", "classes"], [1, 2, 2**63], "the classes must be finite and fit into 64 bits."),
-            (["target", "classes"], ["a", "b", None], "target.classes[2] must be a number, got None."),
-            (["target", "classes"], ["a", "b", ["c"]], "target.classes[2] must be a number, got ['c']."),
-            (["target", "mean"], [0], "target has unknown entries: ['mean']."),
+            (["target", "classes"], ["a", "b", None], "got `null` - at `$.target.classes[2]`."),
+            (["target", "classes"], ["a", "b", ["c"]], "got `array` - at `$.target.classes[2]`."),
+            (["target", "mean"], [0], "Object contains unknown field `mean` - at `$.target`."),
         ],
     )
     def test_a_changed_classifier_is_refused_with_reason(self, tmp_path, keys, value, message):
         path = tmp_path / "model.json"
         tampered(path, kind="classifier", keys=keys, value=value)
-        with pytest.raises(ValueError, match=re.escape(message)):
-            load_model(path)
+        assert_refused(path, message)
 
     @pytest.mark.parametrize(
         "keys",
@@ -400,39 +432,57 @@ class TestTampering:
     def test_every_entry_is_needed(self, tmp_path, keys):
         path = tmp_path / "model.json"
         tampered(path, keys=keys, remove=True)
-        with pytest.raises(ValueError, match=f"lacks {keys[-1]}"):
-            load_model(path)
+        assert_refused(path, f"Object missing required field `{keys[-1]}`")
 
     @pytest.mark.parametrize(
         ("content", "message"),
         [
             (b"", "it is not JSON"),
-            (b"\x80\x04\x95", "it is not text in UTF-8."),
+            (b"\x80\x04\x95", "it is not JSON"),
+            (b'{"format": "\xe9"}', "it is not text in UTF-8."),
             (b"a,b\n1,2\n", "it is not JSON"),
-            (b"[]", "it is not a model file"),
+            (b"[]", "it is not a valid model file"),
             (b"{}", "it is not a model file"),
-            (b'"dconnet-model"', "it is not a model file"),
-            (b"[" * 200_000, "its entries are nested too deeply."),
-            (b'{"format": "dconnet-model", "version": NaN}', "it holds NaN, which is not a finite number."),
-            (b'{"format": "dconnet-model", "version": -Infinity}', "it holds -Infinity"),
-            (b'{"format": "dconnet-model", "version": ' + b"1" * 5000 + b"}", "Exceeds the limit"),
-            (b'{"format": "dconnet-model", "format": "x"}', "an entry occurs twice"),
+            (b'"dconnet-model"', "it is not a valid model file"),
+            (b'{"a":' * 200_000, "its entries are nested too deeply."),
+            (b'{"a": ' + b"[" * 200_000, "its entries are nested too deeply."),
+            (b'{"format": "dconnet-model", "version": NaN}', "it is not JSON"),
+            (b'{"format": "dconnet-model", "version": -Infinity}', "it is not JSON"),
+            (b'{"format": "dconnet-model", "version": ' + b"1" * 5000 + b"}", "Integer value out of range"),
         ],
-        ids=["empty", "pickle", "csv", "list", "object", "text", "deep", "nan", "inf", "long", "twice"],
+        ids=["empty", "pickle", "latin", "csv", "list", "object", "text", "deep", "deep list", "nan", "inf", "long"],
     )
     def test_other_files_are_refused_with_reason(self, tmp_path, content, message):
         path = tmp_path / "model.json"
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=re.escape(f"Cannot load the model file model.json: {message}")):
-            load_model(path)
+        assert_refused(path, message)
 
-    @pytest.mark.parametrize("number", ["1e999", "-1e999"])
+    @pytest.mark.parametrize("number", ["1e999", "-1e999", "1e308", "-1e151"])
     def test_numbers_that_overflow_are_refused(self, tmp_path, number):
         path = tmp_path / "model.json"
         tampered(path, keys=["networks", 0, "b", 0], value="HERE")
         path.write_text(path.read_text().replace('"HERE"', number))
-        with pytest.raises(ValueError, match=re.escape("networks[0].b must be a list of finite numbers")):
-            load_model(path)
+        assert_refused(path, " - at `$.networks[0].b[0]`.")
+
+    @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+    @pytest.mark.parametrize(
+        "keys", [["trainings", 0, "objective"], ["settings", "gamma"], ["networks", 0, "alpha", 1]]
+    )
+    def test_only_finite_numbers(self, tmp_path, number, keys):
+        path = tmp_path / "model.json"
+        tampered(path, keys=keys, value="HERE")
+        path.write_text(path.read_text().replace('"HERE"', number))
+        assert_refused(path, "it is not JSON")
+
+    @pytest.mark.parametrize("name", ["version", "mean", "gamma", "rows", "alpha", "message"])
+    def test_names_that_occur_twice_are_refused(self, tmp_path, name):
+        path = tmp_path / "model.json"
+        regressor_model().save(path)
+        text = path.read_text()
+        found = re.search(rf'"{name}": ("[^"]*"|\[[^]]*\]|[^,}}]*)', text).group()
+        path.write_text(text.replace(found, f"{found}, {found}", 1))
+        json.loads(path.read_text())  # JSON in itself
+        assert_refused(path, "it has two members of the same name.")
 
     def test_a_file_cut_short_is_refused_wherever_the_cut(self, tmp_path):
         path = tmp_path / "model.json"
@@ -446,6 +496,185 @@ class TestTampering:
     def test_messages_stay_short(self, tmp_path):
         path = tmp_path / "model.json"
         tampered(path, keys=["kind"], value="x" * 10_000)
-        with pytest.raises(ValueError, match="kind") as caught:
+        with pytest.raises(ValueError, match="Invalid value 'xxx") as caught:
             load_model(path)
-        assert len(str(caught.value)) < 250
+        assert len(str(caught.value)) < 300
+
+    def test_messages_do_not_steer_the_terminal(self, tmp_path):
+        path = tmp_path / "model.json"
+        tampered(path, keys=["\x1b]0;title\x07"], value=1)
+        with pytest.raises(ValueError, match="unknown field") as caught:
+            load_model(path)
+        assert "\x1b" not in str(caught.value)
+        assert "\x07" not in str(caught.value)
+
+
+class TestSize:
+    def test_a_large_file_is_refused_before_it_is_parsed(self, tmp_path, monkeypatch):
+        path = tmp_path / "model.json"
+        with path.open("wb") as file:
+            file.truncate(MAX_BYTES + 1)
+        monkeypatch.setattr("dconnet.persistence.codec.decode", pytest.fail)
+        assert_refused(path, f"it has more than {MAX_BYTES} bytes. If you trust it, load it with a larger max_bytes")
+
+    def test_the_limit_can_be_changed(self, tmp_path):
+        path = tmp_path / "model.json"
+        regressor_model().save(path)
+        size = path.stat().st_size
+        for enough in (size, None):
+            assert_same(load_model(path, max_bytes=enough), regressor_model())
+        with pytest.raises(ValueError, match=f"more than {size - 1} bytes"):
+            load_model(path, max_bytes=size - 1)
+
+    @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+    @pytest.mark.parametrize("limit", [MAX_BYTES, 100])
+    def test_pipes_are_bounded_too(self, tmp_path, limit):
+        regressor_model().save(tmp_path / "model.json")
+        content = (tmp_path / "model.json").read_bytes()
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "wb") as file:
+            file.write(content)
+        try:
+            if limit < len(content):
+                with pytest.raises(ValueError, match="more than 100 bytes"):
+                    load_model(f"/dev/fd/{reading}", max_bytes=limit)
+            else:
+                assert_same(load_model(f"/dev/fd/{reading}"), regressor_model())
+        finally:
+            os.close(reading)
+
+    def test_saving_more_than_can_be_loaded_is_warned_about(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(model_file, "MAX_BYTES", 100)
+        with pytest.warns(UserWarning, match=r"model.json has \d+ bytes. Load it with max_bytes=\d+"):
+            regressor_model().save(tmp_path / "model.json")
+
+
+# Numbers as they may occur in a weight: subnormal and large ones, and both zeros.
+WEIGHTS = st.floats(-1e150, 1e150, allow_nan=False) | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e150, 1e-308])
+SCALES = st.floats(min_value=0.0, max_value=1e150, exclude_min=True)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+TEXTS = st.text() | st.sampled_from(
+    ['say "x"', "a\nb", "\\", '\\"', "ключ", "\x00", "\u2028", "{}:,", "\N{GRINNING FACE}"]
+)
+CLASSES = st.one_of(
+    st.lists(kind, min_size=2, max_size=4, unique=True)
+    for kind in (TEXTS, st.integers(-(2**63) + 1, 2**63 - 1), st.floats(-1e18, 1e18), st.booleans())
+)
+
+
+@st.composite
+def saved_models(draw):
+    names = draw(st.lists(TEXTS, min_size=1, max_size=4, unique=True))
+    n_hidden = draw(st.integers(1, 3))
+    classes = draw(st.none() | CLASSES)
+    n_networks = 1 if classes is None or len(classes) == 2 else len(classes)
+    numbers = partial(st.lists, min_size=n_hidden, max_size=n_hidden)
+
+    def weights(n):
+        return draw(st.lists(WEIGHTS, min_size=n, max_size=n))
+
+    def scales(n):
+        return draw(st.lists(SCALES, min_size=n, max_size=n))
+
+    networks = tuple(
+        Network([weights(len(names)) for _ in range(n_hidden)], draw(numbers(WEIGHTS)), draw(numbers(WEIGHTS)))
+        for _ in range(n_networks)
+    )
+    training = st.builds(
+        Training,
+        status=st.sampled_from(Status),
+        message=TEXTS,
+        objective=FINITE,
+        stationarity=st.none() | FINITE,
+        objectives=st.lists(FINITE, max_size=3).map(tuple),
+    )
+    measures = {name: st.none() | FINITE for name in ("mse", "r2", "accuracy")}
+    settings_of = st.none() | TEXTS | st.booleans() | st.integers() | FINITE
+    return SavedModel(
+        feature_names=tuple(names),
+        target_name=draw(TEXTS),
+        networks=networks,
+        trainings=tuple(draw(training) for _ in range(n_networks)),
+        feature_scaling=Scaling(weights(len(names)), scales(len(names))),
+        target_scaling=Scaling.identity(1) if classes else Scaling(weights(1), scales(1)),
+        classes=None if classes is None else tuple(classes),
+        settings=draw(st.dictionaries(TEXTS, settings_of, max_size=4)),
+        scores=draw(st.dictionaries(TEXTS, st.builds(Score, st.integers(0, 2**62), **measures), max_size=3)),
+    )
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(model=saved_models())
+def test_every_model_comes_back_as_it_was(model, tmp_path):
+    model.save(tmp_path / "model.json")
+    assert_same(load_model(tmp_path / "model.json"), model)
+
+
+class TestOverflow:
+    @pytest.mark.parametrize("holder", ["W", "b", "alpha"])
+    def test_numbers_that_cannot_be_loaded_are_not_saved(self, tmp_path, holder):
+        weights = {"W": [[1.0, 1.0, 1.0]], "b": [1.0], "alpha": [1.0]}
+        weights[holder] = np.full_like(np.array(weights[holder]), 1e151)
+        with pytest.raises(ValueError, match=re.escape(f"`$.networks[0].{holder}[0]")):
+            regressor_model(networks=(Network(**weights),)).save(tmp_path / "model.json")
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("make", [regressor_model, classifier_model], ids=["regressor", "classifier"])
+    def test_predictions_that_overflow_are_refused(self, make):
+        model = make()
+        network = Network([[1e150, 1e150, -1e150]] * 2, [0.0, 0.0], [1e150, -1e150])
+        model = replace(model, networks=(network,) * len(model.networks))
+        inputs = model.feature_scaling.undo([[0.0, 0.0, 0.0], [1e-300, 0.0, 0.0], [1.0, 1.0, 1.0]])
+        with pytest.raises(OverflowError, match="The prediction for row 2 of X overflows"):
+            model.predict([*inputs[:2], [1e10, 1.0, 1.0]])
+        assert Score.of(model, [[1e10, 1.0, 1.0]], np.array([1.0])) == Score(rows=1)
+
+    def test_so_are_those_that_overflow_in_the_units_of_the_target(self):
+        network = Network([[1e150, 0.0, 0.0]], [0.0], [1.0])
+        model = regressor_model(
+            networks=(network,), feature_scaling=Scaling.identity(3), target_scaling=Scaling([0.0], [1e150])
+        )
+        assert model.predict([[1.0, 0.0, 0.0]])[0] == pytest.approx(1e300)
+        with pytest.raises(OverflowError, match="row 0"):
+            model.predict([[1e10, 0.0, 0.0]])
+
+
+class TestFrames:
+    X = np.random.default_rng(8).normal(size=(12, N_FEATURES))
+
+    @pytest.fixture(params=["pandas", "polars", "pyarrow"])
+    def frame(self, request):
+        """A function that makes a frame of a dictionary."""
+        module = pytest.importorskip(request.param)
+        return module.table if request.param == "pyarrow" else module.DataFrame
+
+    @pytest.fixture
+    def model(self):
+        rng = np.random.default_rng(6)
+        network = Network(rng.normal(size=(4, N_FEATURES)), rng.normal(size=4), rng.normal(size=4))
+        return regressor_model(feature_names=("a", "b", "c"), networks=(network,))
+
+    def test_columns_are_matched_by_name(self, model, frame):
+        expected = model.predict(self.X)
+        permuted = frame({"c": self.X[:, 2], "other": ["x"] * 12, "a": self.X[:, 0], "b": self.X[:, 1]})
+        np.testing.assert_array_equal(model.predict(permuted), expected)
+        np.testing.assert_array_equal(model.outputs(permuted), model.outputs(self.X))
+
+    def test_missing_columns_are_named(self, model, frame):
+        with pytest.raises(ValueError, match=r"X has no columns 'a', 'c'\. Its columns are 'b', 'd'\."):
+            model.predict(frame({"b": self.X[:, 1], "d": self.X[:, 0]}))
+
+    def test_faulty_columns_are_named(self, model, frame):
+        columns = {"a": self.X[:, 0], "b": np.full(12, np.nan), "c": self.X[:, 2]}
+        with pytest.raises(ValueError, match="Column 'b' of X contains NaN or infinity"):
+            model.predict(frame(columns))
+
+    def test_repeated_columns_are_refused(self, model):
+        pd = pytest.importorskip("pandas")
+        with pytest.raises(ValueError, match="X has more than one column named 'a'"):
+            model.predict(pd.DataFrame(np.zeros((2, 4)), columns=["a", "b", "c", "a"]))
+        model.predict(pd.DataFrame(np.zeros((2, 5)), columns=["a", "b", "c", "d", "d"]))
+
+    def test_frames_without_names_go_by_position(self, model):
+        pd = pytest.importorskip("pandas")
+        np.testing.assert_array_equal(model.predict(pd.DataFrame(self.X)), model.predict(self.X))

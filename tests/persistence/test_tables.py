@@ -3,13 +3,17 @@
 import builtins
 import datetime
 import decimal
+import io
 import os
 import re
 import stat
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
 
 from dconnet.persistence import tables
 from dconnet.persistence.files import written_whole
@@ -263,6 +267,7 @@ class TestParquet:
             return real_import(name, *arguments, **options)
 
         monkeypatch.setattr(builtins, "__import__", without_pyarrow)
+        (tmp_path / "data.parquet").write_bytes(b"PAR1")
         with pytest.raises(ImportError, match=re.escape("pip install 'dconnet[parquet]'")):
             read_table(tmp_path / "data.parquet")
 
@@ -272,6 +277,81 @@ def test_columns_must_agree_with_names():
         Table(("a", "b"), (np.zeros(2), np.zeros(3)))
     with pytest.raises(ValueError, match="every name needs one column"):
         Table(("a", "b"), (np.zeros(2),))
+
+
+# Names and cells may hold anything, but they are stripped, and NumPy drops null characters at the end of text.
+WORDS = (st.text() | st.sampled_from(['"', 'say "x", y', "a\nb", "a\rb", "a;b", "a\tb", "\x00x", "0", "1_0"])).filter(
+    lambda text: text.strip() and not text.strip().endswith("\x00")
+)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
+    [0.0, -0.0, 5e-324, 1.7976931348623157e308]
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(
+    names=st.lists(WORDS, min_size=1, max_size=4, unique_by=str.strip),
+    words=st.lists(WORDS, min_size=1, max_size=5),
+    numbers=st.lists(NUMBERS, min_size=5, max_size=5),
+)
+@example(names=["a;b;c", "d"], words=["x;y;z"], numbers=[0.0] * 5)  # under semicolons, every row has three cells
+@example(names=["a\tb\tc", "d;e"], words=["x\ty\tz"], numbers=[0.0] * 5)
+def test_what_is_written_is_read_back(names, words, numbers, tmp_path):
+    assume(not names[0].startswith("\ufeff"))  # at the start of a file it is a byte order mark
+    assume(not all(tables._is_number(name.strip()) for name in names))  # which would be a row of data
+    words.append("word")  # not numbers alone, which are read as numbers
+    numbers = numbers[: len(words)]
+    words = words[: len(numbers)]
+    columns = [words if position % 2 == 0 else numbers for position in range(len(names))]
+    write_csv(tmp_path / "out.csv", names, columns)
+    table = read_table(tmp_path / "out.csv")
+    assert table.names == tuple(name.strip() for name in names)
+    for position, name in enumerate(table.names):
+        if position % 2:
+            assert table.numeric([name]).tobytes() == np.array(numbers).tobytes()
+        elif not table.is_numeric(name):
+            assert table.labels(name).tolist() == [word.strip() for word in words]
+
+
+class TestPipes:
+    CONTENT = b"a;b\n" + b"".join(b"%d;%d\n" % (i, i * i) for i in range(20_000))
+
+    @staticmethod
+    def piped(content):
+        """The path of a pipe that holds the content."""
+        reading, writing = os.pipe()
+
+        def write():
+            with os.fdopen(writing, "wb") as file:
+                file.write(content)
+
+        threading.Thread(target=write, daemon=True).start()
+        return reading
+
+    @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+    def test_a_pipe_is_read_like_a_file(self):
+        reading = self.piped(self.CONTENT)
+        table = read_table(f"/dev/fd/{reading}")
+        os.close(reading)
+        np.testing.assert_array_equal(table.numeric(["b"]).ravel(), np.arange(20_000.0) ** 2)
+        assert table.lines[-1] == 20_001
+
+    def test_a_dash_is_the_standard_input(self, monkeypatch):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1,2\n3,x\n")))
+        table = read_table("-")
+        assert table.names == ("a", "b")
+        assert refusal(table.numeric, ["b"]).startswith("standard input, line 3, column 'b': 'x' is not a number.")
+
+    @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+    def test_parquet_is_recognised_by_its_beginning(self):
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        buffer = io.BytesIO()
+        pq.write_table(pa.table({"a": [1.0, 2.0]}), buffer)
+        reading = self.piped(buffer.getvalue())
+        assert read_table(f"/dev/fd/{reading}").numeric(["a"]).ravel().tolist() == [1.0, 2.0]
+        os.close(reading)
 
 
 class TestWriting:

@@ -1,4 +1,4 @@
-"""Rows for training and rows for the test."""
+"""The split of rows into training and test data."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 
 def split_rows(y: NDArray[Any], n_test: int, seed: int, classify: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows of the training and of the test part, the same for the same arguments.
+    """Indices of the training rows and of the test rows, the same for the same arguments.
 
-    The parts have the same shares of the classes, if there are classes and every one can have a row in both.
+    The split is stratified if there are classes and every class can have a row in both parts.
 
     Parameters
     ----------
     y : array of shape (n_samples,)
         Targets or class labels.
     n_test : int
-        Rows of the test part, fewer than there are.
+        Number of test rows, less than n_samples.
     seed : int
-        Seed of the choice.
+        Random seed.
     classify : bool
         Whether y are class labels.
     """

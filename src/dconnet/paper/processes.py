@@ -1,22 +1,26 @@
-"""Work in several processes, with a display of what is left, that Ctrl-C ends without losing what is done."""
+"""Work in several processes, with a progress bar, that Ctrl-C ends without losing what is done.
+
+It uses the process pool of joblib and not `joblib.Parallel`, which runs a single job in the calling process: there,
+Ctrl-C would end a fit early, and its result would be kept as if it were complete.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
-from multiprocessing import active_children, get_context, parent_process
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, as_completed
 from typing import TypeVar
 
+from joblib.externals.loky import ProcessPoolExecutor
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 Item = TypeVar("Item")
 
-# What the numerical libraries read when they are loaded.
+# The numerical libraries read these when they are loaded.
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -28,50 +32,30 @@ def work_through(
     Raises
     ------
     KeyboardInterrupt
-        After Ctrl-C; what was under way is given up.
+        After Ctrl-C; unfinished work is lost.
     """
     if not items:
         return []
-    with _one_thread_each():
-        # Processes of their own from the start: threads of the libraries do not survive a fork.
-        others = set(active_children())
-        pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_depend_on_the_parent)
-        try:
-            return _watch({pool.submit(work, item): item for item in items}, console, title)
-        except KeyboardInterrupt:
-            # What is under way may take minutes more, and files are written whole or not at all.
-            for process in set(active_children()) - others:
-                process.terminate()
-            raise
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Let the processes that are started meanwhile find a limit of one thread in their environment."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+    pool = ProcessPoolExecutor(jobs, initializer=_depend_on, initargs=(os.getpid(),), env=dict.fromkeys(THREADS, "1"))
     try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        failures = _watch({pool.submit(work, item): item for item in items}, console, title)
+    except BaseException:
+        # What is under way may take minutes more, and files are written whole or not at all.
+        pool.shutdown(kill_workers=True)
+        raise
+    pool.shutdown()
+    return failures
 
 
-def _depend_on_the_parent() -> None:
-    """Leave interrupts to the parent process, and do not outlive it where it is killed."""
+def _depend_on(parent: int) -> None:
+    """Leave interrupts to the parent process, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-def _end_with_the_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
     os._exit(1)
 
 

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TextIO
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    r"""Open ``path`` for text that replaces the file in one stroke when the block ends.
+    r"""Open ``path`` for text that replaces the file atomically when the block ends.
 
-    The text goes to a temporary file in the same folder. If anything fails on the way, an earlier
-    file of that name stays as it was and the temporary file is removed.
+    The text goes to a temporary file in the same folder. If anything fails on the way, an existing file stays as it was
+    and the temporary file is removed.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
-        # A pipe or a device must be written to, not replaced; for a folder the error is the right one.
+        # A pipe or a device must be written to, not replaced; a folder raises the right error.
         with target.open("w", encoding="utf-8", newline="") as file:
             yield file
         return

@@ -1,16 +1,16 @@
-"""The model file: a trained network with all that a prediction needs, as JSON that is safe to load.
+"""Models in files: a trained network with everything that a prediction needs.
 
-The file holds names, numbers and nothing that could be executed. Loading checks every entry, so that a file
-from a stranger gives either a model or a ValueError that names the fault. Numbers keep all their digits.
+The file is JSON and holds names and numbers only, so it is safe to load from anyone. `dconnet.persistence.codec`
+defines its schema and checks every entry.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,128 +18,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import FloatArray, frozen_copy
+from dconnet._text import printable
 from dconnet.model.network import Network
-from dconnet.model.targets import Targets, winning_classes
+from dconnet.model.targets import Targets
 from dconnet.persistence.files import written_whole
-from dconnet.persistence.json import Entry, Scalar, check, shown
-from dconnet.training.result import Status
+from dconnet.persistence.parts import Scaling, Score, Training
+from dconnet.persistence.tables import require_columns
+
+__all__ = ["SavedModel", "Scaling", "Score", "Training", "load_model", "save_model"]
 
 FORMAT = "dconnet-model"
 VERSION = 1
+MAX_BYTES = 32 * 2**20  # about 1.5 million weights; the worst file of this size takes 35 times as much memory
 
-Setting: TypeAlias = Scalar | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scaling:
-    """Shift and scale of columns, ``(x - mean) / scale``.
-
-    Parameters
-    ----------
-    mean : array-like of shape (n_columns,)
-        What is subtracted.
-    scale : array-like of shape (n_columns,)
-        What is divided by, positive.
-
-    Examples
-    --------
-    >>> from dconnet.persistence.model_file import Scaling
-    >>> scaling = Scaling.of([[1.0, 5.0], [3.0, 5.0]])
-    >>> scaling.apply([[1.0, 5.0], [3.0, 6.0]])
-    array([[-1.,  0.],
-           [ 1.,  1.]])
-    """
-
-    mean: FloatArray
-    scale: FloatArray
-
-    def __init__(self, mean: ArrayLike, scale: ArrayLike) -> None:
-        object.__setattr__(self, "mean", frozen_copy(mean, name="mean", ndim=1))
-        object.__setattr__(self, "scale", frozen_copy(scale, name="scale", ndim=1))
-        if len(self.mean) != len(self.scale):
-            raise ValueError(f"mean has {len(self.mean)} entries, but scale has {len(self.scale)}.")
-        if not np.all(self.scale > 0.0):
-            raise ValueError("scale must be positive.")
-
-    @classmethod
-    def of(cls, values: ArrayLike) -> Scaling:
-        """The scaling that standardises the columns of ``values``; constant columns get scale one."""
-        values = np.asarray(values, dtype=np.float64)
-        scale = values.std(axis=0)
-        # Rounding gives a constant column a tiny spread, which must not be blown up to one.
-        constant = (np.ptp(values, axis=0) == 0.0) | (scale == 0.0)
-        return cls(values.mean(axis=0), np.where(constant, 1.0, scale))
-
-    @classmethod
-    def identity(cls, n_columns: int) -> Scaling:
-        """The scaling that changes nothing."""
-        return cls(np.zeros(n_columns), np.ones(n_columns))
-
-    def apply(self, values: ArrayLike) -> FloatArray:
-        """Standardise values, of shape (n_samples, n_columns)."""
-        return (np.asarray(values, dtype=np.float64) - self.mean) / self.scale
-
-    def undo(self, values: ArrayLike) -> FloatArray:
-        """Bring standardised values back to their units."""
-        return self.mean + self.scale * np.asarray(values, dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class Training:
-    """How one network was reached.
-
-    Attributes
-    ----------
-    status : Status
-        Why the training stopped.
-    message : str
-        The sentence of the status, with its figures.
-    objective : float
-        RegLoss of the network, in the scaled units of the training.
-    stationarity : float or None
-        Distance from a stationary point; None if it is not known.
-    objectives : tuple of float
-        RegLoss after each epoch, the start included.
-    """
-
-    status: Status
-    message: str
-    objective: float
-    stationarity: float | None
-    objectives: tuple[float, ...]
-
-    @property
-    def recorded_epochs(self) -> int:
-        """Number of epochs in the record; one that a limit or an interrupt cut short counts, too."""
-        return max(len(self.objectives) - 1, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How well a model predicts some rows, in the units of the data. A measure that has no value is None."""
-
-    rows: int
-    mse: float | None = None
-    r2: float | None = None
-    accuracy: float | None = None
-
-    @property
-    def measures(self) -> dict[str, float]:
-        """The measures that have a value, by name."""
-        found = {"mse": self.mse, "r2": self.r2, "accuracy": self.accuracy}
-        return {name: value for name, value in found.items() if value is not None}
-
-    @classmethod
-    def of(cls, model: SavedModel, X: ArrayLike, y: NDArray[Any]) -> Score:
-        """Score the predictions of ``model``: MSE and R² of a regressor, accuracy of a classifier."""
-        predicted = model.predict(X)
-        if model.classes is not None:
-            return cls(rows=len(y), accuracy=float(np.mean(predicted == y)))
-        with np.errstate(over="ignore"):
-            mse, spread = float(np.mean((y - predicted) ** 2)), float(np.var(y))
-        if not math.isfinite(mse):
-            return cls(rows=len(y))
-        return cls(rows=len(y), mse=mse, r2=1.0 - mse / spread if spread > 0.0 else None)
+Label: TypeAlias = str | bool | int | float
+Setting: TypeAlias = Label | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,17 +42,17 @@ class SavedModel:
     Attributes
     ----------
     feature_names : tuple of str
-        Names of the inputs, in the order of the columns of X.
+        Names of the features, in the order of the columns of X.
     target_name : str
-        Name of what is predicted.
+        Name of the target.
     networks : tuple of Network
-        One network, or one a class if there are more than two classes.
+        One network, or one for each class if there are more than two classes.
     trainings : tuple of Training
-        How each network was reached.
+        How the training of each network ended.
     feature_scaling : Scaling
-        What is done to the inputs before the networks see them.
+        Scaling of the features, applied before the networks.
     target_scaling : Scaling of one column
-        What is undone to the output of a regressor.
+        Scaling of the target of a regressor, undone in its predictions.
     classes : tuple of labels or None
         Strings, numbers or booleans for a classifier; None for a regressor.
     settings : mapping
@@ -189,70 +82,96 @@ class SavedModel:
     trainings: tuple[Training, ...]
     feature_scaling: Scaling
     target_scaling: Scaling = field(default_factory=lambda: Scaling.identity(1))
-    classes: tuple[Scalar, ...] | None = None
+    classes: tuple[Label, ...] | None = None
     settings: Mapping[str, Setting] = field(default_factory=dict)
     scores: Mapping[str, Score] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n_features = len(self.feature_names)
-        check(n_features > 0, "there must be at least one feature")
-        check(len(set(self.feature_names)) == n_features, "the feature names must differ")
+        _check(n_features > 0, "there must be at least one feature")
+        _check(len(set(self.feature_names)) == n_features, "the feature names must differ")
         n_scaled = len(self.feature_scaling.mean)
-        check(n_scaled == n_features, f"{n_scaled} features are scaled, but there are {n_features} features")
-        check(len(self.target_scaling.mean) == 1, "the target scaling must have one column")
+        _check(n_scaled == n_features, f"{n_scaled} features are scaled, but there are {n_features} features")
+        _check(len(self.target_scaling.mean) == 1, "the target scaling must have one column")
         for network in self.networks:
-            check(
+            _check(
                 network.n_features == n_features,
                 f"a network has {network.n_features} inputs, but there are {n_features} features",
             )
         if self.classes is not None:
             _check_classes(self.classes)
-        needed = 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
-        check(len(self.networks) == needed, f"{needed} network(s) needed, got {len(self.networks)}")
-        check(
+        needed = self.targets.n_columns
+        _check(len(self.networks) == needed, f"{needed} network(s) needed, got {len(self.networks)}")
+        _check(
             len(self.trainings) == needed,
             f"each network needs one training summary, got {len(self.trainings)} for {needed}",
         )
-
-    @property
-    def targets(self) -> Targets:
-        """The coding of the target."""
-        return Targets(self.classes)
 
     @property
     def kind(self) -> str:
         """``"regressor"`` or ``"classifier"``."""
         return "regressor" if self.classes is None else "classifier"
 
+    @property
+    def targets(self) -> Targets:
+        """The coding of the target: which class each network stands for, and what the outputs predict."""
+        return Targets(self.classes)
+
     def outputs(self, X: ArrayLike) -> FloatArray:
-        """What the networks give for every row of ``X``, of shape (n_samples, n_networks)."""
-        scaled = self.feature_scaling.apply(self._checked(X))
-        return np.column_stack([network.predict(scaled) for network in self.networks])
+        """Outputs of the networks for every row of ``X``, of shape (n_samples, n_networks).
+
+        Raises
+        ------
+        OverflowError
+            If an output is too large for a floating-point number.
+        """
+        inputs = self._checked(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = self.feature_scaling.apply(inputs)
+            return _finite(np.column_stack([network.predict(scaled) for network in self.networks]))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the target of every row of ``X``.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs in their own units, in the order of ``feature_names``.
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Features in their own units. The columns of a DataFrame are matched with ``feature_names`` by name, in any
+            order, and other columns are ignored. Arrays, and DataFrames whose column names are not text, must have
+            the columns in the order of ``feature_names``.
 
         Returns
         -------
         array of shape (n_samples,)
-            Numbers of a regressor; of a classifier the class whose output is closest to one.
+            Numbers for a regressor; for a classifier, the class whose output is closest to one.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or X has another shape or is not numeric and finite.
+        OverflowError
+            If a prediction is too large for a floating-point number.
         """
-        outputs = self.outputs(X)
-        if self.classes is None:
-            return self.target_scaling.undo(outputs[:, 0])
-        predicted: NDArray[Any] = np.array(self.classes)[winning_classes(outputs)]
-        return predicted
+        predicted = self.targets.predictions(self.outputs(X))
+        if self.classes is not None:
+            return predicted
+        with np.errstate(over="ignore"):
+            return _finite(self.target_scaling.undo(predicted))
 
     def _checked(self, X: ArrayLike) -> FloatArray:
+        names = list(getattr(X, "column_names", getattr(X, "columns", ())))
+        if names and all(isinstance(name, str) for name in names):
+            return self._matched(X, names)
         array = frozen_copy(X, name="X", ndim=2)
         if array.shape[1] != len(self.feature_names):
             raise ValueError(f"X has {array.shape[1]} columns, but the model has {len(self.feature_names)} features.")
         return array
+
+    def _matched(self, frame: Any, names: list[str]) -> FloatArray:
+        """The columns of a DataFrame in the order of the features."""
+        require_columns("X", names, self.feature_names)
+        columns = [frozen_copy(frame[name], name=f"Column {name!r} of X", ndim=1) for name in self.feature_names]
+        return np.column_stack(columns)
 
     @classmethod
     def from_estimator(
@@ -264,19 +183,19 @@ class SavedModel:
         feature_scaling: Scaling | None = None,
         target_scaling: Scaling | None = None,
     ) -> SavedModel:
-        """Take over a fitted `DCONRegressor` or `DCONClassifier`.
+        """Make a model of a fitted `DCONRegressor` or `DCONClassifier`.
 
         Parameters
         ----------
         estimator : DCONRegressor or DCONClassifier
             A fitted estimator.
         feature_names : sequence of str, optional
-            By default the names that the estimator saw, or x0, x1, ... if it saw none.
+            By default the names seen during fit, or x0, x1, ... if there were none.
         target_name : str
-            Name of what is predicted.
+            Name of the target.
         feature_scaling, target_scaling : Scaling, optional
-            What was done to the data before the estimator saw them; by default nothing. Of a scikit-learn
-            StandardScaler it is ``Scaling(scaler.mean_, scaler.scale_)``.
+            Scaling of the data before fit, by default none. For a fitted StandardScaler, it is
+            ``Scaling(scaler.mean_, scaler.scale_)``.
         """
         from sklearn.utils.validation import check_is_fitted
 
@@ -285,21 +204,20 @@ class SavedModel:
         if not isinstance(estimator, (DCONRegressor, DCONClassifier)):
             raise TypeError(
                 f"A model file holds a DCONRegressor or DCONClassifier, not a {type(estimator).__name__}. "
-                "Of a pipeline pass the last step, and the scaling before it as feature_scaling. "
-                "Layer-wise networks have no model file; pickle can keep them."
+                "For a pipeline, pass its last step, and the scaling before it as feature_scaling. "
+                "Layer-wise networks have no model file: use pickle."
             )
         check_is_fitted(estimator)
-        is_classifier = isinstance(estimator, DCONClassifier)
         n_features = int(estimator.n_features_in_)
         seen = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(n_features)])
         return cls(
             feature_names=tuple(map(str, seen if feature_names is None else feature_names)),
             target_name=target_name,
-            networks=estimator.networks_ if is_classifier else (estimator.network_,),
-            trainings=_trainings(estimator, is_classifier),
+            networks=tuple(_each(estimator, "networks_", "network_")),
+            trainings=_trainings(estimator),
             feature_scaling=Scaling.identity(n_features) if feature_scaling is None else feature_scaling,
             target_scaling=Scaling.identity(1) if target_scaling is None else target_scaling,
-            classes=tuple(estimator.classes_.tolist()) if is_classifier else None,
+            classes=tuple(estimator.classes_.tolist()) if isinstance(estimator, DCONClassifier) else None,
             settings={name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
         )
 
@@ -308,29 +226,52 @@ class SavedModel:
         return replace(self, scores=dict(scores))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file, whole or not at all."""
-        content = _encoded(self)
-        # One line an entry: short enough to look at, and not one line a number.
-        entries = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items()]
+        """Write the model file, whole or not at all.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        ValueError
+            If the model holds numbers that a model file cannot hold.
+        """
+        from dconnet.persistence.codec import encode
+
+        text = encode(self)
+        if len(text) > MAX_BYTES:
+            warnings.warn(
+                f"{os.fspath(path)} has {len(text)} bytes. Load it with max_bytes={len(text)} (--max-bytes {len(text)} "
+                "on the command line).",
+                stacklevel=2,
+            )
         with written_whole(path) as file:
-            file.write("{\n" + ",\n".join(entries) + "\n}\n")
+            file.write(text)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> SavedModel:
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> SavedModel:
         """Read a model file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The model file.
+        max_bytes : int or None
+            Largest size of a file that is read; None for no limit.
 
         Raises
         ------
         OSError
             If the file cannot be read.
         ValueError
-            If it is not a valid model file; the message names the file and the fault.
+            If it is not a valid model file, or too large; the message names the file and the fault.
         """
+        from dconnet.persistence.codec import decode
+
         path = Path(path)
         try:
-            return _decoded(Entry.parse(path.read_bytes()))
+            return decode(_read(path, max_bytes))
         except ValueError as error:
-            raise ValueError(f"Cannot load the model file {path.name}: {error}") from error
+            raise ValueError(f"Cannot load the model file {path.name}: {printable(error):.250}") from error
 
 
 def save_model(
@@ -352,22 +293,51 @@ def save_model(
     ).save(path)
 
 
-def load_model(path: str | os.PathLike[str]) -> SavedModel:
+def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> SavedModel:
     """Read a model file; see `SavedModel.load`."""
-    return SavedModel.load(path)
+    return SavedModel.load(path, max_bytes=max_bytes)
 
 
-def _check_classes(classes: tuple[Scalar, ...]) -> None:
+def _read(path: Path, max_bytes: int | None) -> bytes:
+    """The content of a file, unless it is too large to be read."""
+    with path.open("rb") as file:
+        if max_bytes is None:
+            return file.read()
+        size = os.fstat(file.fileno()).st_size  # 0 for a pipe
+        content = file.read(max_bytes + 1) if size <= max_bytes else b""
+    if max(size, len(content)) > max_bytes:
+        raise ValueError(
+            f"it has more than {max_bytes} bytes. If you trust it, load it with a larger max_bytes (--max-bytes on the "
+            "command line)."
+        )
+    return content
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    """The values themselves, unless one of them has overflowed."""
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
+        raise OverflowError(f"The prediction for row {row} of X overflows: its values are too large for this model.")
+    return values
+
+
+def _check(holds: bool, fault: str) -> None:
+    """Raise a ValueError that states the fault unless the condition holds."""
+    if not holds:
+        raise ValueError(f"{fault}.")
+
+
+def _check_classes(classes: tuple[Label, ...]) -> None:
     kinds = {type(label) for label in classes}
-    check(
+    _check(
         len(kinds) == 1 and kinds <= {str, bool, int, float},
         f"the classes must be all strings, all integers, all decimals or all booleans, got {classes!r}"[:300],
     )
-    check(
+    _check(
         all(isinstance(label, str) or abs(label) < 2**63 for label in classes),
         "the classes must be finite and fit into 64 bits",
     )
-    check(
+    _check(
         len(classes) >= 2 and len(set(classes)) == len(classes),
         "there must be at least two classes, all different",
     )
@@ -376,11 +346,14 @@ def _check_classes(classes: tuple[Scalar, ...]) -> None:
 # --- from an estimator ---
 
 
-def _trainings(estimator: Any, is_classifier: bool) -> tuple[Training, ...]:
-    if is_classifier:
-        found = (estimator.statuses_, estimator.messages_, estimator.histories_)
-    else:
-        found = ((estimator.status_,), (estimator.message_,), (estimator.history_,))
+def _each(estimator: Any, plural: str, singular: str) -> Sequence[Any]:
+    """A fitted attribute for each network."""
+    return getattr(estimator, plural, None) or (getattr(estimator, singular),)
+
+
+def _trainings(estimator: Any) -> tuple[Training, ...]:
+    names = (("statuses_", "status_"), ("messages_", "message_"), ("histories_", "history_"))
+    found = [_each(estimator, plural, singular) for plural, singular in names]
     figures = (np.atleast_1d(estimator.objective_), np.atleast_1d(estimator.stationarity_))
     return tuple(
         Training(
@@ -401,120 +374,3 @@ def _plain(value: object) -> Setting:
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     return value if isinstance(value, (str, bool, int, float)) or value is None else type(value).__name__
-
-
-# --- to and from JSON ---
-
-
-def _encoded(model: SavedModel) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": model.kind,
-        "features": {"names": list(model.feature_names), **_encoded_arrays(model.feature_scaling)},
-        "target": _encoded_target(model),
-        "settings": dict(model.settings),
-        "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
-        "trainings": [_encoded_training(training) for training in model.trainings],
-        "networks": [_encoded_arrays(network) for network in model.networks],
-    }
-
-
-def _encoded_arrays(holder: Scaling | Network) -> dict[str, Any]:
-    return {item.name: getattr(holder, item.name).tolist() for item in fields(holder)}
-
-
-def _encoded_target(model: SavedModel) -> dict[str, Any]:
-    if model.classes is not None:
-        return {"name": model.target_name, "classes": list(model.classes)}
-    return {"name": model.target_name, **_encoded_arrays(model.target_scaling)}
-
-
-def _encoded_training(training: Training) -> dict[str, Any]:
-    return {**asdict(training), "status": training.status.name}
-
-
-def _checked_header(entry: Entry) -> Entry:
-    """The entry itself, if it says that it is a model of the version that is read here."""
-    header = entry.value if isinstance(entry.value, dict) else {}
-    if header.get("format") != FORMAT:
-        raise ValueError(f'it is not a model file: there is no entry "format": "{FORMAT}".')
-    version = header.get("version")
-    if type(version) is not int or version != VERSION:
-        raise ValueError(
-            f"its format has version {shown(version)}, but this dconnet reads version {VERSION}. "
-            "A newer dconnet may read it: pip install --upgrade dconnet"
-        )
-    return entry
-
-
-def _decoded(root: Entry) -> SavedModel:
-    entry = _checked_header(root).members(
-        "format", "version", "kind", "features", "target", "settings", "scores", "trainings", "networks"
-    )
-    kind = entry["kind"].text()
-    if kind not in ("regressor", "classifier"):
-        raise ValueError(f"kind must be regressor or classifier, got {shown(kind)}.")
-    features = entry["features"].members("names", "mean", "scale")
-    if kind == "classifier":
-        target = entry["target"].members("name", "classes")
-        classes = tuple(label.scalar() for label in target["classes"].items())
-        target_scaling = Scaling.identity(1)
-    else:
-        target = entry["target"].members("name", "mean", "scale")
-        classes = None
-        target_scaling = _decoded_scaling(target)
-    return SavedModel(
-        feature_names=tuple(name.text() for name in features["names"].items()),
-        target_name=target["name"].text(),
-        networks=tuple(_decoded_network(network) for network in entry["networks"].items()),
-        trainings=tuple(_decoded_training(training) for training in entry["trainings"].items()),
-        feature_scaling=_decoded_scaling(features),
-        target_scaling=target_scaling,
-        classes=classes,
-        settings={name: _decoded_setting(value) for name, value in entry["settings"].all_members().items()},
-        scores={part: _decoded_score(score) for part, score in entry["scores"].all_members().items()},
-    )
-
-
-def _decoded_scaling(members: Mapping[str, Entry]) -> Scaling:
-    mean, scale = members["mean"], members["scale"]
-    check(len(mean.vector()) == len(scale.vector()), f"{mean.place} and {scale.place} differ in length")
-    check(bool(np.all(scale.vector() > 0.0)), f"{scale.place} must be positive")
-    return Scaling(mean.vector(), scale.vector())
-
-
-def _decoded_network(entry: Entry) -> Network:
-    members = entry.members("W", "b", "alpha")
-    rows = [row.vector() for row in members["W"].items()]
-    check(len(rows) > 0, f"{entry.place} has no neuron")
-    check(len({len(row) for row in rows}) == 1, f"the rows of {members['W'].place} differ in length")
-    try:
-        return Network(W=np.array(rows), b=members["b"].vector(), alpha=members["alpha"].vector())
-    except ValueError as error:
-        raise ValueError(f"{entry.place}: {error}") from error
-
-
-def _decoded_training(entry: Entry) -> Training:
-    members = entry.members("status", "message", "objective", "stationarity", "objectives")
-    status = members["status"].text()
-    if status not in Status.__members__:
-        raise ValueError(f"{members['status'].place} is not a known status: {shown(status)}.")
-    stationarity = members["stationarity"]
-    return Training(
-        status=Status[status],
-        message=members["message"].text(),
-        objective=members["objective"].number(),
-        stationarity=None if stationarity.value is None else stationarity.number(),
-        objectives=tuple(members["objectives"].vector().tolist()),
-    )
-
-
-def _decoded_score(entry: Entry) -> Score:
-    members = entry.members("rows", optional=("mse", "r2", "accuracy"))
-    rows = members.pop("rows").count()
-    return Score(rows, **{name: measure.number() for name, measure in members.items()})
-
-
-def _decoded_setting(entry: Entry) -> Setting:
-    return None if entry.value is None else entry.scalar()

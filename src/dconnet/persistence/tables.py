@@ -1,18 +1,26 @@
-"""Tables of named columns: read from CSV or Parquet, turned into matrices, written as CSV."""
+"""Tables of named columns: read from CSV or Parquet, turned into matrices, written as CSV.
+
+CSV is read with the standard library, so that the command line needs neither pandas nor pyarrow, and so that a faulty
+cell is reported with its line.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 import shlex
+import shutil
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,15 +31,17 @@ from dconnet.persistence.files import written_whole
 if TYPE_CHECKING:
     import pyarrow as pa
 
+STANDARD_INPUT = "-"
 DELIMITERS = (",", ";", "\t")
 PARQUET_SUFFIXES = (".parquet", ".pq")
+PARQUET_MAGIC = b"PAR1"
 
-# Numbers take eight bytes each and their text seven times as much: cells are converted as they are read.
+# A number takes eight bytes and its text seven times as much: cells are converted chunk by chunk.
 CHUNK_ROWS = 8192
 
 TextArray: TypeAlias = NDArray[np.object_]
 Column: TypeAlias = FloatArray | TextArray
-Fault: TypeAlias = tuple[str, str]  # what is wrong with a cell, and how to mend it
+Fault: TypeAlias = tuple[str, str]  # what is wrong with a cell, and how to correct it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +53,7 @@ class Table:
     names : tuple of str
         Names of the columns, all different.
     columns : tuple of arrays of shape (n_rows,)
-        float64 where every cell is a number or missing (NaN); otherwise objects: text, or whatever the
-        file holds, and None where a cell is missing.
+        float64 if every cell is a number or missing (NaN); otherwise objects, with None for a missing cell.
     source : str
         Name of the file, for messages.
     lines : array of shape (n_rows,), optional
@@ -66,11 +75,7 @@ class Table:
     lines: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        duplicates = [name for name, count in Counter(self.names).items() if count > 1]
-        if duplicates:
-            raise ValueError(
-                f"{self.source} has more than one column named {_listed(duplicates)}. Give each column its own name."
-            )
+        require_columns(self.source, self.names, self.names)
         if len(self.names) != len(self.columns) or len({len(column) for column in self.columns}) > 1:
             raise ValueError(f"{self.source}: every name needs one column, all of the same length.")
         if self.n_rows == 0:
@@ -83,22 +88,20 @@ class Table:
 
     def column(self, name: str) -> Column:
         """The column of that name."""
-        self.require([name])
+        if name not in self.names:
+            self.require([name])
         return self.columns[self.names.index(name)]
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise a ValueError that lists which of ``names`` are no columns here."""
-        missing = [name for name in names if name not in self.names]
-        if missing:
-            word = "column" if len(missing) == 1 else "columns"
-            raise ValueError(f"{self.source} has no {word} {_listed(missing)}. Its columns are {_listed(self.names)}.")
+        """Raise a ValueError if any of ``names`` is not a column."""
+        require_columns(self.source, self.names, names)
 
     def is_numeric(self, name: str) -> bool:
         """Whether every cell of the column is a number or missing."""
         return self.column(name).dtype != object
 
     def share_of_numbers(self, name: str) -> float:
-        """Part of the cells of the column that are numbers or missing."""
+        """Fraction of the cells of the column that are numbers or missing."""
         column = self.column(name)
         if column.dtype != object:
             return 1.0
@@ -112,7 +115,7 @@ class Table:
         names : sequence of str
             The columns, in the order of the matrix.
         needed : bool
-            Whether none of them can be left out; only the advice in the messages depends on it.
+            Whether the columns are indispensable; if not, the error messages suggest to drop a faulty one.
 
         Raises
         ------
@@ -169,11 +172,29 @@ class Table:
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
 
-def read_table(path: str | os.PathLike[str]) -> Table:
-    """Read a CSV or, by its suffix (.parquet, .pq), a Parquet file.
+def require_columns(source: str, names: Sequence[str], wanted: Iterable[str]) -> None:
+    """Raise a ValueError unless each wanted column occurs exactly once among ``names``, the columns of ``source``."""
+    counts = Counter(names)
+    wanted = list(wanted)
+    missing = [name for name in wanted if name not in counts]
+    if missing:
+        word = "column" if len(missing) == 1 else "columns"
+        raise ValueError(f"{source} has no {word} {_listed(missing)}. Its columns are {_listed(list(names))}.")
+    repeated = [name for name in dict.fromkeys(wanted) if counts[name] > 1]
+    if repeated:
+        raise ValueError(f"{source} has more than one column named {_listed(repeated)}. Give each column its own name.")
 
-    CSV: UTF-8, the first line names the columns, the delimiter (comma, semicolon or tab) is recognised,
-    blank lines are skipped.
+
+def read_table(path: str | os.PathLike[str]) -> Table:
+    """Read a CSV or Parquet file.
+
+    CSV: UTF-8, column names in the first line, delimited by commas, semicolons or tabs; blank lines are skipped.
+    A file is read as Parquet if its name ends in .parquet or .pq, or if it begins like a Parquet file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, which may be a pipe; "-" is the standard input.
 
     Raises
     ------
@@ -185,7 +206,31 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         If it is a Parquet file and pyarrow is not installed.
     """
     path = Path(path)
-    return _read_parquet(path) if path.suffix.lower() in PARQUET_SUFFIXES else _read_csv(path)
+    source = "standard input" if str(path) == STANDARD_INPUT else path.name
+    with _opened(path) as file:
+        begins_like_parquet = file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
+        file.seek(0)
+        if begins_like_parquet or path.suffix.lower() in PARQUET_SUFFIXES:
+            return _read_parquet(file, source)
+        with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+            try:
+                return _Csv(text, source).table()
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{source} is not UTF-8 text. Save it as CSV in UTF-8.") from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that is read more than once: the content of a pipe is copied to a temporary file."""
+    is_standard_input = str(path) == STANDARD_INPUT
+    with nullcontext(sys.stdin.buffer) if is_standard_input else path.open("rb") as file:
+        if file.seekable() and not is_standard_input:
+            yield file
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(file, copy)
+            copy.seek(0)
+            yield copy
 
 
 def write_csv(path: str | os.PathLike[str], names: Sequence[str], columns: Sequence[Iterable[object]]) -> None:
@@ -196,38 +241,41 @@ def write_csv(path: str | os.PathLike[str], names: Sequence[str], columns: Seque
 
 def write_rows(file: TextIO, names: Sequence[str], columns: Sequence[Iterable[object]]) -> None:
     """Write columns as CSV to an open stream. Numbers are written with all their digits."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(zip(*columns, strict=True))
+    plain = csv.writer(file, lineterminator="\n")
+    quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    for row in chain([names], zip(*columns, strict=True)):
+        (quoted if any(map(_needs_quotes, row)) else plain).writerow(row)
+
+
+def _needs_quotes(cell: object) -> bool:
+    """Whether a cell holds a delimiter or line end that the csv module would not quote."""
+    return isinstance(cell, str) and any(character in cell for character in ";\t\r")
 
 
 # --- CSV ---
 
 
-def _read_csv(path: Path) -> Table:
-    with _explained(path):
-        delimiter = _sniffed_delimiter(path)
-        names = _checked_names(path, delimiter)
-        columns, lines, mixed = _parsed(path, delimiter, len(names), as_text=frozenset())
+@dataclass(frozen=True, slots=True)
+class _Csv:
+    """A CSV file that has been opened."""
+
+    file: TextIO
+    source: str
+
+    def table(self) -> Table:
+        """All columns."""
+        delimiter = self._delimiter()
+        names = self._names(delimiter)
+        columns, lines, mixed = self._columns(delimiter, len(names), as_text=frozenset())
         if mixed:
             # These columns begin with numbers, whose text is gone: "01" must not come back as "1.0".
-            columns, lines, _ = _parsed(path, delimiter, len(names), as_text=mixed)
-    return Table(names, columns, path.name, lines)
+            columns, lines, _ = self._columns(delimiter, len(names), as_text=mixed)
+        return Table(names, columns, self.source, lines)
 
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn the errors of decoding and splitting into ones that name the file."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} is not UTF-8 text. Save it as CSV in UTF-8.") from error
-
-
-def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Line of the beginning and cells of every record; blank lines are skipped."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+    def _records(self, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+        """First line and cells of every record; blank lines are skipped."""
+        self.file.seek(0)
+        reader = csv.reader(self.file, delimiter=delimiter, skipinitialspace=True, strict=True)
         line = 1
         try:
             for cells in reader:
@@ -235,66 +283,63 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                     yield line, cells
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise ValueError(f"{path.name}, line {line}: not a row of a CSV file ({error}).") from error
+            raise ValueError(f"{self.source}, line {line}: not a row of a CSV file ({error}).") from error
 
+    def _delimiter(self) -> str:
+        """The delimiter that splits the first records into equally many cells, and into the most."""
+        qualities = {delimiter: self._quality(delimiter) for delimiter in DELIMITERS}
+        several = {delimiter: found for delimiter, found in qualities.items() if found[1] > 1}
+        return max(several, key=lambda delimiter: several[delimiter], default=DELIMITERS[0])
 
-def _sniffed_delimiter(path: Path) -> str:
-    """The delimiter under which the first records have the same length, and that a long one."""
-
-    def quality(delimiter: str) -> tuple[bool, int]:
+    def _quality(self, delimiter: str) -> tuple[bool, int]:
         try:
-            lengths = [len(cells) for _, cells in islice(_records(path, delimiter), 20)]
+            lengths = [len(cells) for _, cells in islice(self._records(delimiter), 20)]
         except ValueError:
-            # A quoted field ends before some other delimiter: a sign that this is not the one.
+            # A quoted cell ends before another delimiter: a sign that this is not the right one.
             return False, 0
         return len(set(lengths)) == 1, lengths[0] if lengths else 0
 
-    qualities = {delimiter: quality(delimiter) for delimiter in DELIMITERS}
-    several = {delimiter: found for delimiter, found in qualities.items() if found[1] > 1}
-    return max(several, key=lambda delimiter: several[delimiter], default=DELIMITERS[0])
+    def _names(self, delimiter: str) -> tuple[str, ...]:
+        _, cells = next(self._records(delimiter), (0, None))
+        if cells is None:
+            raise ValueError(f"{self.source} is empty. Its first line must name the columns.")
+        names = tuple(cell.strip() for cell in cells)
+        if "" in names:
+            raise ValueError(
+                f"{self.source}: column {names.index('') + 1} has no name in the first line. "
+                "Name it or take it out (pandas leaves out the index with to_csv(..., index=False))."
+            )
+        # Whole numbers alone may well be names (years, positions); 5.1, 3.5 are a row of data.
+        if all(map(_is_number, names)) and not all(name.isdecimal() for name in names):
+            raise ValueError(f"{self.source}: the first line holds numbers. It must name the columns.")
+        return names
 
+    def _columns(
+        self, delimiter: str, width: int, as_text: frozenset[int]
+    ) -> tuple[tuple[Column, ...], NDArray[np.int64], frozenset[int]]:
+        """Columns, lines, and which columns are text with numbers in an earlier chunk."""
+        chunks: list[list[Column]] = [[] for _ in range(width)]
+        lines: list[NDArray[np.int64]] = []
+        records = islice(self._records(delimiter), 1, None)
+        while chunk := list(islice(records, CHUNK_ROWS)):
+            self._check_widths(chunk, width)
+            lines.append(np.array([line for line, _ in chunk]))
+            for position, cells in enumerate(zip(*(cells for _, cells in chunk), strict=True)):
+                chunks[position].append(_converted(cells, position in as_text))
+        kinds = [{chunk.dtype == object for chunk in column} for column in chunks]
+        mixed = frozenset(position for position, kind in enumerate(kinds) if len(kind) == 2)
+        return tuple(map(_joined, chunks)), np.concatenate([np.empty(0, np.int64), *lines]), mixed
 
-def _checked_names(path: Path, delimiter: str) -> tuple[str, ...]:
-    _, cells = next(_records(path, delimiter), (0, None))
-    if cells is None:
-        raise ValueError(f"{path.name} is empty. Its first line must name the columns.")
-    names = tuple(cell.strip() for cell in cells)
-    if "" in names:
-        raise ValueError(
-            f"{path.name}: column {names.index('') + 1} has no name in the first line. "
-            "Name it or take it out (pandas leaves the index out with to_csv(..., index=False))."
-        )
-    # Whole numbers alone may well be names (years, positions); 5.1, 3.5 are a row of data.
-    if all(map(_is_number, names)) and not all(name.isdecimal() for name in names):
-        raise ValueError(f"{path.name}: the first line holds numbers. It must name the columns.")
-    return names
-
-
-def _parsed(
-    path: Path, delimiter: str, width: int, as_text: frozenset[int]
-) -> tuple[tuple[Column, ...], NDArray[np.int64], frozenset[int]]:
-    """Columns, lines, and which columns are text with numbers in an earlier chunk."""
-    chunks: list[list[Column]] = [[] for _ in range(width)]
-    lines: list[NDArray[np.int64]] = []
-    records = islice(_records(path, delimiter), 1, None)
-    while chunk := list(islice(records, CHUNK_ROWS)):
-        _check_widths(path, chunk, width)
-        lines.append(np.array([line for line, _ in chunk]))
-        for position, cells in enumerate(zip(*(cells for _, cells in chunk), strict=True)):
-            chunks[position].append(_converted(cells, position in as_text))
-    kinds = [{chunk.dtype == object for chunk in column} for column in chunks]
-    mixed = frozenset(position for position, kind in enumerate(kinds) if len(kind) == 2)
-    return tuple(map(_joined, chunks)), np.concatenate([np.empty(0, np.int64), *lines]), mixed
+    def _check_widths(self, chunk: list[tuple[int, list[str]]], width: int) -> None:
+        for line, cells in chunk:
+            if len(cells) != width:
+                raise ValueError(
+                    f"{self.source}, line {line}: {len(cells)} cells, but the first line names {width} columns."
+                )
 
 
 def _joined(chunks: list[Column]) -> Column:
     return np.concatenate(chunks) if chunks else np.empty(0)  # type: ignore[return-value]
-
-
-def _check_widths(path: Path, chunk: list[tuple[int, list[str]]], width: int) -> None:
-    for line, cells in chunk:
-        if len(cells) != width:
-            raise ValueError(f"{path.name}, line {line}: {len(cells)} cells, but the first line names {width} columns.")
 
 
 def _converted(cells: Sequence[str], as_text: bool) -> Column:
@@ -312,19 +357,17 @@ def _converted(cells: Sequence[str], as_text: bool) -> Column:
 # --- Parquet ---
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_parquet(file: IO[bytes], source: str) -> Table:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError("Parquet files need pyarrow: pip install 'dconnet[parquet]'") from error
-    if not path.exists():
-        raise FileNotFoundError(2, "No such file or directory", str(path))
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(file)
     except pa.ArrowException as error:
-        raise ValueError(f"{path.name} is not a Parquet file that can be read: {error}") from error
-    return Table(tuple(table.column_names), tuple(map(_from_arrow, table.columns)), path.name)
+        raise ValueError(f"{source} is not a Parquet file that can be read: {error}") from error
+    return Table(tuple(table.column_names), tuple(map(_from_arrow, table.columns)), source)
 
 
 def _from_arrow(column: pa.ChunkedArray) -> Column:

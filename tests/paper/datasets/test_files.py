@@ -2,6 +2,8 @@
 
 import hashlib
 import io
+import re
+import sys
 import threading
 import zipfile
 from functools import partial
@@ -27,14 +29,14 @@ def zipped(**members):
 
 
 def answering(**answers):
-    """An opener that knows some addresses and fails for all others."""
+    """A download that knows some addresses and fails for all others."""
 
-    def opener(url):
+    def fetch(url):
         if url not in answers:
             raise OSError("no route to host")
-        return io.BytesIO(answers[url])
+        return answers[url]
 
-    return opener
+    return fetch
 
 
 def never(url):
@@ -88,7 +90,17 @@ def test_a_failed_download_says_where_it_looked_and_what_to_do(tmp_path):
     assert not list(tmp_path.rglob("*.data*"))
 
 
+def test_without_pooch_the_error_names_the_package(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=re.escape("needs pooch: pip install 'dconnet[paper]'")):
+        obtain(FILE, tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / FILE.path).write_bytes(CONTENT)
+    assert obtain(FILE, tmp_path) == tmp_path / FILE.path
+
+
 def test_download_from_a_server(tmp_path):
+    pytest.importorskip("pooch")
     served, home = tmp_path / "served", tmp_path / "home"
     served.mkdir()
     (served / "table.zip").write_bytes(zipped(table__data=CONTENT))

@@ -1,4 +1,4 @@
-"""What there is: files, checksums, where they can be had, and what the paper says about each dataset."""
+"""The datasets of the paper: their files, checksums and addresses, and what the paper says about them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MNIST = ("https://storage.googleapis.com/cvdf-datasets/mnist", "https://ossci-d
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """One file as its authors published it.
+    """A file as its authors published it.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class RawFile:
     sha256 : str
         Checksum of the file.
     urls : tuple of str
-        Where to ask for it, one after the other: the file itself, or a zip archive that holds it.
+        Addresses to try in this order, of the file itself or of a zip archive that contains it.
     """
 
     path: str
@@ -35,15 +35,15 @@ class Entry:
     Attributes
     ----------
     name, title : str
-        DS1 to DS9 or MNIST, and what it is about.
+        DS1 to DS9 or MNIST, and a short description.
     rows, columns : int
-        Samples and features after the preprocessing with the default choices.
+        Number of samples and features after preprocessing with the default choices.
     target : str
-        What is predicted.
+        Name of the target.
     printed_columns : int or None
         The number of covariates in the paper's list of datasets.
     files : tuple of RawFile
-        What has to be read for it.
+        Files of the dataset.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Entry:
 
 
 def _uci(folder: str, name: str, sha256: str, archive: str, old: str) -> tuple[RawFile, ...]:
-    """The one file of a UCI dataset, in the archive of today or at its former address."""
+    """The file of a UCI dataset, in the present archive or at its former address."""
     quoted = f"{_UCI_OLD}/{old}".replace(" ", "%20")
     return (RawFile(f"{folder}/{name}", sha256, (f"{_UCI}/{archive}.zip", quoted)),)
 
@@ -224,7 +224,13 @@ TABLES = tuple(name for name in CATALOGUE if name != "MNIST")
 
 
 def entry_of(name: str) -> Entry:
-    """The entry of a dataset, or an error that names all there are."""
+    """The entry of a dataset.
+
+    Raises
+    ------
+    ValueError
+        If there is no such dataset; the message lists all names.
+    """
     if name not in CATALOGUE:
         raise ValueError(f"There is no dataset {name!r}. Choose one of {', '.join(CATALOGUE)}.")
     return CATALOGUE[name]

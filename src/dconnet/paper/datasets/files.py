@@ -1,22 +1,22 @@
-"""Raw files: found in a folder, or downloaded into it, and never read without their checksum."""
+"""Raw files, found in a folder or downloaded into it, and checked by their checksums.
+
+pooch downloads them. The checksums are compared here, because they are those of the files and not of the archives that
+hold them, and because data that are already in the folder should not need pooch.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import IO
-from urllib.request import urlopen
+from tempfile import TemporaryDirectory
 from zipfile import BadZipFile, ZipFile
 
 from dconnet.paper.datasets.catalogue import RawFile, entry_of
 
-Opener = Callable[[str], IO[bytes]]
-
-SECONDS_TO_ANSWER = 30.0
+Fetch = Callable[[str], bytes]
 
 
 def data_home(given: str | os.PathLike[str] | None = None) -> Path:
@@ -35,12 +35,12 @@ def data_home(given: str | os.PathLike[str] | None = None) -> Path:
 
 
 def is_present(name: str, home: Path) -> bool:
-    """Whether all files of a dataset are there; their content is not looked at."""
+    """Whether all files of a dataset are there; their content is not checked."""
     return all((home / file.path).is_file() for file in entry_of(name).files)
 
 
-def obtain(file: RawFile, home: Path, opener: Opener | None = None) -> Path:
-    """The path of a raw file that has the right content; it is downloaded if it is not there.
+def obtain(file: RawFile, home: Path, fetch: Fetch | None = None) -> Path:
+    """The path of a raw file with the right content; it is downloaded if it is not there.
 
     Raises
     ------
@@ -48,13 +48,19 @@ def obtain(file: RawFile, home: Path, opener: Opener | None = None) -> Path:
         If the file has another content than it should.
     OSError
         If it is not there and cannot be downloaded either.
+    ImportError
+        If it is not there and pooch is not installed.
     """
     path = home / file.path
     if not path.is_file():
-        _write_whole(path, _download(file, opener or _open, home))
+        content = _download(file, fetch or _fetch, home)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=path.parent) as folder:
+            (Path(folder) / path.name).write_bytes(content)
+            (Path(folder) / path.name).replace(path)  # whole or not at all
     elif not _matches(path.read_bytes(), file):
         raise ValueError(
-            f"{path} is not the published file: its sha256 is not {file.sha256}. Delete it to have it downloaded again."
+            f"{path} is not the published file: its sha256 is not {file.sha256}. Delete it to download it again."
         )
     return path
 
@@ -65,18 +71,22 @@ def obtain_only(name: str, home: Path) -> Path:
     return obtain(file, home)
 
 
-def _open(url: str) -> IO[bytes]:
-    answer: IO[bytes] = urlopen(url, timeout=SECONDS_TO_ANSWER)
-    return answer
+def _fetch(url: str) -> bytes:
+    """The content at an address."""
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError("Downloading the data of the paper needs pooch: pip install 'dconnet[paper]'") from error
+    with TemporaryDirectory() as folder:
+        return Path(pooch.retrieve(url, known_hash=None, path=folder)).read_bytes()
 
 
-def _download(file: RawFile, opener: Opener, home: Path) -> bytes:
+def _download(file: RawFile, fetch: Fetch, home: Path) -> bytes:
     """The content of the file from the first address that has it."""
     failures = []
     for url in file.urls:
         try:
-            with opener(url) as answer:
-                found = _content(answer.read(), file)
+            found = _content(fetch(url), file)
         except OSError as error:
             failures.append(f"{url}: {error}")
             continue
@@ -84,8 +94,8 @@ def _download(file: RawFile, opener: Opener, home: Path) -> bytes:
             return found
         failures.append(f"{url}: not the published file, by its sha256")
     raise OSError(
-        f"{file.path} is not in {home} and could not be downloaded ({'; '.join(failures)}). Put it there by hand, or "
-        "name the folder that has it by --data-home or DCONNET_DATA."
+        f"{file.path} is not in {home} and could not be downloaded ({'; '.join(failures)}). Put it there, or name the "
+        "folder that has it with --data-home or DCONNET_DATA."
     )
 
 
@@ -108,13 +118,3 @@ def _content(answer: bytes, file: RawFile) -> bytes | None:
 
 def _matches(content: bytes, file: RawFile) -> bool:
     return hashlib.sha256(content).hexdigest() == file.sha256
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

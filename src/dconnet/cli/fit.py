@@ -1,0 +1,213 @@
+"""``dconnet fit``: train on a table, and write the model."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dconnet.cli.shared import INTERRUPTED, DataArgument, ForceOption, check_output, score_line, user_errors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dconnet._arrays import FloatArray
+    from dconnet.persistence.model_file import SavedModel
+    from dconnet.persistence.tables import Table
+
+
+class Task(StrEnum):
+    """Kind of the prediction."""
+
+    auto = "auto"
+    regression = "regression"
+    classification = "classification"
+
+
+def fit(
+    data: DataArgument,
+    target: Annotated[str, typer.Option(metavar="COL", help="Column to predict.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.json"),
+    task: Annotated[
+        Task, typer.Option(help="auto: regression if the target is numeric, otherwise classification.")
+    ] = Task.auto,
+    drop: Annotated[list[str] | None, typer.Option(metavar="COL", help="Column to leave out. Repeatable.")] = None,
+    n_hidden: Annotated[int, typer.Option(min=1, help="Number of hidden neurons.")] = 20,
+    gamma: Annotated[float, typer.Option(help="Strength of the regularisation.")] = 1e-3,
+    shrinkage: Annotated[
+        float, typer.Option(help="Penalty on the weights themselves; helps with many, nearly dependent columns.")
+    ] = 0.0,
+    algorithm: Annotated[str, typer.Option(help="accelerated, or paper for Algorithm 1 alone.")] = "accelerated",
+    split: Annotated[str | None, typer.Option(help="DC split: paper or net. [default: the algorithm's own]")] = None,
+    solver: Annotated[
+        str, typer.Option(help="Convex solver: native, reference, osqp, clarabel, piqp, gurobi, admm or parallel.")
+    ] = "native",
+    max_epochs: Annotated[int, typer.Option(min=1, help="Maximum number of epochs.")] = 1000,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Time limit for each network, in seconds. [default: none]")
+    ] = None,
+    tol: Annotated[float, typer.Option(help="Stop when the progress of an epoch is no larger than this.")] = 1e-6,
+    restart: Annotated[
+        bool, typer.Option("--restart/--no-restart", help="Try other subgradients where a neuron is stuck.")
+    ] = False,
+    inexact: Annotated[
+        bool, typer.Option("--inexact/--no-inexact", help="Solve the convex subproblems only as precisely as needed.")
+    ] = False,
+    test_fraction: Annotated[
+        float, typer.Option(min=0.0, help="Fraction of the rows held out as test data; 0 to train on all rows.")
+    ] = 0.2,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Random seed of the initialization and of the split.")
+    ] = 0,
+    scale: Annotated[
+        bool, typer.Option("--scale/--no-scale", help="Standardise the features, and the target of a regression.")
+    ] = True,
+    early_stopping: Annotated[
+        bool, typer.Option("--early-stopping", help="Stop when the validation error stops decreasing.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")] = False,
+    force: ForceOption = False,
+) -> None:
+    """Train a network on a table and write it to a model file.
+
+    Ctrl-C ends the training early, and the network reached so far is saved.
+    """
+    with user_errors():
+        check_output(output, force)
+        if test_fraction >= 1.0:
+            raise ValueError(f"--test-fraction must be below 1, got {test_fraction:g}.")
+        from dconnet.persistence.tables import read_table
+
+        table = read_table(data)
+        names = _feature_names(table, target, drop or [])
+        classify = _is_classification(table, target, task)
+        X = table.numeric(names)
+        y = table.labels(target) if classify else table.numeric([target], needed=True)[:, 0]
+        train, test = _split(y, test_fraction, seed, classify)
+        parameters = {
+            "n_hidden": n_hidden,
+            "gamma": gamma,
+            "shrinkage": shrinkage,
+            "algorithm": algorithm,
+            "split": split,
+            "solver": solver,
+            "max_epochs": max_epochs,
+            "max_seconds": max_seconds,
+            "tol": tol,
+            "restart": restart,
+            "inexact": inexact,
+            "early_stopping": early_stopping,
+            "random_state": seed,
+            "verbose": int(not quiet and sys.stderr.isatty()),
+        }
+        model, interrupted = _trained(X[train], y[train], names, target, classify, scale, parameters)
+        model = _scored(model, {"train": (X[train], y[train]), "test": (X[test], y[test])})
+        model.save(output)
+        if not quiet:
+            _report_fit(model, table, task, output)
+        if interrupted:
+            raise typer.Exit(INTERRUPTED)
+
+
+def _feature_names(table: Table, target: str, drop: list[str]) -> list[str]:
+    table.require([target, *drop])
+    if target in drop:
+        raise ValueError(f"The target {target!r} cannot be dropped.")
+    names = [name for name in table.names if name != target and name not in drop]
+    if not names:
+        raise ValueError(f"{table.source} has no column left to predict {target!r} from.")
+    return names
+
+
+def _is_classification(table: Table, target: str, task: Task) -> bool:
+    if task is not Task.auto:
+        return task is Task.classification
+    if table.is_numeric(target):
+        return False
+    if table.share_of_numbers(target) > 0.5:
+        # Numbers with a few typos among them: classification into one class per number is hardly intended.
+        try:
+            table.numeric([target], needed=True)
+        except ValueError as error:
+            raise ValueError(f"{error} Or use its values as classes with --task classification.") from error
+    return True
+
+
+def _split(y: NDArray[Any], test_fraction: float, seed: int, classify: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows of the training and of the test part."""
+    from dconnet.inspection.split import split_rows
+
+    n_test = math.ceil(test_fraction * len(y))
+    if 0 < n_test >= len(y):
+        raise ValueError(f"With {len(y)} row(s), --test-fraction {test_fraction:g} leaves none to train on. Use 0.")
+    return split_rows(y, n_test, seed, classify)
+
+
+def _trained(
+    X: FloatArray,
+    y: NDArray[Any],
+    names: Sequence[str],
+    target: str,
+    classify: bool,
+    scale: bool,
+    parameters: dict[str, Any],
+) -> tuple[SavedModel, bool]:
+    """Scale and train; return the model, and whether an interrupt has cut the training short."""
+    from dconnet.estimators import DCONClassifier, DCONRegressor
+    from dconnet.persistence.model_file import SavedModel, Scaling
+
+    features = Scaling.of(X) if scale else Scaling.identity(X.shape[1])
+    outcome = Scaling.of(y[:, None]) if scale and not classify else Scaling.identity(1)
+    estimator = (DCONClassifier if classify else DCONRegressor)(**parameters)
+    interrupted = _fit_until_interrupted(estimator, features.apply(X), y if classify else outcome.apply(y))
+    model = SavedModel.from_estimator(
+        estimator,
+        feature_names=names,
+        target_name=target,
+        feature_scaling=features,
+        target_scaling=outcome,
+    )
+    return model, interrupted
+
+
+def _fit_until_interrupted(estimator: Any, X: FloatArray, y: NDArray[Any]) -> bool:
+    """Fit the estimator; return whether Ctrl-C ended it, with a network to keep."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        # The report says how the training ended.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            estimator.fit(X, y)
+        except KeyboardInterrupt:
+            if not hasattr(estimator, "networks_"):
+                raise
+            return True
+    return False
+
+
+def _scored(model: SavedModel, parts: dict[str, tuple[FloatArray, NDArray[Any]]]) -> SavedModel:
+    from dconnet.persistence.model_file import Score
+
+    return model.with_scores({part: Score.of(model, X, y) for part, (X, y) in parts.items() if len(y) > 0})
+
+
+def _report_fit(model: SavedModel, table: Table, task: Task, output: Path) -> None:
+    kind = "regression" if model.classes is None else f"classification, {len(model.classes)} classes"
+    hint = ""
+    if task is Task.auto and model.classes is None:
+        hint = " (for classification, use --task classification)"
+    typer.echo(f"{table.source}: {table.n_rows} rows, {len(model.feature_names)} features, {kind}{hint}")
+    labels = [f"{label}: " for label in model.targets.labels] if len(model.networks) > 1 else [""]
+    for label, training in zip(labels, model.trainings, strict=True):
+        typer.echo(f"{label}{training.message} RegLoss {training.objective:.6g}.")
+    for name, score in model.scores.items():
+        typer.echo(score_line(name, score))
+    part = "the training part of the data" if "test" in model.scores else "all the data"
+    typer.echo(f"The model, trained on {part}, is in {output}.")

@@ -1,0 +1,192 @@
+"""``dconnet inspect``: what a model file holds, and what its networks reach on a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dconnet._text import printable
+from dconnet.cli.shared import (
+    USER_ERROR,
+    ForceOption,
+    MaxBytesOption,
+    ModelArgument,
+    check_output,
+    complain,
+    load,
+    score_line,
+    user_errors,
+)
+
+if TYPE_CHECKING:
+    from dconnet._arrays import FloatArray
+    from dconnet.inspection.examination import Examination
+    from dconnet.model.network import Network
+    from dconnet.persistence.model_file import SavedModel
+
+
+def inspect(
+    model: ModelArgument,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DATA", help="Table on which to examine the model; - for standard input.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="HTML file of the report. [default: report.html]")
+    ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Repeat the training on DATA to record every step of it.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all neurons and features.")] = False,
+    force: ForceOption = False,
+    max_bytes: MaxBytesOption = None,
+) -> None:
+    """Show what a model file holds and, with --data, what its networks reach on a table.
+
+    The strength of a neuron is |alpha| |w|; that of a feature is the sum of |alpha w| over the neurons.
+
+    With --data, the certificate on these data is printed, and a report with plots is written to an HTML file.
+    """
+    with user_errors():
+        if data is None and (output is not None or replay):
+            raise ValueError("--output and --replay are about a table. Name the table with --data.")
+        path = Path("report.html") if output is None else output
+        if data is not None:
+            check_output(path, force)
+        loaded = load(model, max_bytes)
+        found = None if data is None else _examined(loaded, data, replay)
+        obstacle = None if found is None else _write_report(found, path)
+        report = path if obstacle is None else None
+        if as_json:
+            _print_json(loaded, found, report)
+        else:
+            _print_model(loaded)
+            if found is not None:
+                _print_examination(found, report)
+        if obstacle is not None:
+            complain("No report", obstacle)
+            if output is not None:
+                raise typer.Exit(USER_ERROR)
+
+
+def _examined(model: SavedModel, data: Path, replay: bool) -> Examination:
+    from dconnet.inspection.examination import examine
+    from dconnet.persistence.tables import read_table
+
+    return examine(model, read_table(data), repeat=replay)
+
+
+def _write_report(found: Examination, path: Path) -> ImportError | None:
+    """Write the report, or return the error that names the package that it lacks."""
+    try:
+        from dconnet.inspection.report import write_report
+
+        write_report(found, path)
+    except ImportError as error:
+        return error
+    return None
+
+
+def _print_json(model: SavedModel, found: Examination | None, report: Path | None) -> None:
+    summary = _summary(model)
+    if found is not None:
+        summary["examination"] = {**found.to_dict(), "report": None if report is None else str(report)}
+    typer.echo(json.dumps(summary, indent=2, allow_nan=False))
+
+
+def _print_examination(found: Examination, report: Path | None) -> None:
+    typer.echo(f"\n{printable(found.sentence)}")
+    for finding in found.findings:
+        typer.echo(f"\n{finding.certificate.report()}")
+    typer.echo(f"\n{score_line('all rows', found.score)}")
+    if report is not None:
+        typer.echo(f"The report is in {report}.")
+
+
+def _summary(model: SavedModel) -> dict[str, Any]:
+    """What `inspect --json` prints."""
+    return {
+        "kind": model.kind,
+        "target": model.target_name,
+        "classes": None if model.classes is None else list(model.classes),
+        "features": list(model.feature_names),
+        "settings": dict(model.settings),
+        "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
+        "networks": [_network_summary(model, index) for index in range(len(model.networks))],
+    }
+
+
+def _network_summary(model: SavedModel, index: int) -> dict[str, Any]:
+    network, training = model.networks[index], model.trainings[index]
+    neurons, features = _strengths(network)
+    positives = model.targets.positives
+    return {
+        "class": None if positives is None else positives.tolist()[index],
+        "n_hidden": network.n_hidden,
+        "dead_neurons": count_dead(network),
+        "status": training.status.name,
+        "message": training.message,
+        "recorded_epochs": training.recorded_epochs,
+        "objective": training.objective,
+        "first_objective": training.objectives[0] if training.objectives else None,
+        "stationarity": training.stationarity,
+        "strongest_neurons": _ranked("neuron", range(network.n_hidden), neurons),
+        "strongest_features": _ranked("feature", model.feature_names, features),
+    }
+
+
+def count_dead(network: Network) -> int:
+    """Number of neurons that contribute nothing, whatever the input."""
+    from dconnet.model.piecewise import active_neurons
+
+    return network.n_hidden - int(active_neurons(network).sum())
+
+
+def _strengths(network: Network) -> tuple[FloatArray, FloatArray]:
+    """Strength |alpha_l| |w_l| of each neuron, and Σ_l |alpha_l w_lk| of each feature."""
+    import numpy as np
+
+    from dconnet._arrays import safe_norm
+
+    slopes = np.abs(network.alpha[:, None] * network.W)  # (n_hidden, n_features)
+    return np.array([safe_norm(row) for row in slopes]), slopes.sum(axis=0)
+
+
+def _ranked(kind: str, names: Sequence[object], strengths: FloatArray) -> list[dict[str, Any]]:
+    order = sorted(range(len(names)), key=lambda i: -strengths[i])
+    return [{kind: names[i], "strength": float(strengths[i])} for i in order]
+
+
+def _print_model(model: SavedModel) -> None:
+    typer.echo(f"{model.kind} of {printable(model.target_name)} with {len(model.feature_names)} features")
+    typer.echo(f"features: {_shortened(model.feature_names)}")
+    if model.classes is not None:
+        typer.echo(f"classes: {_shortened(model.classes)}")
+    settings = [f"{name}={value}" for name, value in model.settings.items() if value is not None]
+    typer.echo(f"settings: {_shortened(settings, limit=50)}")
+    for part, score in model.scores.items():
+        typer.echo(score_line(part, score))
+    for index in range(len(model.networks)):
+        _print_network(_network_summary(model, index))
+
+
+def _print_network(network: dict[str, Any]) -> None:
+    of = "" if network["class"] is None else f" for class {printable(network['class'])}"
+    first, stationarity = network["first_objective"], network["stationarity"]
+    typer.echo(f"\nnetwork{of}: {network['n_hidden']} neurons, {network['dead_neurons']} of them dead")
+    typer.echo(f"  {network['status'].lower()}: {printable(network['message'])}")
+    start = "" if first is None else f" (from {first:.6g} at the start)"
+    typer.echo(f"  RegLoss {network['objective']:.6g}{start}")
+    typer.echo(f"  stationarity {'unknown' if stationarity is None else f'{stationarity:.2e}'}")
+    for kind in ("neuron", "feature"):
+        ranked = network[f"strongest_{kind}s"]
+        listed = [f"{entry[kind]} ({entry['strength']:.3g})" for entry in ranked[:5]]
+        typer.echo(f"  strongest {kind}s: {_shortened(listed)}")
+
+
+def _shortened(values: Sequence[object], limit: int = 12) -> str:
+    listed = ", ".join(printable(value) for value in values[:limit])
+    return listed if len(values) <= limit else f"{listed} and {len(values) - limit} more"

@@ -1,0 +1,97 @@
+"""Arguments, checks and messages that the commands have in common."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from dconnet._text import printable
+
+if TYPE_CHECKING:
+    from dconnet.persistence.model_file import SavedModel, Score
+
+USER_ERROR = 2
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
+
+DataArgument = Annotated[
+    Path,
+    typer.Argument(metavar="DATA", help="CSV (first line: column names) or Parquet file; - for standard input."),
+]
+# readable=False leaves the check to the opening of the file, whose error is one line.
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", readable=False, help="Model file written by dconnet fit.")
+]
+MaxBytesOption = Annotated[
+    int | None, typer.Option(min=1, help="Largest model file to read. [default: 33554432, which is 32 MiB]")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
+DataHomeOption = Annotated[
+    Path | None,
+    typer.Option("--data-home", help="Folder of the raw data files. [default: $DCONNET_DATA, or the user's cache]"),
+]
+
+
+def load(path: Path, max_bytes: int | None) -> SavedModel:
+    """The model of a file."""
+    from dconnet.persistence.model_file import MAX_BYTES, load_model
+
+    return load_model(path, max_bytes=MAX_BYTES if max_bytes is None else max_bytes)
+
+
+def check_output(output: Path, force: bool) -> None:
+    """Refuse an output that cannot be written, before the work and not after it."""
+    if output.is_dir():
+        raise ValueError(f"{output} is a folder. Name a file.")
+    if output.is_file() and not force:
+        raise ValueError(f"{output} exists already. Name another --output, or replace it with --force.")
+    folder = output.resolve().parent
+    if not folder.is_dir():
+        raise ValueError(f"The folder of {output} does not exist.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"The folder of {output} cannot be written to.")
+
+
+def score_line(part: str, score: Score) -> str:
+    """A score on one line."""
+    titles = {"mse": "MSE", "r2": "R2", "accuracy": "accuracy"}
+    listed = ", ".join(f"{titles[name]} {value:.6g}" for name, value in score.measures.items())
+    return f"{printable(part)}: {listed or 'no score'} on {score.rows} rows"
+
+
+@contextmanager
+def user_errors() -> Iterator[None]:
+    """Report warnings, and errors that the user can correct, as one line each on standard error."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            yield
+        except BrokenPipeError:
+            raise  # the reader of the output has stopped: not an error of the user
+        except OSError as error:
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), error)
+        except (ValueError, ImportError, OverflowError) as error:
+            _fail(str(error), error)
+        except KeyboardInterrupt:
+            # During the training, fit keeps what was reached; this interrupt came before or after it.
+            typer.echo("Interrupted.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def complain(kind: str, message: object) -> None:
+    """Print one line on standard error."""
+    typer.echo(f"{kind}: {printable(' '.join(str(message).split()))}", err=True)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    complain("warning", message)
+
+
+def _fail(message: str, error: Exception) -> NoReturn:
+    complain("Error", message)
+    raise typer.Exit(USER_ERROR) from error

@@ -1,0 +1,205 @@
+"""The model file as JSON: its schema, checked by msgspec, and the way from a model to its text and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dconnet.model.network import Network
+from dconnet.persistence.model_file import FORMAT, VERSION, Label, SavedModel, Setting
+from dconnet.persistence.parts import Scaling, Score, Training
+from dconnet.training.result import Status
+
+# The product of two numbers within this limit is finite.
+LARGEST = 1e150
+
+Weight: TypeAlias = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Scale: TypeAlias = Annotated[float, Meta(gt=0.0, le=LARGEST)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**62)]
+
+
+class _Header(Struct):
+    """What tells whether a file can be read here; other entries are ignored."""
+
+    format: Any = None
+    version: Any = None
+
+
+class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An object of the file, with exactly these fields."""
+
+
+class _Scaling(_Entry, frozen=True):
+    mean: list[Weight]
+    scale: list[Scale]
+
+    def __post_init__(self) -> None:
+        if len(self.mean) != len(self.scale):
+            raise ValueError("`mean` and `scale` differ in length")
+
+
+class _Features(_Scaling, frozen=True):
+    names: list[str]
+
+
+class _Number(_Scaling, frozen=True):
+    name: str
+
+
+class _Class(_Entry, frozen=True):
+    name: str
+    classes: list[Label]
+
+
+class _Score(_Entry, frozen=True):
+    rows: Count
+    mse: float | UnsetType = UNSET
+    r2: float | UnsetType = UNSET
+    accuracy: float | UnsetType = UNSET
+
+
+class _Training(_Entry, frozen=True):
+    status: str
+    message: str
+    objective: float
+    stationarity: float | None
+    objectives: list[float]
+
+    def __post_init__(self) -> None:
+        if self.status not in Status.__members__:
+            raise ValueError(f"Unknown status {self.status!r:.40}")
+
+
+class _Network(_Entry, frozen=True):
+    W: Annotated[list[list[Weight]], Meta(min_length=1)]
+    b: list[Weight]
+    alpha: list[Weight]
+
+    def __post_init__(self) -> None:
+        if len({len(row) for row in self.W}) > 1:
+            raise ValueError("the rows of `W` differ in length")
+        if not len(self.W) == len(self.b) == len(self.alpha):
+            raise ValueError("`W`, `b` and `alpha` differ in length")
+
+
+class _Model(_Entry, frozen=True, tag_field="kind"):
+    format: Literal["dconnet-model"]
+    version: Literal[1]
+    features: _Features
+    settings: dict[str, Setting]
+    scores: dict[str, _Score]
+    trainings: list[_Training]
+    networks: list[_Network]
+
+
+class _Regressor(_Model, frozen=True, tag="regressor"):
+    target: _Number
+
+
+class _Classifier(_Model, frozen=True, tag="classifier"):
+    target: _Class
+
+
+def encode(model: SavedModel) -> str:
+    """The text of the model file.
+
+    Raises
+    ------
+    ValueError
+        If the text could not be read back, as with a weight beyond `LARGEST`.
+    """
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": model.kind,
+        "features": {"names": list(model.feature_names), **_lists(model.feature_scaling)},
+        "target": {
+            "name": model.target_name,
+            **(_lists(model.target_scaling) if model.classes is None else {"classes": list(model.classes)}),
+        },
+        "settings": dict(model.settings),
+        "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
+        "trainings": [{**asdict(training), "status": training.status.name} for training in model.trainings],
+        "networks": [_lists(network) for network in model.networks],
+    }
+    # json and not msgspec, which writes NaN as null. A line for each entry keeps the file readable.
+    entries = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items()]
+    text = "{\n" + ",\n".join(entries) + "\n}\n"
+    decode(text.encode())
+    return text
+
+
+def decode(content: bytes) -> SavedModel:
+    """The model that the content of a model file describes.
+
+    Raises
+    ------
+    ValueError
+        If it is not a valid model file; the message names the faulty entry.
+    """
+    try:
+        _check_header(msgspec.json.decode(content, type=_Header))
+        found = msgspec.json.decode(content, type=_Regressor | _Classifier)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        _refuse(error)
+    # msgspec keeps the last of two members of the same name, and what it kept has fewer members than the file.
+    if _count_members(content) != _count_members(msgspec.json.encode(found)):
+        raise ValueError("it has two members of the same name.")
+    target_scaling, classes = _target(found.target)
+    return SavedModel(
+        feature_names=tuple(found.features.names),
+        target_name=found.target.name,
+        networks=tuple(Network(network.W, network.b, network.alpha) for network in found.networks),
+        trainings=tuple(map(_training, found.trainings)),
+        feature_scaling=Scaling(found.features.mean, found.features.scale),
+        target_scaling=target_scaling,
+        classes=classes,
+        settings=found.settings,
+        scores={part: Score(**msgspec.to_builtins(score)) for part, score in found.scores.items()},
+    )
+
+
+def _lists(holder: Scaling | Network) -> dict[str, Any]:
+    return {item.name: getattr(holder, item.name).tolist() for item in fields(holder)}
+
+
+def _target(found: _Number | _Class) -> tuple[Scaling, tuple[Label, ...] | None]:
+    if isinstance(found, _Class):
+        return Scaling.identity(1), tuple(found.classes)
+    return Scaling(found.mean, found.scale), None
+
+
+def _training(found: _Training) -> Training:
+    entries = msgspec.structs.asdict(found)
+    return Training(**entries | {"status": Status[found.status], "objectives": tuple(found.objectives)})
+
+
+def _check_header(header: _Header) -> None:
+    if header.format != FORMAT:
+        raise ValueError(f'it is not a model file: there is no entry "format": "{FORMAT}".')
+    if type(header.version) is not int or header.version != VERSION:
+        raise ValueError(
+            f"its format has version {header.version!r:.40}, but this dconnet reads version {VERSION}. "
+            "A newer dconnet may read it: pip install --upgrade dconnet"
+        )
+
+
+def _refuse(error: Exception) -> NoReturn:
+    """Raise a ValueError that says what is wrong with the file."""
+    if isinstance(error, msgspec.ValidationError):
+        raise ValueError(f"it is not a valid model file: {error}.") from error
+    if isinstance(error, UnicodeDecodeError):
+        raise ValueError("it is not text in UTF-8.") from error
+    if isinstance(error, RecursionError):
+        raise ValueError("its entries are nested too deeply.") from error
+    raise ValueError(f"it is not JSON ({error}).") from error
+
+
+def _count_members(content: bytes) -> int:
+    """Number of ``"name": value`` pairs in JSON: the colons outside of strings."""
+    outside = content.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2]
+    return sum(part.count(b":") for part in outside)

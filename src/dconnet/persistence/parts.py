@@ -1,0 +1,131 @@
+"""What a model file holds beside its networks: scalings, how the training ended, and scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dconnet._arrays import FloatArray, frozen_copy
+from dconnet.training.result import Status
+
+if TYPE_CHECKING:
+    from dconnet.persistence.model_file import SavedModel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaling:
+    """Shift and scale of columns, ``(x - mean) / scale``.
+
+    Parameters
+    ----------
+    mean : array-like of shape (n_columns,)
+        Means of the columns.
+    scale : array-like of shape (n_columns,)
+        Divisors, positive.
+
+    Examples
+    --------
+    >>> from dconnet.persistence.model_file import Scaling
+    >>> scaling = Scaling.of([[1.0, 5.0], [3.0, 5.0]])
+    >>> scaling.apply([[1.0, 5.0], [3.0, 6.0]])
+    array([[-1.,  0.],
+           [ 1.,  1.]])
+    """
+
+    mean: FloatArray
+    scale: FloatArray
+
+    def __init__(self, mean: ArrayLike, scale: ArrayLike) -> None:
+        object.__setattr__(self, "mean", frozen_copy(mean, name="mean", ndim=1))
+        object.__setattr__(self, "scale", frozen_copy(scale, name="scale", ndim=1))
+        if len(self.mean) != len(self.scale):
+            raise ValueError(f"mean has {len(self.mean)} entries, but scale has {len(self.scale)}.")
+        if not np.all(self.scale > 0.0):
+            raise ValueError("scale must be positive.")
+
+    @classmethod
+    def of(cls, values: ArrayLike) -> Scaling:
+        """The scaling that standardises the columns of ``values``; constant columns get scale one."""
+        values = np.asarray(values, dtype=np.float64)
+        scale = values.std(axis=0)
+        # Rounding gives a constant column a tiny spread, which must not be blown up to one.
+        constant = (np.ptp(values, axis=0) == 0.0) | (scale == 0.0)
+        return cls(values.mean(axis=0), np.where(constant, 1.0, scale))
+
+    @classmethod
+    def identity(cls, n_columns: int) -> Scaling:
+        """The scaling that changes nothing."""
+        return cls(np.zeros(n_columns), np.ones(n_columns))
+
+    def apply(self, values: ArrayLike) -> FloatArray:
+        """Standardise values, of shape (n_samples, n_columns)."""
+        return (np.asarray(values, dtype=np.float64) - self.mean) / self.scale
+
+    def undo(self, values: ArrayLike) -> FloatArray:
+        """Bring standardised values back to their units."""
+        return self.mean + self.scale * np.asarray(values, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How the training of a network ended.
+
+    Attributes
+    ----------
+    status : Status
+        Why the training stopped.
+    message : str
+        The sentence of the status, with its figures.
+    objective : float
+        RegLoss of the network, in the scaled units of the training.
+    stationarity : float or None
+        Distance from a stationary point; None if it is not known.
+    objectives : tuple of float
+        RegLoss at the start and after each epoch.
+    """
+
+    status: Status
+    message: str
+    objective: float
+    stationarity: float | None
+    objectives: tuple[float, ...]
+
+    @property
+    def recorded_epochs(self) -> int:
+        """Number of recorded epochs, including one that a limit or an interrupt has cut short."""
+        return max(len(self.objectives) - 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How well a model predicts some rows, in the units of the data. A measure that has no value is None."""
+
+    rows: int
+    mse: float | None = None
+    r2: float | None = None
+    accuracy: float | None = None
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """The measures that have a value, by name."""
+        found = {"mse": self.mse, "r2": self.r2, "accuracy": self.accuracy}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @classmethod
+    def of(cls, model: SavedModel, X: ArrayLike, y: NDArray[Any]) -> Score:
+        """Score the predictions of ``model``: MSE and R² of a regressor, accuracy of a classifier."""
+        try:
+            predicted = model.predict(X)
+        except OverflowError:
+            return cls(rows=len(y))
+        if model.classes is not None:
+            return cls(rows=len(y), accuracy=float(np.mean(predicted == y)))
+        with np.errstate(over="ignore"):
+            mse, spread = float(np.mean((y - predicted) ** 2)), float(np.var(y))
+        if not math.isfinite(mse):
+            return cls(rows=len(y))
+        return cls(rows=len(y), mse=mse, r2=1.0 - mse / spread if spread > 0.0 else None)
