@@ -68,6 +68,7 @@ def gamma_path(
     y: ArrayLike,
     *,
     gammas: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     X_val: ArrayLike | None = None,
     y_val: ArrayLike | None = None,
 ) -> GammaPath:
@@ -86,6 +87,8 @@ def gamma_path(
         Training targets or class labels.
     gammas : array-like of shape (n_gammas,), optional
         By default 16 values from 1e-4 to 10, which suit standardised data.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the training rows.
     X_val, y_val : array-like, optional
         Validation data.
 
@@ -111,9 +114,9 @@ def gamma_path(
     model = clone(estimator).set_params(warm_start=True)
     networks, training, validation = [], [], []
     for gamma in grid:
-        model.set_params(gamma=float(gamma)).fit(X, y)
+        model.set_params(gamma=float(gamma)).fit(X, y, sample_weight=sample_weight)
         networks.append(fitted_networks(model))
-        training.append(list(zip(network_problems(model, X, y), networks[-1], strict=True)))
+        training.append(list(zip(network_problems(model, X, y, sample_weight), networks[-1], strict=True)))
         if X_val is not None and y_val is not None:
             validation.append(list(zip(network_problems(model, X_val, y_val), networks[-1], strict=True)))
     return GammaPath(
@@ -190,9 +193,13 @@ def network_labels(estimator: Any) -> list[str]:
     return [f"class {label}" for label in positive_classes(estimator)] if is_classifier(estimator) else [""]
 
 
-def network_problems(estimator: Any, X: ArrayLike, y: ArrayLike) -> list[Problem]:
+def network_problems(
+    estimator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+) -> list[Problem]:
     """The problem that each network of a fitted estimator solves, posed on these data."""
     targets = network_targets(estimator, y)
-    posed = partial(Problem, gamma=estimator.gamma, shrinkage=estimator.shrinkage, copy=False)
+    posed = partial(
+        Problem, gamma=estimator.gamma, sample_weight=sample_weight, shrinkage=estimator.shrinkage, copy=False
+    )
     first = posed(X, targets[:, 0])
     return [first] + [posed(first.X, column) for column in targets.T[1:]]

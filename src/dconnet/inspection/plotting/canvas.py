@@ -19,6 +19,13 @@ INK, GREY, PALE = "#222222", "#6e6e6e", "#c4c4c4"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 LINES = ("-", "--", "-.", ":")
 
+# Legends above the panels: size of the text in inches, and spaces in units of the font size.
+CHARACTERS_PER_INCH, LEGEND_LINE = 14.0, 0.16
+TIGHT_LEGEND = {"borderaxespad": 0.2, "columnspacing": 1.2, "labelspacing": 0.3}
+
+# Above this number, points are drawn as one image within a vector graphic, which would be too large otherwise.
+MANY_POINTS = 2000
+
 STYLE = {
     "font.size": 9.0,
     "axes.titlesize": 9.0,
@@ -130,6 +137,48 @@ def add_legend(axis: Any, handles: Sequence[Any] | None = None, **options: Any) 
         return
     for text in axis.legend(handles=entries, **options).get_texts():
         text.set_parse_math(False)
+
+
+def legend_above(axes: NDArray[Any], handles: Sequence[Any], ax: Any) -> None:
+    """A legend above the panels, where it covers no line: of the figure if it is ours, else of the first panel.
+
+    Parameters
+    ----------
+    axes : array of Axes
+        The panels.
+    handles : sequence of Artist
+        The entries.
+    ax : Axes, array of Axes, Figure or None
+        What the caller was given to draw into; a Figure is taken for ours.
+    """
+    from matplotlib.figure import Figure
+
+    figure = axes[0].figure
+    is_ours = ax is None or isinstance(ax, Figure)
+    width = figure.get_figwidth() * (1.0 if is_ours else _share_of_width(axes))
+    longest = max(len(handle.get_label()) for handle in handles)
+    n_fitting = max(int(CHARACTERS_PER_INCH * width / (longest + 6)), 1)
+    n_lines = -(-len(handles) // n_fitting)
+    options: dict[str, Any] = {"ncols": -(-len(handles) // n_lines), **TIGHT_LEGEND}
+    if is_ours:
+        figure.set_figheight(figure.get_figheight() + LEGEND_LINE * n_lines)
+        add_legend(figure, handles, loc="outside upper center", **options)
+    else:
+        height = 1.07 if axes[0].get_title() else 1.0
+        add_legend(axes[0], handles, loc="lower left", bbox_to_anchor=(0.0, height), **options)
+
+
+def _share_of_width(axes: NDArray[Any]) -> float:
+    """The width of the panels as a part of that of the figure; of the first if the layout would make room for more."""
+    has_layout = axes[0].figure.get_layout_engine() is not None
+    places = [axis.get_position() for axis in (axes[:1] if has_layout else axes)]
+    return float(max(place.x1 for place in places) - places[0].x0)
+
+
+def scatter(axis: Any, x: FloatArray, y: FloatArray, **options: Any) -> None:
+    """Draw points."""
+    marks: dict[str, Any] = {"s": 14, "linewidths": 0.0, "zorder": 2, "rasterized": len(x) > MANY_POINTS}
+    axis.scatter(x, y, **{**marks, **options})
 
 
 def log_y(axis: Any) -> None:

@@ -19,6 +19,7 @@ from dconnet.inspection.plotting.canvas import (
     GREY,
     VERMILION,
     add_legend,
+    legend_above,
     line_styles,
     log_y,
     make_panels,
@@ -199,13 +200,14 @@ class ConvergenceDisplay:
             self.axes_ = make_panels(ax, len(panels), 3 if len(panels) == 3 else 2, (3.4, 2.6))
             for axis, draw in zip(self.axes_, panels, strict=True):
                 draw(axis)
+            if len(self.runs) > 1:
+                legend_above(self.axes_, self._entries(), ax)
         self.figure_ = self.axes_[0].figure
         return self
 
     def _plot_loss(self, axis: Any) -> None:
         if len(self.runs) > 1:
             self._plot_lines(axis, [run.objective for run in self.runs], "RegLoss")
-            add_legend(axis)
             return
         run = self.runs[0]
         self._plot_line(axis, run.objective, color=BLUE, label="RegLoss")
@@ -235,7 +237,7 @@ class ConvergenceDisplay:
 
     def _plot_line(self, axis: Any, values: FloatArray, **options: Any) -> None:
         shown = np.flatnonzero(values > 0.0)  # a step of zero has no place on a logarithmic scale
-        few = {"marker": "o", "ms": 2.5} if self._last_epoch <= 12 else {}
+        few = {"marker": "o", "ms": 2.5, "clip_on": False} if self._last_epoch <= 12 else {}
         axis.plot(shown, values[shown], **few, **options)
 
     def _over_epochs(self, axis: Any) -> None:
@@ -250,29 +252,39 @@ class ConvergenceDisplay:
 
     def _plot_order(self, axis: Any) -> None:
         alone = len(self.runs) == 1
-        for run, order, line in zip(self.runs, self.orders_, line_styles(len(self.runs)), strict=True):
+        for order, line in zip(self.orders_, line_styles(len(self.runs)), strict=True):
             logarithms = np.log(order.errors)
             before, after = logarithms[:-1], logarithms[1:]
             axis.plot(before, after, "o", color=GREY if alone else line["color"], ms=3.5, alpha=0.45, mew=0.0)
             if alone and len(before) > self.early:
-                first = slice(self.early)
-                self._order_line(axis, before[first], after[first], order.early, VERMILION, "--")
-            self._order_line(axis, before, after, order.all, line["color"], "-", run.label)
+                first, name = slice(self.early), f"first {self.early} epochs: order {order.early:.2f}"
+                _fitted_line(
+                    axis, before[first], after[first], order.early, color=VERMILION, linestyle="--", label=name
+                )
+            name = f"all epochs: order {order.all:.2f}" if alone else None
+            _fitted_line(axis, before, after, order.all, label=name, **line)
         axis.set(xlabel=r"$\ln\,e^{k}$", ylabel=r"$\ln\,e^{k+1}$")
         add_legend(axis)
         if not np.isfinite([order.all for order in self.orders_]).any():
             axis.text(0.5, 0.5, "too few epochs for an order", ha="center", transform=axis.transAxes, color=GREY)
 
-    def _order_line(
-        self, axis: Any, before: FloatArray, after: FloatArray, order: float, colour: str, dashes: str, label: str = ""
-    ) -> None:
-        """The regression line through the points, with its slope in the legend."""
-        if not np.isfinite(order):
-            return
+    def _entries(self) -> list[Any]:
+        """The entries of the legend that all panels share: the runs, with their orders of convergence."""
+        from matplotlib.lines import Line2D
+
+        orders = [f": order {order.all:.2f}" if np.isfinite(order.all) else "" for order in self.orders_]
+        names = [run.label or f"run {k}" for k, run in enumerate(self.runs, start=1)]
+        return [
+            Line2D([], [], label=f"{name}{order}", **line)
+            for name, order, line in zip(names, orders, line_styles(len(self.runs)), strict=True)
+        ]
+
+
+def _fitted_line(axis: Any, before: FloatArray, after: FloatArray, slope: float, **options: Any) -> None:
+    """Draw the regression line through the points, if there is one."""
+    if np.isfinite(slope):
         ends = np.array([before.min(), before.max()])
-        level = after.mean() + order * (ends - before.mean())
-        phase = label or (f"first {self.early} epochs" if dashes == "--" else "all epochs")
-        axis.plot(ends, level, color=colour, linestyle=dashes, linewidth=1.3, label=f"{phase}: order {order:.2f}")
+        axis.plot(ends, after.mean() + slope * (ends - before.mean()), linewidth=1.3, **options)
 
 
 def _spread(n_epochs: int, dense: int = 100, most: int = 200) -> list[int]:

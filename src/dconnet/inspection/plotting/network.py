@@ -18,19 +18,18 @@ from dconnet.inspection.plotting.canvas import (
     GREY,
     INK,
     VERMILION,
-    add_legend,
     label_axes,
+    legend_above,
     line_styles,
     make_panels,
     padded,
+    scatter,
     shortened,
     style,
 )
 from dconnet.model.network import Network
 from dconnet.model.piecewise import Curve, Hinges, hinges, partial_dependence
 
-# Above this, points are drawn as one image within a vector graphic, which would be heavy otherwise.
-MANY_POINTS = 2000
 MAX_FEATURES = 6
 SURFACE = ("#fffbe8", "#cfe3d6", "#86bdd3", "#3d7fb5", "#123f7a")  # pale enough for lines and points on it
 
@@ -133,8 +132,7 @@ class NetworkDisplay:
             return chosen
         if n_features <= 2:
             return list(range(n_features))
-        slopes = sum(np.abs(network.alpha) @ np.abs(network.W) for network in self.networks)
-        order = np.argsort(-slopes * self.X.std(axis=0), kind="stable")
+        order = np.argsort(-input_strengths(self.networks, self.X), kind="stable")
         return [int(i) for i in order[:MAX_FEATURES]]
 
     def _curve(self, network: Network, X: FloatArray, feature: int) -> Curve:
@@ -242,17 +240,17 @@ class NetworkDisplay:
             line = lines[k]
             if self.targets is not None:
                 own = self.targets[:, k] > 0.0 if several else slice(None)
-                self._scatter(axis, x[own], self.targets[own, k], color=line["color"] if several else GREY, alpha=0.45)
+                scatter(axis, x[own], self.targets[own, k], color=line["color"] if several else GREY, alpha=0.45)
             label = self.labels[k] if self.labels else "network"
             axis.plot(curve.points, curve.values, label=label, zorder=3, **line)
             at = np.interp(found.places, curve.points, curve.values)
             axis.plot(found.places, at, "o", color="white", mec=line["color"], ms=4.5, mew=1.2, zorder=4)
         label_axes(axis, x=self._name(0), y=self.target_name)
         axis.set_xlim(self.low_[0], self.high_[0])
-        self._curve_legend(axis, lines)
+        legend_above(axes, self._curve_entries(lines), ax)
         return axes
 
-    def _curve_legend(self, axis: Any, lines: list[dict[str, Any]]) -> None:
+    def _curve_entries(self, lines: list[dict[str, Any]]) -> list[Any]:
         from matplotlib.lines import Line2D
 
         names = self.labels or ["network"]
@@ -261,17 +259,20 @@ class NetworkDisplay:
         entries.append(Line2D([], [], label="hinges", color="white", mec=INK, ms=4.5, mew=1.2, **circle))
         if self.targets is not None:
             entries.append(Line2D([], [], label="data", color=GREY, alpha=0.6, ms=3.5, mew=0.0, **circle))
-        add_legend(axis, entries)
+        return entries
 
     def _plot_maps(self, ax: Any) -> NDArray[Any]:
-        axes = make_panels(ax, len(self.networks), 3, (4.4, 3.5))
+        axes = make_panels(ax, len(self.networks), 3, (3.1, 2.7) if len(self.networks) > 1 else (4.4, 3.5))
         grid = [np.linspace(lo, hi, self.GRID) for lo, hi in zip(self.low_, self.high_, strict=True)]
         inputs = np.column_stack([side.ravel() for side in np.meshgrid(*grid)])
         for k, axis in enumerate(axes):
             levels = (self.networks[k].predict(inputs) + self.offset).reshape(self.GRID, self.GRID)
             self._plot_map(axis, k, grid, levels)
             if self.labels:
-                axis.set_title(shortened(self.labels[k]), parse_math=False, pad=20.0)
+                axis.set_title(shortened(self.labels[k]), parse_math=False)
+        entries = {handle.get_label(): handle for axis in axes for handle in axis.get_legend_handles_labels()[0]}
+        if entries:
+            legend_above(axes, list(entries.values()), ax)
         return axes
 
     def _plot_map(self, axis: Any, k: int, grid: list[FloatArray], levels: FloatArray) -> None:
@@ -288,8 +289,6 @@ class NetworkDisplay:
         self._map_hinges(axis, self.hinges_[k])
         label_axes(axis, x=self._name(0), y=self._name(1))
         axis.set(xlim=grid[0][[0, -1]], ylim=grid[1][[0, -1]])
-        tight: dict[str, Any] = {"columnspacing": 0.8, "handlelength": 1.5, "handletextpad": 0.4}
-        add_legend(axis, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, **tight)
 
     @staticmethod
     def _map_hinges(axis: Any, found: Hinges) -> None:
@@ -307,11 +306,11 @@ class NetworkDisplay:
         edges = {"edgecolors": "black", "linewidths": 0.5}
         if not self.labels:
             # In the colours of the map: a point that stands out is one that the network misses.
-            self._scatter(axis, x, y, c=targets, cmap=filled.cmap, norm=filled.norm, label="data", **edges)
+            scatter(axis, x, y, c=targets, cmap=filled.cmap, norm=filled.norm, label="data", **edges)
             return
         own = targets > 0.0
-        self._scatter(axis, x[own], y[own], color="black", label="in class", **edges)
-        self._scatter(axis, x[~own], y[~own], color="white", label="others", **edges)
+        scatter(axis, x[own], y[own], color="black", label="in class", **edges)
+        scatter(axis, x[~own], y[~own], color="white", label="others", **edges)
 
     def _plot_dependences(self, ax: Any) -> NDArray[Any]:
         n_columns = 2 if len(self.features_) == 4 else 3
@@ -326,22 +325,14 @@ class NetworkDisplay:
             first_of_row = axis.get_subplotspec() is None or axis.get_subplotspec().is_first_col()
             label_axes(axis, x=self._name(feature), y=f"mean {self.target_name}" if first_of_row else None)
         if self.labels and len(self.labels) > 1:
-            self._dependence_legend(axes, outside=ax is None or hasattr(ax, "add_gridspec"))
+            legend_above(axes, axes[0].get_legend_handles_labels()[0], ax)
         return axes
 
-    @staticmethod
-    def _dependence_legend(axes: NDArray[Any], outside: bool) -> None:
-        """Above all panels where the figure is ours, in the first where it is not."""
-        handles = axes[0].get_legend_handles_labels()[0]
-        if outside:
-            add_legend(axes[0].figure, handles, loc="outside upper center", ncols=min(len(handles), 5))
-        else:
-            add_legend(axes[0], handles)
 
-    @staticmethod
-    def _scatter(axis: Any, x: FloatArray, y: FloatArray, **options: Any) -> None:
-        marks: dict[str, Any] = {"s": 14, "linewidths": 0.0, "zorder": 2, "rasterized": len(x) > MANY_POINTS}
-        axis.scatter(x, y, **{**marks, **options})
+def input_strengths(networks: Sequence[Network], X: FloatArray) -> FloatArray:
+    """Bound how much each feature moves the outputs: sum of ``|alpha w|`` times its standard deviation."""
+    slopes = sum(np.abs(network.alpha) @ np.abs(network.W) for network in networks)
+    return np.asarray(slopes * X.std(axis=0))
 
 
 def _feature_names(estimator: Any, given: Sequence[str] | None) -> list[str]:

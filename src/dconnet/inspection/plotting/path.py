@@ -8,7 +8,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from dconnet.inspection.path import GammaPath, gamma_path
-from dconnet.inspection.plotting.canvas import BLUE, GREEN, INK, VERMILION, log_y, make_panels, style
+from dconnet.inspection.plotting.canvas import BLUE, GREEN, INK, VERMILION, legend_above, log_y, make_panels, style
 
 
 @dataclass(eq=False)
@@ -51,6 +51,7 @@ class PathDisplay:
         y: ArrayLike,
         *,
         gammas: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         ax: Any = None,
@@ -65,6 +66,8 @@ class PathDisplay:
             Training data.
         gammas : array-like of shape (n_gammas,), optional
             Strengths of the regularisation.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the training rows.
         X_val, y_val : array-like, optional
             Validation data.
         ax : Axes or array of two Axes, optional
@@ -74,7 +77,8 @@ class PathDisplay:
         -------
         PathDisplay
         """
-        return cls(gamma_path(estimator, X, y, gammas=gammas, X_val=X_val, y_val=y_val)).plot(ax=ax)
+        path = gamma_path(estimator, X, y, gammas=gammas, sample_weight=sample_weight, X_val=X_val, y_val=y_val)
+        return cls(path).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the picture.
@@ -94,6 +98,7 @@ class PathDisplay:
             self._plot_active(self.axes_[1])
             for axis in self.axes_:
                 axis.set(xscale="log")
+            legend_above(self.axes_, self.axes_[0].get_legend_handles_labels()[0], ax)
         self.figure_ = self.axes_[0].figure
         return self
 
@@ -107,7 +112,6 @@ class PathDisplay:
             axis.axvline(path.best_gamma, color=GREEN, linewidth=0.8, linestyle=":", zorder=1)
         axis.set(ylabel="loss (target²)")
         log_y(axis)
-        axis.legend()
 
     def _plot_active(self, axis: Any) -> None:
         active = self.path.active.sum(axis=1)
