@@ -1,4 +1,4 @@
-"""What the pictures share: colours, style, panels and labels."""
+"""Colours, style, panels, labels and legends that all plots share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 
-# Told apart by colour-blind eyes, too (Okabe and Ito).
+# The palette of Okabe and Ito, which is safe for colour-blind readers.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 INK, GREY, PALE = "#222222", "#6e6e6e", "#c4c4c4"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
@@ -54,24 +54,24 @@ STYLE = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The fonts, lines and spines of the pictures, for the time of a block."""
+    """Context manager with the fonts, lines and spines of the plots."""
     with import_matplotlib().rc_context(STYLE):
         yield
 
 
 def import_matplotlib() -> Any:
-    """The module, or an error that names the command that brings it."""
+    """Import Matplotlib, or raise an error with the command that installs it."""
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError("Pictures need Matplotlib: pip install 'dconnet[plot]'") from error
+        raise ImportError("Plots need Matplotlib: pip install 'dconnet[plot]'") from error
     return matplotlib
 
 
 def make_panels(
     ax: Any, n_panels: int, n_columns: int, size: tuple[float, float], share_y: bool = False
 ) -> NDArray[Any]:
-    """One axes a panel: in a new or given figure, in the place of one given axes, or the given ones."""
+    """Return the axes of the panels: in a new or given figure, in the place of a single axes, or the given axes."""
     from matplotlib.figure import Figure
 
     n_columns = min(n_columns, n_panels)
@@ -112,18 +112,18 @@ def _grid(spec: Any, figure: Any, n_panels: int, share_y: bool) -> NDArray[Any]:
 
 
 def shortened(name: object, limit: int = 40) -> str:
-    """A name that fits below an axis."""
+    """Shorten a name so that it fits below an axis."""
     text = " ".join(str(name).split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def wrapped(name: object, width: int = 24) -> str:
-    """A name that fits beside an axis, on two lines if need be."""
+    """Wrap a name over at most two lines so that it fits beside an axis."""
     return "\n".join(textwrap.wrap(shortened(name, 3 * width), width, max_lines=2, placeholder="…"))
 
 
 def label_axes(axis: Any, x: object | None = None, y: object | None = None) -> None:
-    """Label the axes with names from anywhere, in which a dollar sign is not the beginning of a formula."""
+    """Label the axes with names taken literally: a dollar sign does not start a formula."""
     if x is not None:
         axis.set_xlabel(shortened(x), parse_math=False)
     if y is not None:
@@ -131,7 +131,7 @@ def label_axes(axis: Any, x: object | None = None, y: object | None = None) -> N
 
 
 def add_legend(axis: Any, handles: Sequence[Any] | None = None, **options: Any) -> None:
-    """A legend whose entries are taken as they are written, if there are any."""
+    """Add a legend, if there are entries; their names are taken literally."""
     entries = axis.get_legend_handles_labels()[0] if handles is None else handles
     if not entries:
         return
@@ -140,7 +140,7 @@ def add_legend(axis: Any, handles: Sequence[Any] | None = None, **options: Any) 
 
 
 def legend_above(axes: NDArray[Any], handles: Sequence[Any], ax: Any) -> None:
-    """A legend above the panels, where it covers no line: of the figure if it is ours, else of the first panel.
+    """Add a legend above the panels, where it hides nothing: to our own figure, or to the first panel of the user's.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def legend_above(axes: NDArray[Any], handles: Sequence[Any], ax: Any) -> None:
     handles : sequence of Artist
         The entries.
     ax : Axes, array of Axes, Figure or None
-        What the caller was given to draw into; a Figure is taken for ours.
+        What the user passed to ``plot``; a Figure is treated as our own.
     """
     from matplotlib.figure import Figure
 
@@ -169,7 +169,10 @@ def legend_above(axes: NDArray[Any], handles: Sequence[Any], ax: Any) -> None:
 
 
 def _share_of_width(axes: NDArray[Any]) -> float:
-    """The width of the panels as a part of that of the figure; of the first if the layout would make room for more."""
+    """Return the share of the figure's width that a legend above the panels may take.
+
+    A layout engine would shrink the other panels for a legend that is wider than the first.
+    """
     has_layout = axes[0].figure.get_layout_engine() is not None
     places = [axis.get_position() for axis in (axes[:1] if has_layout else axes)]
     return float(max(place.x1 for place in places) - places[0].x0)
@@ -182,7 +185,7 @@ def scatter(axis: Any, x: FloatArray, y: FloatArray, **options: Any) -> None:
 
 
 def log_y(axis: Any) -> None:
-    """A logarithmic axis, with plain numbers for labels as long as they are few and short."""
+    """Make the y-axis logarithmic, with plain numbers as labels if they are few and short."""
     if not np.isfinite(axis.dataLim.minposy):
         return  # nothing positive was drawn
     axis.set_yscale("log")
@@ -196,7 +199,7 @@ def log_y(axis: Any) -> None:
 
 
 def line_styles(n: int) -> list[dict[str, Any]]:
-    """Colours and dashes by which n lines can be told apart."""
+    """Return colours and dashes that distinguish n lines."""
     return [
         {"color": colour, "linestyle": LINES[i // len(COLOURS) % len(LINES)]}
         for i, colour in enumerate(islice(cycle(COLOURS), n))
@@ -204,7 +207,7 @@ def line_styles(n: int) -> list[dict[str, Any]]:
 
 
 def padded(values: FloatArray, share: float = 0.04) -> tuple[FloatArray, FloatArray]:
-    """Least and largest value of each column, moved apart by a share of their distance."""
+    """Return minimum and maximum of each column, with a margin of a share of their distance."""
     low, high = values.min(axis=0), values.max(axis=0)
     margin = np.where(high > low, share * (high - low), np.maximum(np.abs(low), 1.0) * share)
     return low - margin, high + margin

@@ -1,4 +1,4 @@
-"""A network as a function of its inputs."""
+"""Plot of a network as a function of its inputs."""
 
 from __future__ import annotations
 
@@ -38,44 +38,44 @@ SURFACE = ("#fffbe8", "#cfe3d6", "#86bdd3", "#3d7fb5", "#123f7a")  # pale enough
 class NetworkDisplay:
     """A network as a function of its inputs.
 
-    With one input, the function is drawn over the data, its hinges marked. With two, it is a map of levels, crossed by
-    the lines along which the neurons bend it. With more, or if ``features`` are named, it is the exact partial
-    dependence on single features: the mean prediction over the rows of the data with that feature set to a value, a
-    piecewise linear function whose bends are computed and not sampled.
+    With one input, the function is drawn over the data, with its hinges. With two inputs, it is a contour plot, crossed
+    by the hinges: the lines along which the neurons bend the function. With more inputs, or if ``features`` is given,
+    it is the partial dependence on single features: the mean prediction over all rows when that feature is set to a
+    value. The partial dependence is piecewise linear and exact: its breakpoints are computed, not sampled.
 
     Parameters
     ----------
     networks : sequence of Network
-        One, or of a classifier one a class.
+        One network, or one for each class of a classifier.
     X : array of shape (n_samples, n_features)
-        The data to draw or to average over.
+        Data to draw or to average over.
     targets : array of shape (n_samples, n_networks) or None
-        What each network should give; None leaves the points out.
+        Targets of each network, drawn as points; None draws no points.
     features : sequence of int or None
-        Columns whose partial dependence is drawn; None is the best picture for the number of inputs.
+        Columns whose partial dependence is drawn; None chooses the plot by the number of inputs.
     feature_names : sequence of str or None
         Names of the columns, x0, x1, ... by default.
     target_name : str
-        Name of the output, with its unit if it has one.
+        Name of the output, including its unit.
     labels : sequence of str or None
-        Names of the networks, if there are several.
+        Names of the networks.
     offset : float
-        What is added to the output, such as the mean of a target that was centred.
+        Value added to the output, such as the mean of a target that was centred.
     max_points : int
-        Most points of a partial dependence, see `dconnet.model.piecewise.partial_dependence`.
+        Maximum number of points of a partial dependence, see `dconnet.model.piecewise.partial_dependence`.
 
     Attributes
     ----------
     kind_ : {"curve", "map", "partial dependence"}
-        Which picture it is.
+        Kind of plot.
     curves_ : list of lists of Curve
-        ``curves_[i][k]`` is network k as a function of feature ``features_[i]``, with the offset; none for a map.
+        ``curves_[i][k]`` is network k as a function of feature ``features_[i]``, with the offset; empty for a map.
     hinges_ : list of Hinges
-        Those of each network within the picture; none for a partial dependence.
+        Hinges of each network within the plot; empty for a partial dependence.
     features_ : list of int
-        The columns that are drawn.
+        Columns that are drawn.
     figure_, axes_ : Figure, array of Axes
-        What was drawn last.
+        The last plot.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class NetworkDisplay:
             self.hinges_ = [hinges(network, self.low_, self.high_) for network in self.networks]
 
     def _chosen_features(self) -> list[int]:
-        """The features asked for, or those that move the output most."""
+        """Return the given features, or those that move the output most."""
         n_features = self.X.shape[1]
         if self.features is not None:
             chosen = [int(i) for i in self.features]
@@ -153,7 +153,7 @@ class NetworkDisplay:
         max_points: int = 4000,
         ax: Any = None,
     ) -> Self:
-        """Draw a fitted estimator.
+        """Plot the networks of a fitted estimator.
 
         Parameters
         ----------
@@ -162,20 +162,20 @@ class NetworkDisplay:
         X : array-like of shape (n_samples, n_features)
             Data to draw or to average over.
         y : array-like of shape (n_samples,), optional
-            Targets or class labels of these data, for the points of the picture.
+            Targets or class labels of these data, drawn as points.
         features : sequence of int or str, optional
-            Columns or names of features whose partial dependence is drawn. By default the hinges of a network with
-            one or two inputs, and otherwise the six features that move the output most.
+            Columns or names of features whose partial dependence is drawn. By default, the hinges of a network with
+            one or two inputs, and otherwise the partial dependence on the six features that move the output most.
         feature_names : sequence of str, optional
-            By default the names that the estimator saw.
+            By default, the names seen during fit.
         target_name : str, default="y"
-            Name of the output of a regressor, with its unit if it has one.
+            Name of the output of a regressor, including its unit.
         classes : sequence of labels, optional
-            The classes whose networks are drawn; by default all.
+            Classes whose networks are drawn; all by default.
         max_points : int, default=4000
-            Most points of a partial dependence.
+            Maximum number of points of a partial dependence.
         ax : Axes or array of Axes, optional
-            Where to draw.
+            Axes to draw on; a new figure by default.
 
         Returns
         -------
@@ -201,7 +201,7 @@ class NetworkDisplay:
 
     @property
     def alt_text(self) -> str:
-        """What the picture shows, in words."""
+        """Description of the plot."""
         names = ", ".join(shortened(self.feature_names[i]) for i in self.features_)  # type: ignore[index]
         what = {
             "curve": f"The network as a function of {names}, with its hinges",
@@ -211,12 +211,12 @@ class NetworkDisplay:
         return f"{what[self.kind_]}."
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : Axes, array of Axes or Figure, optional
-            By default a new figure. A single axes gives its place to all panels; an empty Figure is filled.
+            Axes to draw on; a new figure by default. A single axes is divided into panels; an empty Figure is filled.
 
         Returns
         -------
@@ -305,7 +305,7 @@ class NetworkDisplay:
         x, y = self.X.T
         edges = {"edgecolors": "black", "linewidths": 0.5}
         if not self.labels:
-            # In the colours of the map: a point that stands out is one that the network misses.
+            # In the colours of the map, so that points with a large error stand out.
             scatter(axis, x, y, c=targets, cmap=filled.cmap, norm=filled.norm, label="data", **edges)
             return
         own = targets > 0.0
@@ -319,7 +319,7 @@ class NetworkDisplay:
         for i, (axis, feature) in enumerate(zip(axes, self.features_, strict=True)):
             for k, curve in enumerate(self.curves_[i]):
                 axis.plot(curve.points, curve.values, label=self.labels[k] if self.labels else None, **lines[k])
-            # The deciles tell where the rows are, and where the curve rests on few of them.
+            # The deciles show where the rows are, and where the curve rests on few of them.
             deciles = np.quantile(self.X[:, feature], np.arange(0.1, 0.95, 0.1))
             axis.plot(deciles, np.zeros(9), "|", color=INK, ms=6, transform=axis.get_xaxis_transform(), clip_on=False)
             first_of_row = axis.get_subplotspec() is None or axis.get_subplotspec().is_first_col()

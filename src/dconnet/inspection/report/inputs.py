@@ -14,7 +14,7 @@ from dconnet.persistence.model_file import SavedModel, Score
 
 # Limits on the work: with more features, the strongest are chosen by their weights; with more rows, some are drawn.
 MAX_FEATURES = 20
-MAX_ROWS = 2000
+MAX_ROWS = 1000
 REPEATS = 5
 
 
