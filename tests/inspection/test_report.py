@@ -235,8 +235,15 @@ def test_other_data_are_called_so():
         found, findings=tuple(replace(f, stored_objective=2.0 * f.stored_objective) for f in found.findings)
     )
     text = " ".join(Page(report_page(other)).text)
-    assert "not the rows that the model was trained on" in text
+    assert "not the same rows as in training" in text
     assert f"On the training data it was {2.0 * found.findings[0].stored_objective:.4g}." in text
+
+
+def test_large_numbers_are_written_out():
+    found = examined()
+    text = "".join(Page(report_page(replace(found, score=Score(50, mse=123456.7, r2=0.5)))).text)
+    assert "123457" in text
+    assert "e+05" not in text
 
 
 def test_text_of_the_model_file_cannot_break_out():

@@ -20,7 +20,7 @@ COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 LINES = ("-", "--", "-.", ":")
 
 # Legends above the panels: size of the text in inches, and spaces in units of the font size.
-CHARACTERS_PER_INCH, LEGEND_LINE = 14.0, 0.16
+CHARACTERS_PER_INCH, LEGEND_LINE = 15.5, 0.16
 TIGHT_LEGEND = {"borderaxespad": 0.2, "columnspacing": 1.2, "labelspacing": 0.3}
 
 # Above this number, points are drawn as one image within a vector graphic, which would be too large otherwise.

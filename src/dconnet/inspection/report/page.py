@@ -100,7 +100,11 @@ def _finalize(value: object) -> object:
 
 
 def _number(value: float | None, form: str = ".4g") -> str:
-    return "unknown" if value is None or value != value else format(value, form)
+    if value is None or value != value:
+        return "unknown"
+    if form.endswith("g") and 10.0 ** int(form[1:-1]) <= abs(value) < 1e9:
+        form = ".0f"  # 52600 is easier to read than 5.26e+04
+    return format(value, form)
 
 
 def _percent(share: float | None) -> str:
