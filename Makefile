@@ -5,56 +5,58 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*)
+# An editable installation knows the files that were there when it was made: where others are, it is made anew.
+FILES := $(shell find src -name '*.py' -o -name '*.html' -o -name '*.css' | sort | cksum | cut -d' ' -f1)
 
 .PHONY: demo test coverage test-oldest sanitize kernel venv lint format bench race reproduce docs doctest wheel clean
 
-demo: .venv/.installed-plot ## Train on an embedded dataset and write a picture and the model
+demo: .venv/.installed-plot-$(FILES) ## Train on an embedded dataset and write a picture and the model
 	$(BIN)/python examples/demo.py
 
-test: .venv/.installed-dev ## Run all tests
+test: .venv/.installed-dev-$(FILES) ## Run all tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-coverage: .venv/.installed-dev ## Run all tests and report which lines of src they leave out; too many are an error
+coverage: .venv/.installed-dev-$(FILES) ## Run all tests and report which lines of src they leave out; too many are an error
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --cov --cov-report=term $(PYTEST_ARGS)
 
 # scikit-learn 1.6 asks estimators that take no sparse data, too, for one check with them; later versions do not.
 test-oldest: .venv-oldest/.installed ## Run the tests with the oldest versions of the dependencies, without solvers and torch
 	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2 tests -k "not equivalence_on_sparse_data" $(PYTEST_ARGS)
 
-sanitize: .venv/.installed-dev ## Test the C++ kernel alone, watched for bad memory access and undefined behaviour
+sanitize: .venv/.installed-dev-$(FILES) ## Test the C++ kernel alone, watched for bad memory access and undefined behaviour
 	$(BIN)/cmake -S . -B build/sanitize -DDCONNET_KERNEL_TESTS=ON -DDCONNET_SANITIZE=ON -DDCONNET_WERROR=ON
 	$(BIN)/cmake --build build/sanitize --parallel 2
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 
-kernel: .venv/.installed-dev ## Test the C++ kernel alone as another compiler builds it: make kernel CXX=clang++
+kernel: .venv/.installed-dev-$(FILES) ## Test the C++ kernel alone as another compiler builds it: make kernel CXX=clang++
 	CXX="$(CXX)" $(BIN)/cmake --fresh -S . -B build/kernel -DDCONNET_KERNEL_TESTS=ON -DDCONNET_WERROR=ON -DCMAKE_BUILD_TYPE=Release
 	$(BIN)/cmake --build build/kernel --parallel 2
 	$(BIN)/ctest --test-dir build/kernel --verbose
 
-venv: .venv/.installed-dev ## The environment for developers
+venv: .venv/.installed-dev-$(FILES) ## The environment for developers
 
-lint: .venv/.installed-dev ## Format check, lint and types
+lint: .venv/.installed-dev-$(FILES) ## Format check, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: .venv/.installed-dev
+format: .venv/.installed-dev-$(FILES)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/.installed-dev ## Races against peers, as ratios in one run
+bench: .venv/.installed-dev-$(FILES) ## Races against peers, as ratios in one run
 	$(ONE_THREAD) $(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
-race: .venv/.installed-dev ## The accelerated algorithm against other optimisers of the same loss; goes on where it was stopped
+race: .venv/.installed-dev-$(FILES) ## The accelerated algorithm against other optimisers of the same loss; goes on where it was stopped
 	$(ONE_THREAD) $(BIN)/python benchmarks/race.py $(RACE_ARGS)
 
-reproduce: .venv/.installed-reproduce ## The experiments of the paper; takes hours and goes on where it was stopped
+reproduce: .venv/.installed-reproduce-$(FILES) ## The experiments of the paper; takes hours and goes on where it was stopped
 	$(BIN)/dconnet reproduce all --results docs/reproduction --page docs/reproduction.md $(REPRODUCE_ARGS)
 
-docs: .venv/.installed-docs ## Build the documentation, warnings are errors
+docs: .venv/.installed-docs-$(FILES) ## Build the documentation, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
-doctest: .venv/.installed-docs ## Run the examples of the documentation
+doctest: .venv/.installed-docs-$(FILES) ## Run the examples of the documentation
 	$(BIN)/sphinx-build -W --keep-going -q -b doctest docs docs/_build/doctest
 
 # A wheel for the stable ABI, which serves Python 3.12 and all later versions, needs one of them to be built. That a
@@ -72,7 +74,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 # Warnings of the compiler are errors for developers only.
-.venv/.installed-%: .venv/bin/python $(SOURCES)
+.venv/.installed-%-$(FILES): .venv/bin/python $(SOURCES)
 	$(BIN)/python $(PIP_INSTALL) -e '.[$*]' $(if $(filter dev docs,$*),-C cmake.define.DCONNET_WERROR=ON)
 	touch $@
 

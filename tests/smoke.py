@@ -9,10 +9,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from dconnet.model_file import load_model, save_model
 
 import dconnet
 from dconnet import DCONClassifier, DCONRegressor
+from dconnet.persistence.model_file import load_model, save_model
 
 
 def run(*arguments: str | Path) -> str:

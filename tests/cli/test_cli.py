@@ -624,7 +624,7 @@ class TestInspectWithData:
         result = run("inspect", "model.json", "--data", "data.csv")
         assert "Certificate: 3 neurons, 48 rows, 3 inputs" in result.stdout
         assert "The report is in" not in result.stdout
-        assert result.stderr == "No report: Pictures need Matplotlib: pip install 'dconnet[plot]'\n"
+        assert result.stderr == "No report: Plots need Matplotlib: pip install 'dconnet[plot]'\n"
         assert not Path("report.html").exists()
         summary = json.loads(run("inspect", "model.json", "--data", "data.csv", "--json").stdout)
         assert summary["examination"]["report"] is None
@@ -674,7 +674,7 @@ class TestProgramme:
             done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
             assert done.stdout
         assert "Certificate: 3 neurons" in done.stdout
-        assert "pip install 'dconnet[plot]'" in done.stderr
+        assert "pip install 'dconnet[report]'" in done.stderr
 
     def test_help_loads_nothing_heavy(self):
         code = (

@@ -72,6 +72,23 @@ def saved(display):
     return display
 
 
+def legends(figure):
+    """All legends of a figure, with the places of its panels and of itself in pixels."""
+    figure.canvas.draw()
+    found = [*figure.legends, *(axis.get_legend() for axis in figure.axes if axis.get_legend())]
+    return [legend.get_window_extent() for legend in found], [axis.get_window_extent() for axis in figure.axes]
+
+
+def assert_legend_hides_nothing(display):
+    """There is one legend, beside all panels and within the figure."""
+    (legend,), panels = legends(display.figure_)
+    assert not any(legend.shrunk(0.99, 0.99).overlaps(panel) for panel in panels)
+    figure = display.figure_.bbox
+    assert legend.x0 >= figure.x0
+    assert legend.x1 <= figure.x1
+    assert legend.y1 <= figure.y1
+
+
 class TestNetworkDisplay:
     def test_of_one_input_draws_the_network_through_its_hinges(self, models, data):
         X, y = data
@@ -160,6 +177,16 @@ class TestNetworkDisplay:
         assert display.labels == [f"class {label}" for label in model.classes_]
         one = NetworkDisplay.from_estimator(model, X, y, classes=["setosa"])
         assert one.networks == [model.networks_[model.classes_.tolist().index("setosa")]]
+
+    @pytest.mark.parametrize("n_features", [1, 2, 3])
+    @pytest.mark.parametrize("n_classes", [3, 10])
+    def test_legend_hides_no_line(self, n_features, n_classes):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(30, n_features))
+        networks = [Network(rng.normal(size=(2, n_features)), [0.1, 0.2], [1.0, -1.0]) for _ in range(n_classes)]
+        targets = np.where(np.arange(30)[:, None] % n_classes == np.arange(n_classes), 1.0, -1.0)
+        labels = [f"class {k}" for k in range(n_classes)]
+        assert_legend_hides_nothing(NetworkDisplay(networks, X, targets, labels=labels).plot())
 
     def test_two_classes_share_a_network(self, iris):
         X, y = iris[0][:100, :1], iris[1][:100]
@@ -293,8 +320,36 @@ class TestConvergenceDisplay:
         with pytest.raises(ValueError, match="at least one run"):
             ConvergenceDisplay([])
 
+    @pytest.mark.parametrize("n_runs", [2, 3, 10, 40])
+    def test_legend_hides_no_line(self, n_runs):
+        runs = [Run(np.geomspace(k + 1.0, 0.01, 20), label=f"class {k}") for k in range(n_runs)]
+        assert_legend_hides_nothing(ConvergenceDisplay(runs).plot())
+
+    @pytest.mark.parametrize(("n_runs", "layout"), [(3, None), (10, "constrained")])
+    def test_legend_hides_no_line_in_axes_of_the_user(self, n_runs, layout):
+        runs = [Run(np.geomspace(k + 1.0, 0.01, 20), label=f"class {k}") for k in range(n_runs)]
+        axes = plt.subplots(1, 2, layout=layout)[1]
+        assert_legend_hides_nothing(ConvergenceDisplay(runs).plot(ax=axes))
+
+    def test_legend_tells_the_orders(self, classifier):
+        display = ConvergenceDisplay.from_estimator(classifier)
+        names = [text.get_text() for text in display.figure_.legends[0].get_texts()]
+        orders = [f": order {order.all:.2f}" if np.isfinite(order.all) else "" for order in display.orders_]
+        assert names == [f"class {label}{order}" for label, order in zip(classifier.classes_, orders, strict=True)]
+
 
 class TestPathDisplay:
+    def test_weights_of_rows_count(self, data):
+        X, y = data
+        weight = np.where(np.arange(60) < 30, 3.0, 0.5)
+        model = DCONRegressor(2, tol=1e-2, random_state=0)
+        display = PathDisplay.from_estimator(model, X, y, gammas=[0.1], sample_weight=weight)
+        fitted = DCONRegressor(2, gamma=0.1, tol=1e-2, random_state=0).fit(X, y, sample_weight=weight)
+        assert display.path.objective.item() == pytest.approx(fitted.objective_, rel=ROUNDING)
+
+    def test_legend_hides_no_line(self, data):
+        assert_legend_hides_nothing(PathDisplay.from_estimator(DCONRegressor(2, tol=1e-2), *data, gammas=[0.1, 1.0]))
+
     def test_draws_losses_and_active_neurons(self, data):
         X, y = data
         model = DCONRegressor(3, tol=1e-2, random_state=0)

@@ -2,17 +2,26 @@
 
 import base64
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from dconnet import DCONClassifier, DCONRegressor
 from dconnet.inspection.examination import examine
 from dconnet.inspection.report import report_page, write_report
-from dconnet.persistence.model_file import SavedModel, Scaling
+from dconnet.inspection.report.figures import prediction_figure
+from dconnet.inspection.report.inputs import MAX_FEATURES, influences
+from dconnet.inspection.report.predictions import Confusion, Predictions
+from dconnet.inspection.report.summary import plain_lines
+from dconnet.inspection.split import split_rows
+from dconnet.persistence.model_file import SavedModel, Scaling, Score
 from dconnet.persistence.tables import Table
 
 mpl.use("Agg")
@@ -27,7 +36,7 @@ class Page(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.tags, self.open, self.text = [], [], []
+        self.tags, self.open, self.text, self.headings, self.folded = [], [], [], [], []
         self.feed(page)
         self.close()
 
@@ -41,6 +50,10 @@ class Page(HTMLParser):
 
     def handle_data(self, data):
         self.text.append(data)
+        if self.open and self.open[-1] == "h2":
+            self.headings.append(data)
+        if "details" in self.open:
+            self.folded.append(data)
 
     def all(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]
@@ -61,6 +74,22 @@ def examined(n_features=3, names=None, target="y", classes=None, repeat=False):
     return examine(model, Table(tuple(columns), tuple(columns.values()), "<data>.csv"), repeat=repeat)
 
 
+def with_held_out_rows(classes=None):
+    """An examination on the table of a training that held out 20 of its 60 rows, as ``dconnet fit`` does."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3))
+    y = np.abs(X[:, 0]) + X[:, 1]
+    if classes is not None:
+        y = np.array(classes)[np.digitize(y, np.quantile(y, np.arange(1, len(classes)) / len(classes)))]
+    train, test = split_rows(y, 20, 0, classes is not None)
+    kind = DCONRegressor if classes is None else DCONClassifier
+    estimator = kind(2, gamma=0.1, tol=1e-2, random_state=0).fit(X[np.sort(train)], y[np.sort(train)])
+    model = SavedModel.from_estimator(estimator)
+    model = model.with_scores({"train": Score.of(model, X[train], y[train]), "test": Score.of(model, X[test], y[test])})
+    columns = (*X.T, y if classes is None else y.astype(object))
+    return examine(model, Table(("x0", "x1", "x2", "y"), columns, "data.csv")), np.sort(test)
+
+
 @pytest.fixture(scope="module")
 def page():
     return report_page(examined())
@@ -79,7 +108,7 @@ def test_is_well_formed_and_accessible(page):
     assert parsed.all("html") == [{"lang": "en"}]
     assert len(parsed.all("title")) == len(parsed.all("h1")) == len(parsed.all("main")) == 1
     assert any(meta.get("name") == "viewport" for meta in parsed.all("meta"))
-    assert len(parsed.all("img")) == len(parsed.all("figcaption")) == 2
+    assert len(parsed.all("img")) == len(parsed.all("figcaption")) == 3
     assert all(image["alt"] for image in parsed.all("img"))
     assert all(cell["scope"] in ("row", "col") for cell in parsed.all("th"))
 
@@ -113,8 +142,120 @@ def test_holds_the_figures_of_the_certificate():
 
 def test_a_repeated_training_fills_all_four_panels():
     page = report_page(examined(repeat=True))
-    assert "stationarity, step norm" in Page(page).all("img")[0]["alt"]
-    assert "found by training once more" in page
+    assert "stationarity, step norm" in Page(page).all("img")[-1]["alt"]
+    assert "found by repeating the training" in page
+
+
+@pytest.mark.parametrize("classes", [None, ["a", "b", "c"]])
+def test_begins_with_the_predictions_and_ends_with_the_certificate(classes):
+    parsed = Page(report_page(examined(classes=classes)))
+    assert parsed.headings == [
+        "The model",
+        "How well it predicts",
+        "Which inputs matter",
+        "How the training went",
+        "Certificate",
+    ]
+    assert ("Observed values over predicted" in parsed.all("img")[0]["alt"]) == (classes is None)
+    assert ("Confusion matrix" in "".join(parsed.text)) == (classes is not None)
+
+
+def test_theory_is_folded():
+    found = examined(classes=["a", "b", "c"])
+    parsed = Page(report_page(found))
+    assert len(parsed.all("details")) == 1 + 3  # the settings, and one for each network
+    folded, text = "".join(parsed.folded), "".join(parsed.text)
+    assert "sigma_min(M)" in folded
+    assert text.count("sigma_min(M)") == folded.count("sigma_min(M)")
+    for _, value, meaning in plain_lines(found):
+        assert value in text
+        assert meaning in text
+        assert meaning not in folded
+
+
+def test_rows_held_out_from_training_are_told_apart():
+    found, test = with_held_out_rows()
+    predictions = Predictions.of(found)
+    np.testing.assert_array_equal(np.flatnonzero(predictions.judged), test)
+    assert predictions.score == found.model.scores["test"]
+    page = report_page(found)
+    assert "40 rows used for training, 20 held out" in "".join(Page(page).text)
+    assert "held-out rows (20)" in pictures(page)[0].decode()
+
+
+def test_confusion_matrix_is_that_of_the_held_out_rows():
+    classes = ["low", "middle", "top"]
+    found, test = with_held_out_rows(classes)
+    observed, predicted = found.y[test], found.model.predict(found.X[test])
+    confusion = Confusion.of(Predictions.of(found), found.model.classes)
+    np.testing.assert_array_equal(confusion.counts, confusion_matrix(observed, predicted, labels=classes))
+    expected = precision_recall_fscore_support(observed, predicted, labels=classes, zero_division=np.nan)
+    labels, rows, *measures = zip(*confusion.by_class(), strict=True)
+    assert list(labels) == classes
+    assert list(rows) == expected[3].tolist()
+    np.testing.assert_allclose(measures, expected[:3])
+    assert "Confusion matrix of the 20 held-out rows" in report_page(found)
+
+
+def test_a_large_confusion_matrix_is_left_out(monkeypatch):
+    monkeypatch.setattr("dconnet.inspection.report.predictions.MAX_CLASSES", 2)
+    page = report_page(examined(classes=["a", "b", "c"]))
+    assert "Confusion matrix" not in page
+    assert "Each class" in page
+
+
+def test_influence_is_the_rise_of_the_error():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = 3.0 * X[:, 1] + np.abs(X[:, 2])
+    model = SavedModel.from_estimator(DCONRegressor(4, gamma=1e-3, tol=1e-4, random_state=0).fit(X, y))
+    found = influences(model, X, y)
+    assert [entry.feature for entry in found] == [1, 2, 0]
+    # Shuffling an independent feature adds twice the variance of its part to the squared error.
+    assert found[0].rise == pytest.approx(3.0 * np.sqrt(2.0), rel=0.25)
+    assert abs(found[2].rise) < 0.05
+    assert found[0].share == 1.0
+    assert influences(model, X, y) == found
+
+
+def test_only_the_strongest_of_many_features_are_shuffled():
+    page = report_page(examined(25))
+    assert f"Of the 25 features, the {MAX_FEATURES} with the largest weights are listed" in page
+
+
+def test_predictions_beyond_the_largest_number_are_not_drawn():
+    y = np.array([1.0, 2.0])
+    every = np.ones(2, dtype=bool)
+    assert prediction_figure(Predictions(y, np.array([np.inf, np.nan]), ~every, every, Score(2)), "y") is None
+
+
+def test_other_data_are_called_so():
+    found = examined()
+    other = replace(
+        found, findings=tuple(replace(f, stored_objective=2.0 * f.stored_objective) for f in found.findings)
+    )
+    text = " ".join(Page(report_page(other)).text)
+    assert "not the same rows as in training" in text
+    assert f"On the training data it was {2.0 * found.findings[0].stored_objective:.4g}." in text
+
+
+def test_large_numbers_are_written_out():
+    found = examined()
+    text = "".join(Page(report_page(replace(found, score=Score(50, mse=123456.7, r2=0.5)))).text)
+    assert "123457" in text
+    assert "e+05" not in text
+
+
+def test_text_of_the_model_file_cannot_break_out():
+    found = examined()
+    trainings = tuple(replace(training, message=EVIL[0]) for training in found.model.trainings)
+    scores = {EVIL[0]: Score(3, mse=1.0)}
+    model = replace(found.model, settings={EVIL[0]: EVIL[2]}, trainings=trainings, scores=scores)
+    parsed = Page(report_page(replace(found, model=model, source=EVIL[0])))
+    assert parsed.open == []
+    assert parsed.all("script") == []
+    assert "".join(parsed.text).count(EVIL[0]) >= 4
+    assert EVIL[2] in "".join(parsed.text)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3])
@@ -156,7 +297,7 @@ def test_scaled_model_is_drawn_in_the_units_of_the_data():
     estimator = DCONRegressor(2, gamma=0.1, tol=1e-2, random_state=0).fit(features.apply(X), target.apply(y))
     model = SavedModel.from_estimator(estimator, feature_scaling=features, target_scaling=target)
     found = examine(model, Table(("x0", "y"), (X[:, 0], y)))
-    picture = pictures(report_page(found))[1].decode()
+    picture = pictures(report_page(found))[1].decode()  # the network
     labels = [float(label) for label in re.findall(r"<!-- (\d+) -->", picture)]  # matplotlib notes each tick label
     assert any(480 <= label <= 520 for label in labels)
     assert any(3000 <= label <= 3050 for label in labels)
@@ -170,3 +311,38 @@ def test_is_written_whole(tmp_path):
     write_report(examined(), tmp_path / "report.html")
     assert Page((tmp_path / "report.html").read_text(encoding="utf-8")).open == []
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def run_without(package, code):
+    """Run code where a package cannot be imported, and return what it prints."""
+    absent = (
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name.split('.')[0] == {package!r}: raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+    )
+    return subprocess.run([sys.executable, "-c", absent + code], capture_output=True, text=True, check=True).stdout
+
+
+EXAMINE = """
+import numpy as np
+from dconnet import DCONRegressor
+from dconnet.inspection.examination import examine
+from dconnet.inspection.report import report_page
+from dconnet.persistence.model_file import SavedModel
+from dconnet.persistence.tables import Table
+x = np.linspace(-1, 1, 20)
+model = SavedModel.from_estimator(DCONRegressor(2, tol=1e-2, random_state=0).fit(x[:, None], abs(x)))
+found = examine(model, Table(("x0", "y"), (x, abs(x))))
+"""
+
+
+def test_without_jinja_the_error_names_the_command():
+    code = f"{EXAMINE}\ntry: report_page(found)\nexcept ImportError as error: print(error)"
+    assert "pip install 'dconnet[report]'" in run_without("jinja2", code)
+
+
+def test_pyplot_is_not_imported():
+    code = f"{EXAMINE}\nreport_page(found); print('matplotlib.pyplot' in sys.modules)"
+    assert run_without("nothing", code).strip() == "False"

@@ -208,16 +208,16 @@ class SavedModel:
                 "Layer-wise networks have no model file: use pickle."
             )
         check_is_fitted(estimator)
-        n_features = int(estimator.n_features_in_)
+        n_features, classes = int(estimator.n_features_in_), estimator.targets_.classes
         seen = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(n_features)])
         return cls(
             feature_names=tuple(map(str, seen if feature_names is None else feature_names)),
             target_name=target_name,
-            networks=tuple(_each(estimator, "networks_", "network_")),
+            networks=estimator.networks_,
             trainings=_trainings(estimator),
             feature_scaling=Scaling.identity(n_features) if feature_scaling is None else feature_scaling,
             target_scaling=Scaling.identity(1) if target_scaling is None else target_scaling,
-            classes=tuple(estimator.classes_.tolist()) if isinstance(estimator, DCONClassifier) else None,
+            classes=None if classes is None else tuple(classes.tolist()),
             settings={name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
         )
 
@@ -346,24 +346,17 @@ def _check_classes(classes: tuple[Label, ...]) -> None:
 # --- from an estimator ---
 
 
-def _each(estimator: Any, plural: str, singular: str) -> Sequence[Any]:
-    """A fitted attribute for each network."""
-    return getattr(estimator, plural, None) or (getattr(estimator, singular),)
-
-
 def _trainings(estimator: Any) -> tuple[Training, ...]:
-    names = (("statuses_", "status_"), ("messages_", "message_"), ("histories_", "history_"))
-    found = [_each(estimator, plural, singular) for plural, singular in names]
-    figures = (np.atleast_1d(estimator.objective_), np.atleast_1d(estimator.stationarity_))
+    figures = zip(estimator.solutions_, estimator.objectives_, estimator.stationarities_, strict=True)
     return tuple(
         Training(
-            status=status,
-            message=message,
+            status=solution.status,
+            message=solution.message,
             objective=float(objective),
             stationarity=float(stationarity) if np.isfinite(stationarity) else None,
-            objectives=tuple(history.objective.tolist()),
+            objectives=tuple(solution.history.objective.tolist()),
         )
-        for status, message, history, objective, stationarity in zip(*found, *figures, strict=True)
+        for solution, objective, stationarity in figures
     )
 
 

@@ -1,7 +1,7 @@
-"""Pictures of a fit, as Display objects in the manner of scikit-learn.
+"""Plots of a fit, as Display objects like those of scikit-learn.
 
-A Display holds the numbers that it draws. ``from_estimator`` computes and draws them; ``plot`` draws them again,
-into axes of your own if you pass some. Matplotlib is imported when something is drawn, not before; it comes with
+A Display stores the numbers that it draws. ``from_estimator`` computes and draws them; ``plot`` draws them again,
+into your own axes if you pass some. Matplotlib is needed only for drawing; install it with
 ``pip install 'dconnet[plot]'``.
 """
 

@@ -1,4 +1,4 @@
-"""What the pictures share: colours, style, panels and labels."""
+"""Colours, style, panels, labels and legends that all plots share."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 
-# Told apart by colour-blind eyes, too (Okabe and Ito).
+# The palette of Okabe and Ito, which is safe for colour-blind readers.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 INK, GREY, PALE = "#222222", "#6e6e6e", "#c4c4c4"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 LINES = ("-", "--", "-.", ":")
+
+# Legends above the panels: size of the text in inches, and spaces in units of the font size.
+CHARACTERS_PER_INCH, LEGEND_LINE = 15.5, 0.16
+TIGHT_LEGEND = {"borderaxespad": 0.2, "columnspacing": 1.2, "labelspacing": 0.3}
+
+# Above this number, points are drawn as one image within a vector graphic, which would be too large otherwise.
+MANY_POINTS = 2000
 
 STYLE = {
     "font.size": 9.0,
@@ -47,24 +54,24 @@ STYLE = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The fonts, lines and spines of the pictures, for the time of a block."""
+    """Context manager with the fonts, lines and spines of the plots."""
     with import_matplotlib().rc_context(STYLE):
         yield
 
 
 def import_matplotlib() -> Any:
-    """The module, or an error that names the command that brings it."""
+    """Import Matplotlib, or raise an error with the command that installs it."""
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError("Pictures need Matplotlib: pip install 'dconnet[plot]'") from error
+        raise ImportError("Plots need Matplotlib: pip install 'dconnet[plot]'") from error
     return matplotlib
 
 
 def make_panels(
     ax: Any, n_panels: int, n_columns: int, size: tuple[float, float], share_y: bool = False
 ) -> NDArray[Any]:
-    """One axes a panel: in a new or given figure, in the place of one given axes, or the given ones."""
+    """Return the axes of the panels: in a new or given figure, in the place of a single axes, or the given axes."""
     from matplotlib.figure import Figure
 
     n_columns = min(n_columns, n_panels)
@@ -105,18 +112,18 @@ def _grid(spec: Any, figure: Any, n_panels: int, share_y: bool) -> NDArray[Any]:
 
 
 def shortened(name: object, limit: int = 40) -> str:
-    """A name that fits below an axis."""
+    """Shorten a name so that it fits below an axis."""
     text = " ".join(str(name).split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def wrapped(name: object, width: int = 24) -> str:
-    """A name that fits beside an axis, on two lines if need be."""
+    """Wrap a name over at most two lines so that it fits beside an axis."""
     return "\n".join(textwrap.wrap(shortened(name, 3 * width), width, max_lines=2, placeholder="…"))
 
 
 def label_axes(axis: Any, x: object | None = None, y: object | None = None) -> None:
-    """Label the axes with names from anywhere, in which a dollar sign is not the beginning of a formula."""
+    """Label the axes with names taken literally: a dollar sign does not start a formula."""
     if x is not None:
         axis.set_xlabel(shortened(x), parse_math=False)
     if y is not None:
@@ -124,7 +131,7 @@ def label_axes(axis: Any, x: object | None = None, y: object | None = None) -> N
 
 
 def add_legend(axis: Any, handles: Sequence[Any] | None = None, **options: Any) -> None:
-    """A legend whose entries are taken as they are written, if there are any."""
+    """Add a legend, if there are entries; their names are taken literally."""
     entries = axis.get_legend_handles_labels()[0] if handles is None else handles
     if not entries:
         return
@@ -132,8 +139,53 @@ def add_legend(axis: Any, handles: Sequence[Any] | None = None, **options: Any) 
         text.set_parse_math(False)
 
 
+def legend_above(axes: NDArray[Any], handles: Sequence[Any], ax: Any) -> None:
+    """Add a legend above the panels, where it hides nothing: to our own figure, or to the first panel of the user's.
+
+    Parameters
+    ----------
+    axes : array of Axes
+        The panels.
+    handles : sequence of Artist
+        The entries.
+    ax : Axes, array of Axes, Figure or None
+        What the user passed to ``plot``; a Figure is treated as our own.
+    """
+    from matplotlib.figure import Figure
+
+    figure = axes[0].figure
+    is_ours = ax is None or isinstance(ax, Figure)
+    width = figure.get_figwidth() * (1.0 if is_ours else _share_of_width(axes))
+    longest = max(len(handle.get_label()) for handle in handles)
+    n_fitting = max(int(CHARACTERS_PER_INCH * width / (longest + 6)), 1)
+    n_lines = -(-len(handles) // n_fitting)
+    options: dict[str, Any] = {"ncols": -(-len(handles) // n_lines), **TIGHT_LEGEND}
+    if is_ours:
+        figure.set_figheight(figure.get_figheight() + LEGEND_LINE * n_lines)
+        add_legend(figure, handles, loc="outside upper center", **options)
+    else:
+        height = 1.07 if axes[0].get_title() else 1.0
+        add_legend(axes[0], handles, loc="lower left", bbox_to_anchor=(0.0, height), **options)
+
+
+def _share_of_width(axes: NDArray[Any]) -> float:
+    """Return the share of the figure's width that a legend above the panels may take.
+
+    A layout engine would shrink the other panels for a legend that is wider than the first.
+    """
+    has_layout = axes[0].figure.get_layout_engine() is not None
+    places = [axis.get_position() for axis in (axes[:1] if has_layout else axes)]
+    return float(max(place.x1 for place in places) - places[0].x0)
+
+
+def scatter(axis: Any, x: FloatArray, y: FloatArray, **options: Any) -> None:
+    """Draw points."""
+    marks: dict[str, Any] = {"s": 14, "linewidths": 0.0, "zorder": 2, "rasterized": len(x) > MANY_POINTS}
+    axis.scatter(x, y, **{**marks, **options})
+
+
 def log_y(axis: Any) -> None:
-    """A logarithmic axis, with plain numbers for labels as long as they are few and short."""
+    """Make the y-axis logarithmic, with plain numbers as labels if they are few and short."""
     if not np.isfinite(axis.dataLim.minposy):
         return  # nothing positive was drawn
     axis.set_yscale("log")
@@ -147,7 +199,7 @@ def log_y(axis: Any) -> None:
 
 
 def line_styles(n: int) -> list[dict[str, Any]]:
-    """Colours and dashes by which n lines can be told apart."""
+    """Return colours and dashes that distinguish n lines."""
     return [
         {"color": colour, "linestyle": LINES[i // len(COLOURS) % len(LINES)]}
         for i, colour in enumerate(islice(cycle(COLOURS), n))
@@ -155,7 +207,7 @@ def line_styles(n: int) -> list[dict[str, Any]]:
 
 
 def padded(values: FloatArray, share: float = 0.04) -> tuple[FloatArray, FloatArray]:
-    """Least and largest value of each column, moved apart by a share of their distance."""
+    """Return minimum and maximum of each column, with a margin of a share of their distance."""
     low, high = values.min(axis=0), values.max(axis=0)
     margin = np.where(high > low, share * (high - low), np.maximum(np.abs(low), 1.0) * share)
     return low - margin, high + margin

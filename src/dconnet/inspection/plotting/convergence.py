@@ -1,4 +1,4 @@
-"""How a training came to its end."""
+"""Plot of the convergence of a fit."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from dconnet.inspection.plotting.canvas import (
     GREY,
     VERMILION,
     add_legend,
+    legend_above,
     line_styles,
     log_y,
     make_panels,
@@ -29,7 +30,7 @@ from dconnet.training.result import History
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What one training reached after each epoch, the start included. What is not known is None.
+    """The history of one fit: values after each epoch, starting with the initial network. Unknown values are None.
 
     Attributes
     ----------
@@ -38,12 +39,12 @@ class Run:
     mse, validation_mse : array of shape (n_epochs + 1,) or None
         Mean squared error on the training and the validation data.
     step_norm : array of shape (n_epochs + 1,) or None
-        Distance from the weights one epoch before; the first entry is not used.
+        Distance from the weights of the previous epoch; the first entry is not used.
     stationarity : array of shape (n_epochs + 1,) or None
         Norm of an element of the limiting subdifferential of RegLoss, as in `dconnet.certificates.subgradient`; NaN
         where it was not computed.
     label : str
-        What tells it from other runs.
+        Name in the legend.
     """
 
     objective: FloatArray
@@ -55,13 +56,13 @@ class Run:
 
     @classmethod
     def of_history(cls, history: History) -> Run:
-        """Take over a history."""
+        """Make a run from a history."""
         validation = history.validation_mse if np.isfinite(history.validation_mse).any() else None
         return cls(history.objective, history.mse, validation, history.step_norm)
 
     @classmethod
     def of_trajectory(cls, trajectory: Trajectory) -> Run:
-        """Take over a history, and the norm of a subgradient, in the paper's form, at up to 200 of the networks."""
+        """Make a run from a trajectory, with the norm of a subgradient, in the paper's form, at up to 200 epochs."""
         norms = np.full(len(trajectory.networks), np.nan)
         for k in _spread(len(norms)):
             norms[k] = subgradient(trajectory.problem, trajectory.networks[k], trajectory.split).norm
@@ -70,12 +71,12 @@ class Run:
 
 @dataclass(eq=False)
 class ConvergenceDisplay:
-    """How a training came to its end: the four plots of the paper.
+    """Convergence of a fit: the four plots of the paper.
 
     RegLoss (with the errors on training and validation data), the norm of an element of the limiting subdifferential,
     and the distance between iterates over the epochs; and the estimated order of convergence, which is the slope of
-    ``ln e^(k+1)`` over ``ln e^k`` with ``e^k`` the distance of RegLoss from its last value. A panel whose numbers are
-    not known is left out.
+    ``ln e^(k+1)`` over ``ln e^k``, where ``e^k`` is the distance of RegLoss from its final value. Panels without data
+    are left out.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ class ConvergenceDisplay:
     orders_ : list of ConvergenceOrder
         The estimated order of each run in the early phase and over all epochs.
     figure_, axes_ : Figure, array of Axes
-        What was drawn last.
+        The last plot.
 
     Examples
     --------
@@ -111,7 +112,7 @@ class ConvergenceDisplay:
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise ValueError("There must be at least one run to draw.")
+            raise ValueError("runs must contain at least one run.")
         self.orders_ = [convergence_order(run.objective, early=self.early) for run in self.runs]
 
     @classmethod
@@ -126,10 +127,10 @@ class ConvergenceDisplay:
         early: int = 30,
         ax: Any = None,
     ) -> Self:
-        """Draw the training of a fitted estimator.
+        """Plot the convergence of a fitted estimator.
 
-        The norm of a subgradient at every epoch needs the networks on the way, which an estimator does not keep. If the
-        training data are given, the fit is repeated to get them, and takes as long again.
+        The norm of a subgradient at each epoch needs the intermediate networks, which an estimator does not store. If
+        the training data are given, the fit is repeated to obtain them, which takes as long as the original fit.
 
         Parameters
         ----------
@@ -138,13 +139,13 @@ class ConvergenceDisplay:
         X, y : array-like, optional
             The training data.
         fit_params : mapping, optional
-            What else `fit` was given, such as ``sample_weight``.
+            Other arguments of `fit`, such as ``sample_weight``.
         classes : sequence of labels, optional
-            The classes whose networks are drawn; by default all.
+            Classes whose networks are drawn; all by default.
         early : int, default=30
             Number of epochs of the early phase.
         ax : Axes or array of Axes, optional
-            Where to draw.
+            Axes to draw on; a new figure by default.
 
         Returns
         -------
@@ -162,7 +163,7 @@ class ConvergenceDisplay:
 
     @property
     def alt_text(self) -> str:
-        """What the picture shows, in words."""
+        """Description of the plot."""
         names = {"_plot_loss": "RegLoss", "_plot_stationarity": "stationarity", "_plot_steps": "step norm"}
         listed = [names[panel.__name__] for panel in self._drawn() if panel.__name__ in names]
         return f"By epoch: {', '.join(listed)}. Last panel: estimated order of convergence."
@@ -172,7 +173,7 @@ class ConvergenceDisplay:
         return max(len(run.objective) for run in self.runs) - 1
 
     def _drawn(self) -> list[Callable[[Any], None]]:
-        """The panels for which there are numbers."""
+        """Return the methods that draw the panels with data."""
         panels = [self._plot_loss]
         if any(run.stationarity is not None for run in self.runs):
             panels.append(self._plot_stationarity)
@@ -181,12 +182,12 @@ class ConvergenceDisplay:
         return [*panels, self._plot_order]
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : Axes, array of Axes or Figure, optional
-            By default a new figure. A single axes gives its place to all panels; an empty Figure is filled.
+            Axes to draw on; a new figure by default. A single axes is divided into panels; an empty Figure is filled.
 
         Returns
         -------
@@ -197,13 +198,14 @@ class ConvergenceDisplay:
             self.axes_ = make_panels(ax, len(panels), 3 if len(panels) == 3 else 2, (3.4, 2.6))
             for axis, draw in zip(self.axes_, panels, strict=True):
                 draw(axis)
+            if len(self.runs) > 1:
+                legend_above(self.axes_, self._entries(), ax)
         self.figure_ = self.axes_[0].figure
         return self
 
     def _plot_loss(self, axis: Any) -> None:
         if len(self.runs) > 1:
             self._plot_lines(axis, [run.objective for run in self.runs], "RegLoss")
-            add_legend(axis)
             return
         run = self.runs[0]
         self._plot_line(axis, run.objective, color=BLUE, label="RegLoss")
@@ -224,7 +226,7 @@ class ConvergenceDisplay:
         self._plot_lines(axis, [run.step_norm for run in self.runs], r"step $\|\theta^{k}-\theta^{k-1}\|_2$")
 
     def _plot_lines(self, axis: Any, columns: Sequence[FloatArray | None], name: str) -> None:
-        """One line a run."""
+        """Draw one line for each run."""
         for run, values, line in zip(self.runs, columns, line_styles(len(self.runs)), strict=True):
             if values is not None:
                 self._plot_line(axis, values, label=run.label or None, **line)
@@ -232,13 +234,13 @@ class ConvergenceDisplay:
         self._over_epochs(axis)
 
     def _plot_line(self, axis: Any, values: FloatArray, **options: Any) -> None:
-        shown = np.flatnonzero(values > 0.0)  # a step of zero has no place on a logarithmic scale
-        few = {"marker": "o", "ms": 2.5} if self._last_epoch <= 12 else {}
+        shown = np.flatnonzero(values > 0.0)  # zero cannot be drawn on a logarithmic scale
+        few = {"marker": "o", "ms": 2.5, "clip_on": False} if self._last_epoch <= 12 else {}
         axis.plot(shown, values[shown], **few, **options)
 
     def _over_epochs(self, axis: Any) -> None:
         if self._last_epoch > 60:
-            # Most happens in the first epochs; symlog has room for them, and for the start at zero.
+            # Most of the decrease is in the first epochs; symlog stretches them, and can show epoch 0.
             axis.set_xscale("symlog", linthresh=1)
             axis.xaxis.set_major_formatter("{x:g}")
         else:
@@ -248,33 +250,43 @@ class ConvergenceDisplay:
 
     def _plot_order(self, axis: Any) -> None:
         alone = len(self.runs) == 1
-        for run, order, line in zip(self.runs, self.orders_, line_styles(len(self.runs)), strict=True):
+        for order, line in zip(self.orders_, line_styles(len(self.runs)), strict=True):
             logarithms = np.log(order.errors)
             before, after = logarithms[:-1], logarithms[1:]
             axis.plot(before, after, "o", color=GREY if alone else line["color"], ms=3.5, alpha=0.45, mew=0.0)
             if alone and len(before) > self.early:
-                first = slice(self.early)
-                self._order_line(axis, before[first], after[first], order.early, VERMILION, "--")
-            self._order_line(axis, before, after, order.all, line["color"], "-", run.label)
+                first, name = slice(self.early), f"first {self.early} epochs: order {order.early:.2f}"
+                _fitted_line(
+                    axis, before[first], after[first], order.early, color=VERMILION, linestyle="--", label=name
+                )
+            name = f"all epochs: order {order.all:.2f}" if alone else ""
+            _fitted_line(axis, before, after, order.all, label=name or None, **line)
         axis.set(xlabel=r"$\ln\,e^{k}$", ylabel=r"$\ln\,e^{k+1}$")
         add_legend(axis)
         if not np.isfinite([order.all for order in self.orders_]).any():
             axis.text(0.5, 0.5, "too few epochs for an order", ha="center", transform=axis.transAxes, color=GREY)
 
-    def _order_line(
-        self, axis: Any, before: FloatArray, after: FloatArray, order: float, colour: str, dashes: str, label: str = ""
-    ) -> None:
-        """The regression line through the points, with its slope in the legend."""
-        if not np.isfinite(order):
-            return
+    def _entries(self) -> list[Any]:
+        """Return the entries of the common legend: the runs with their orders of convergence."""
+        from matplotlib.lines import Line2D
+
+        orders = [f": order {order.all:.2f}" if np.isfinite(order.all) else "" for order in self.orders_]
+        names = [run.label or f"run {k}" for k, run in enumerate(self.runs, start=1)]
+        return [
+            Line2D([], [], label=f"{name}{order}", **line)
+            for name, order, line in zip(names, orders, line_styles(len(self.runs)), strict=True)
+        ]
+
+
+def _fitted_line(axis: Any, before: FloatArray, after: FloatArray, slope: float, **options: Any) -> None:
+    """Draw the regression line through the points, if its slope is known."""
+    if np.isfinite(slope):
         ends = np.array([before.min(), before.max()])
-        level = after.mean() + order * (ends - before.mean())
-        phase = label or (f"first {self.early} epochs" if dashes == "--" else "all epochs")
-        axis.plot(ends, level, color=colour, linestyle=dashes, linewidth=1.3, label=f"{phase}: order {order:.2f}")
+        axis.plot(ends, after.mean() + slope * (ends - before.mean()), linewidth=1.3, **options)
 
 
 def _spread(n_epochs: int, dense: int = 100, most: int = 200) -> list[int]:
-    """Epochs to look at, the first and the last among them: all of the first, then ever fewer."""
+    """Return at most ``most`` epochs: the first ``dense`` ones, and then ever fewer up to the last."""
     if n_epochs <= most:
         return list(range(n_epochs))
     later = np.geomspace(dense, n_epochs - 1, most - dense).round().astype(int)

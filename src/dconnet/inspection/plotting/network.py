@@ -1,4 +1,4 @@
-"""A network as a function of its inputs."""
+"""Plot of a network as a function of its inputs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from dconnet.inspection.plotting.canvas import (
     GREY,
     INK,
     VERMILION,
-    add_legend,
     label_axes,
+    legend_above,
     line_styles,
     make_panels,
     padded,
+    scatter,
     shortened,
     style,
 )
 from dconnet.model.network import Network
 from dconnet.model.piecewise import Curve, Hinges, hinges, partial_dependence
 
-# Above this, points are drawn as one image within a vector graphic, which would be heavy otherwise.
-MANY_POINTS = 2000
 MAX_FEATURES = 6
 SURFACE = ("#fffbe8", "#cfe3d6", "#86bdd3", "#3d7fb5", "#123f7a")  # pale enough for lines and points on it
 
@@ -38,44 +37,44 @@ SURFACE = ("#fffbe8", "#cfe3d6", "#86bdd3", "#3d7fb5", "#123f7a")  # pale enough
 class NetworkDisplay:
     """A network as a function of its inputs.
 
-    With one input, the function is drawn over the data, its hinges marked. With two, it is a map of levels, crossed by
-    the lines along which the neurons bend it. With more, or if ``features`` are named, it is the exact partial
-    dependence on single features: the mean prediction over the rows of the data with that feature set to a value, a
-    piecewise linear function whose bends are computed and not sampled.
+    With one input, the function is drawn over the data, with its hinges. With two inputs, it is a contour plot, crossed
+    by the hinges: the lines along which the neurons bend the function. With more inputs, or if ``features`` is given,
+    it is the partial dependence on single features: the mean prediction over all rows when that feature is set to a
+    value. The partial dependence is piecewise linear and exact: its breakpoints are computed, not sampled.
 
     Parameters
     ----------
     networks : sequence of Network
-        One, or of a classifier one a class.
+        One network, or one for each class of a classifier.
     X : array of shape (n_samples, n_features)
-        The data to draw or to average over.
+        Data to draw or to average over.
     targets : array of shape (n_samples, n_networks) or None
-        What each network should give; None leaves the points out.
+        Targets of each network, drawn as points; None draws no points.
     features : sequence of int or None
-        Columns whose partial dependence is drawn; None is the best picture for the number of inputs.
+        Columns whose partial dependence is drawn; None chooses the plot by the number of inputs.
     feature_names : sequence of str or None
         Names of the columns, x0, x1, ... by default.
     target_name : str
-        Name of the output, with its unit if it has one.
+        Name of the output, including its unit.
     labels : sequence of str or None
-        Names of the networks, if there are several.
+        Names of the networks.
     offset : float
-        What is added to the output, such as the mean of a target that was centred.
+        Value added to the output, such as the mean of a target that was centred.
     max_points : int
-        Most points of a partial dependence, see `dconnet.model.piecewise.partial_dependence`.
+        Maximum number of points of a partial dependence, see `dconnet.model.piecewise.partial_dependence`.
 
     Attributes
     ----------
     kind_ : {"curve", "map", "partial dependence"}
-        Which picture it is.
+        Kind of plot.
     curves_ : list of lists of Curve
-        ``curves_[i][k]`` is network k as a function of feature ``features_[i]``, with the offset; none for a map.
+        ``curves_[i][k]`` is network k as a function of feature ``features_[i]``, with the offset; empty for a map.
     hinges_ : list of Hinges
-        Those of each network within the picture; none for a partial dependence.
+        Hinges of each network within the plot; empty for a partial dependence.
     features_ : list of int
-        The columns that are drawn.
+        Columns that are drawn.
     figure_, axes_ : Figure, array of Axes
-        What was drawn last.
+        The last plot.
 
     Examples
     --------
@@ -123,7 +122,7 @@ class NetworkDisplay:
             self.hinges_ = [hinges(network, self.low_, self.high_) for network in self.networks]
 
     def _chosen_features(self) -> list[int]:
-        """The features asked for, or those that move the output most."""
+        """Return the given features, or those that move the output most."""
         n_features = self.X.shape[1]
         if self.features is not None:
             chosen = [int(i) for i in self.features]
@@ -132,8 +131,7 @@ class NetworkDisplay:
             return chosen
         if n_features <= 2:
             return list(range(n_features))
-        slopes = sum(np.abs(network.alpha) @ np.abs(network.W) for network in self.networks)
-        order = np.argsort(-slopes * self.X.std(axis=0), kind="stable")
+        order = np.argsort(-input_strengths(self.networks, self.X), kind="stable")
         return [int(i) for i in order[:MAX_FEATURES]]
 
     def _curve(self, network: Network, X: FloatArray, feature: int) -> Curve:
@@ -154,7 +152,7 @@ class NetworkDisplay:
         max_points: int = 4000,
         ax: Any = None,
     ) -> Self:
-        """Draw a fitted estimator.
+        """Plot the networks of a fitted estimator.
 
         Parameters
         ----------
@@ -163,20 +161,20 @@ class NetworkDisplay:
         X : array-like of shape (n_samples, n_features)
             Data to draw or to average over.
         y : array-like of shape (n_samples,), optional
-            Targets or class labels of these data, for the points of the picture.
+            Targets or class labels of these data, drawn as points.
         features : sequence of int or str, optional
-            Columns or names of features whose partial dependence is drawn. By default the hinges of a network with
-            one or two inputs, and otherwise the six features that move the output most.
+            Columns or names of features whose partial dependence is drawn. By default, the hinges of a network with
+            one or two inputs, and otherwise the partial dependence on the six features that move the output most.
         feature_names : sequence of str, optional
-            By default the names that the estimator saw.
+            By default, the names seen during fit.
         target_name : str, default="y"
-            Name of the output of a regressor, with its unit if it has one.
+            Name of the output of a regressor, including its unit.
         classes : sequence of labels, optional
-            The classes whose networks are drawn; by default all.
+            Classes whose networks are drawn; all by default.
         max_points : int, default=4000
-            Most points of a partial dependence.
+            Maximum number of points of a partial dependence.
         ax : Axes or array of Axes, optional
-            Where to draw.
+            Axes to draw on; a new figure by default.
 
         Returns
         -------
@@ -202,7 +200,7 @@ class NetworkDisplay:
 
     @property
     def alt_text(self) -> str:
-        """What the picture shows, in words."""
+        """Description of the plot."""
         names = ", ".join(shortened(self.feature_names[i]) for i in self.features_)  # type: ignore[index]
         what = {
             "curve": f"The network as a function of {names}, with its hinges",
@@ -212,12 +210,12 @@ class NetworkDisplay:
         return f"{what[self.kind_]}."
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : Axes, array of Axes or Figure, optional
-            By default a new figure. A single axes gives its place to all panels; an empty Figure is filled.
+            Axes to draw on; a new figure by default. A single axes is divided into panels; an empty Figure is filled.
 
         Returns
         -------
@@ -241,17 +239,17 @@ class NetworkDisplay:
             line = lines[k]
             if self.targets is not None:
                 own = self.targets[:, k] > 0.0 if several else slice(None)
-                self._scatter(axis, x[own], self.targets[own, k], color=line["color"] if several else GREY, alpha=0.45)
+                scatter(axis, x[own], self.targets[own, k], color=line["color"] if several else GREY, alpha=0.45)
             label = self.labels[k] if self.labels else "network"
             axis.plot(curve.points, curve.values, label=label, zorder=3, **line)
             at = np.interp(found.places, curve.points, curve.values)
             axis.plot(found.places, at, "o", color="white", mec=line["color"], ms=4.5, mew=1.2, zorder=4)
         label_axes(axis, x=self._name(0), y=self.target_name)
         axis.set_xlim(self.low_[0], self.high_[0])
-        self._curve_legend(axis, lines)
+        legend_above(axes, self._curve_entries(lines), ax)
         return axes
 
-    def _curve_legend(self, axis: Any, lines: list[dict[str, Any]]) -> None:
+    def _curve_entries(self, lines: list[dict[str, Any]]) -> list[Any]:
         from matplotlib.lines import Line2D
 
         names = self.labels or ["network"]
@@ -260,17 +258,20 @@ class NetworkDisplay:
         entries.append(Line2D([], [], label="hinges", color="white", mec=INK, ms=4.5, mew=1.2, **circle))
         if self.targets is not None:
             entries.append(Line2D([], [], label="data", color=GREY, alpha=0.6, ms=3.5, mew=0.0, **circle))
-        add_legend(axis, entries)
+        return entries
 
     def _plot_maps(self, ax: Any) -> NDArray[Any]:
-        axes = make_panels(ax, len(self.networks), 3, (4.4, 3.5))
+        axes = make_panels(ax, len(self.networks), 3, (3.1, 2.7) if len(self.networks) > 1 else (4.4, 3.5))
         grid = [np.linspace(lo, hi, self.GRID) for lo, hi in zip(self.low_, self.high_, strict=True)]
         inputs = np.column_stack([side.ravel() for side in np.meshgrid(*grid)])
         for k, axis in enumerate(axes):
             levels = (self.networks[k].predict(inputs) + self.offset).reshape(self.GRID, self.GRID)
             self._plot_map(axis, k, grid, levels)
             if self.labels:
-                axis.set_title(shortened(self.labels[k]), parse_math=False, pad=20.0)
+                axis.set_title(shortened(self.labels[k]), parse_math=False)
+        entries = {handle.get_label(): handle for axis in axes for handle in axis.get_legend_handles_labels()[0]}
+        if entries:
+            legend_above(axes, list(entries.values()), ax)
         return axes
 
     def _plot_map(self, axis: Any, k: int, grid: list[FloatArray], levels: FloatArray) -> None:
@@ -287,8 +288,6 @@ class NetworkDisplay:
         self._map_hinges(axis, self.hinges_[k])
         label_axes(axis, x=self._name(0), y=self._name(1))
         axis.set(xlim=grid[0][[0, -1]], ylim=grid[1][[0, -1]])
-        tight: dict[str, Any] = {"columnspacing": 0.8, "handlelength": 1.5, "handletextpad": 0.4}
-        add_legend(axis, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, **tight)
 
     @staticmethod
     def _map_hinges(axis: Any, found: Hinges) -> None:
@@ -305,12 +304,12 @@ class NetworkDisplay:
         x, y = self.X.T
         edges = {"edgecolors": "black", "linewidths": 0.5}
         if not self.labels:
-            # In the colours of the map: a point that stands out is one that the network misses.
-            self._scatter(axis, x, y, c=targets, cmap=filled.cmap, norm=filled.norm, label="data", **edges)
+            # In the colours of the map, so that points with a large error stand out.
+            scatter(axis, x, y, c=targets, cmap=filled.cmap, norm=filled.norm, label="data", **edges)
             return
         own = targets > 0.0
-        self._scatter(axis, x[own], y[own], color="black", label="in class", **edges)
-        self._scatter(axis, x[~own], y[~own], color="white", label="others", **edges)
+        scatter(axis, x[own], y[own], color="black", label="in class", **edges)
+        scatter(axis, x[~own], y[~own], color="white", label="others", **edges)
 
     def _plot_dependences(self, ax: Any) -> NDArray[Any]:
         n_columns = 2 if len(self.features_) == 4 else 3
@@ -319,28 +318,20 @@ class NetworkDisplay:
         for i, (axis, feature) in enumerate(zip(axes, self.features_, strict=True)):
             for k, curve in enumerate(self.curves_[i]):
                 axis.plot(curve.points, curve.values, label=self.labels[k] if self.labels else None, **lines[k])
-            # The deciles tell where the rows are, and where the curve rests on few of them.
+            # The deciles show where the rows are, and where the curve rests on few of them.
             deciles = np.quantile(self.X[:, feature], np.arange(0.1, 0.95, 0.1))
             axis.plot(deciles, np.zeros(9), "|", color=INK, ms=6, transform=axis.get_xaxis_transform(), clip_on=False)
             first_of_row = axis.get_subplotspec() is None or axis.get_subplotspec().is_first_col()
             label_axes(axis, x=self._name(feature), y=f"mean {self.target_name}" if first_of_row else None)
         if self.labels and len(self.labels) > 1:
-            self._dependence_legend(axes, outside=ax is None or hasattr(ax, "add_gridspec"))
+            legend_above(axes, axes[0].get_legend_handles_labels()[0], ax)
         return axes
 
-    @staticmethod
-    def _dependence_legend(axes: NDArray[Any], outside: bool) -> None:
-        """Above all panels where the figure is ours, in the first where it is not."""
-        handles = axes[0].get_legend_handles_labels()[0]
-        if outside:
-            add_legend(axes[0].figure, handles, loc="outside upper center", ncols=min(len(handles), 5))
-        else:
-            add_legend(axes[0], handles)
 
-    @staticmethod
-    def _scatter(axis: Any, x: FloatArray, y: FloatArray, **options: Any) -> None:
-        marks: dict[str, Any] = {"s": 14, "linewidths": 0.0, "zorder": 2, "rasterized": len(x) > MANY_POINTS}
-        axis.scatter(x, y, **{**marks, **options})
+def input_strengths(networks: Sequence[Network], X: FloatArray) -> FloatArray:
+    """Bound how much each feature moves the outputs: sum of ``|alpha w|`` times its standard deviation."""
+    slopes = sum(np.abs(network.alpha) @ np.abs(network.W) for network in networks)
+    return np.asarray(slopes * X.std(axis=0))
 
 
 def _feature_names(estimator: Any, given: Sequence[str] | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What becomes of a network as gamma grows."""
+"""Plot of the regularisation path."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from dconnet.inspection.path import GammaPath, gamma_path
-from dconnet.inspection.plotting.canvas import BLUE, GREEN, INK, VERMILION, log_y, make_panels, style
+from dconnet.inspection.plotting.canvas import BLUE, GREEN, INK, VERMILION, legend_above, log_y, make_panels, style
 
 
 @dataclass(eq=False)
 class PathDisplay:
-    """Loss and active neurons over the strength of the regularisation.
+    """Loss and number of active neurons against the strength of the regularisation.
 
-    Of a classifier with several networks, the losses are means over the networks, and the neurons are counted together.
+    For a classifier with several networks, the losses are averaged over the networks and the neurons are summed.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class PathDisplay:
     Attributes
     ----------
     figure_, axes_ : Figure, array of two Axes
-        What was drawn last: the losses above, the active neurons below.
+        The last plot: losses above, active neurons below.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class PathDisplay:
     >>> X = np.linspace(-1, 1, 50).reshape(-1, 1)
     >>> model = DCONRegressor(n_hidden=3, random_state=0)
     >>> display = PathDisplay.from_estimator(model, X, np.abs(X[:, 0]), gammas=[1e-3, 0.1, 10.0])
-    >>> display.path.mse.round(3).ravel().tolist()  # with too strong a penalty, the network predicts nothing
+    >>> display.path.mse.round(3).ravel().tolist()  # a strong penalty leaves no neuron
     [0.0, 0.002, 0.347]
     """
 
@@ -51,38 +51,42 @@ class PathDisplay:
         y: ArrayLike,
         *,
         gammas: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Fit the estimator over a grid of gamma, and draw the path; see `dconnet.inspection.path.gamma_path`.
+        """Fit the estimator over a grid of gamma and plot the path; see `dconnet.inspection.path.gamma_path`.
 
         Parameters
         ----------
         estimator : DCONRegressor or DCONClassifier
-            It is not changed and need not be fitted.
+            The estimator; it is cloned and need not be fitted.
         X, y : array-like
             Training data.
         gammas : array-like of shape (n_gammas,), optional
             Strengths of the regularisation.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the training rows.
         X_val, y_val : array-like, optional
             Validation data.
         ax : Axes or array of two Axes, optional
-            Where to draw.
+            Axes to draw on; a new figure by default.
 
         Returns
         -------
         PathDisplay
         """
-        return cls(gamma_path(estimator, X, y, gammas=gammas, X_val=X_val, y_val=y_val)).plot(ax=ax)
+        path = gamma_path(estimator, X, y, gammas=gammas, sample_weight=sample_weight, X_val=X_val, y_val=y_val)
+        return cls(path).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : Axes, array of two Axes or Figure, optional
-            By default a new figure. A single axes gives its place to both panels; an empty Figure is filled.
+            Axes to draw on; a new figure by default. A single axes is divided into panels; an empty Figure is filled.
 
         Returns
         -------
@@ -94,6 +98,7 @@ class PathDisplay:
             self._plot_active(self.axes_[1])
             for axis in self.axes_:
                 axis.set(xscale="log")
+            legend_above(self.axes_, self.axes_[0].get_legend_handles_labels()[0], ax)
         self.figure_ = self.axes_[0].figure
         return self
 
@@ -107,7 +112,6 @@ class PathDisplay:
             axis.axvline(path.best_gamma, color=GREEN, linewidth=0.8, linestyle=":", zorder=1)
         axis.set(ylabel="loss (target²)")
         log_y(axis)
-        axis.legend()
 
     def _plot_active(self, axis: Any) -> None:
         active = self.path.active.sum(axis=1)

@@ -1,0 +1,181 @@
+"""The figures of the report, as SVG. They are drawn without pyplot."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from dconnet._text import printable
+from dconnet.inspection.examination import Examination, Finding, in_data_units, network_targets
+from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay, Run, style
+from dconnet.inspection.plotting.canvas import (
+    BLUE,
+    GREY,
+    INK,
+    VERMILION,
+    label_axes,
+    legend_above,
+    make_panels,
+    scatter,
+)
+from dconnet.inspection.plotting.network import MAX_FEATURES
+from dconnet.inspection.report.predictions import Predictions
+from dconnet.persistence.model_file import Training
+
+# Gives the letters in the figures the size of those in the text.
+REM_PER_INCH = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure as the templates need it: the SVG in base64, the text in its place, the caption and the width in rem."""
+
+    svg: str
+    alt: str
+    caption: str
+    width: float
+
+
+def prediction_figure(predictions: Predictions, target_name: str) -> Picture | None:
+    """Draw observed values and residuals over the predictions; None if no prediction is finite."""
+    display = _PredictionPlot(predictions, printable(target_name))
+    if not display.shown.any():
+        return None
+    rows = "The orange rows were held out from training: they show how well new rows are predicted. "
+    caption = (
+        "Left: observed values over predicted values; a perfect prediction is on the line. Right: residuals, observed "
+        f"minus predicted. {rows if 0 < predictions.n_trained_on < len(predictions.judged) else ''}A trend or a funnel "
+        "in the residuals is structure that the network has missed."
+    )
+    return _picture(display, caption)
+
+
+def convergence_figure(examination: Examination) -> Picture | None:
+    """Draw the loss by epoch; None if the model file has no record of it."""
+    several = len(examination.findings) > 1
+    runs = [
+        replace(_run(finding, training), label=f"class {finding.label}" if several else "")
+        for finding, training in zip(examination.findings, examination.model.trainings, strict=True)
+        if training.recorded_epochs > 0
+    ]
+    if not runs:
+        return None
+    shown = "RegLoss after each epoch, from the model file"
+    if runs[0].stationarity is not None:
+        shown = (
+            "RegLoss, the norm of a subgradient of RegLoss and the length of the step at each epoch, found by "
+            "repeating the training"
+        )
+    order = (
+        "The last panel estimates the order of convergence, the slope of ln e over ln e one epoch earlier, where e is "
+        "the distance of RegLoss from its final value; 1 is linear convergence."
+    )
+    return _picture(ConvergenceDisplay(runs), f"{shown}. {order}")
+
+
+def _run(finding: Finding, training: Training) -> Run:
+    """The full record if the training was repeated, otherwise what the model file has."""
+    if finding.trajectory is None:
+        return Run(objective=np.array(training.objectives))
+    return Run.of_trajectory(finding.trajectory)
+
+
+def network_figure(examination: Examination, features: Sequence[int]) -> Picture:
+    """Draw the networks over one or two inputs, or the partial dependence on the first of ``features``."""
+    model, labels = examination.model, [finding.label for finding in examination.findings]
+    networks, offset = in_data_units(model)
+    is_regressor = model.classes is None
+    targets = network_targets(model, examination.y)
+    display = NetworkDisplay(
+        networks,
+        examination.X,
+        model.target_scaling.undo(targets) if is_regressor else targets,
+        features=features[:MAX_FEATURES] if len(model.feature_names) > 2 else None,
+        feature_names=[printable(name) for name in model.feature_names],
+        target_name=printable(model.target_name) if is_regressor else "network output",
+        labels=None if is_regressor else [f"class {label}" for label in labels],
+        offset=offset,
+    )
+    captions = {
+        "curve": "The network over the data. Circles mark its hinges, where a neuron bends it.",
+        "map": "The network over the data, and its hinges, the lines along which a neuron bends it.",
+        "partial dependence": (
+            "Partial dependence: the mean prediction over all rows when one feature is set to a value. The ticks at "
+            "the bottom are the deciles of the feature; beyond them, there are few rows."
+        ),
+    }
+    meaning = "" if is_regressor else " An output of 1 speaks for the class, −1 against it."
+    return _picture(display, captions[display.kind_] + meaning)
+
+
+@dataclass(eq=False)
+class _PredictionPlot:
+    """Observed values and residuals over predicted values; rows held out from training in another colour."""
+
+    predictions: Predictions
+    target_name: str
+    figure_: Any = field(default=None, init=False)
+
+    alt_text = "Observed values over predicted values, and residuals over predicted values."
+
+    @property
+    def shown(self) -> Any:
+        """The rows that can be drawn."""
+        return np.isfinite(self.predictions.predicted)
+
+    def plot(self, ax: Any) -> Self:
+        """Draw into an empty figure."""
+        axes = make_panels(ax, 2, 2, (3.7, 3.1))
+        self.figure_ = axes[0].figure
+        found = self.predictions
+        low, high = found.predicted[self.shown].min(), found.predicted[self.shown].max()
+        for axis, values, perfect in (
+            (axes[0], found.observed, (low, high)),
+            (axes[1], found.observed - found.predicted, (0.0, 0.0)),
+        ):
+            axis.plot((low, high), perfect, color=INK, linewidth=1.0, zorder=3)
+            for rows, colour, name in self._groups():
+                scatter(axis, found.predicted[rows], values[rows], color=colour, alpha=0.6, label=name)
+            label_axes(axis, x=f"predicted {self.target_name}")
+        label_axes(axes[0], y=f"observed {self.target_name}")
+        label_axes(axes[1], y="residual")
+        handles = axes[0].get_legend_handles_labels()[0]
+        if len(handles) > 1:
+            legend_above(axes, handles, ax)
+        return self
+
+    def _groups(self) -> list[tuple[Any, str, str]]:
+        found = self.predictions
+        if not found.trained_on.any() or found.trained_on.all():
+            return [(self.shown, BLUE, "rows")]
+        n_held_out = int(found.judged.sum())
+        return [
+            (found.trained_on & self.shown, GREY, f"training rows ({found.n_trained_on})"),
+            (found.judged & self.shown, VERMILION, f"held-out rows ({n_held_out})"),
+        ]
+
+
+def _picture(display: Any, caption: str) -> Picture:
+    svg = base64.b64encode(_svg(display)).decode("ascii")
+    return Picture(svg, display.alt_text, caption, REM_PER_INCH * display.figure_.get_figwidth())
+
+
+def _svg(display: Any) -> bytes:
+    """The figure as SVG, the same bytes for the same numbers."""
+    with style():
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+
+        figure, file = Figure(), io.BytesIO()
+        with warnings.catch_warnings(), mpl.rc_context({"svg.hashsalt": "dconnet", "svg.fonttype": "path"}):
+            # A name in a script that the font lacks is drawn as boxes; the page itself spells it out.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+            display.plot(ax=figure)
+            figure.savefig(file, format="svg", metadata={"Date": None})
+        return file.getvalue()
