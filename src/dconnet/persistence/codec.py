@@ -129,7 +129,10 @@ def encode(model: SavedModel) -> str:
     # json and not msgspec, which writes NaN as null. A line for each entry keeps the file readable.
     entries = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items()]
     text = "{\n" + ",\n".join(entries) + "\n}\n"
-    decode(text.encode())
+    try:
+        decode(text.encode())
+    except ValueError as error:
+        raise ValueError(f"The model cannot be saved: {error}") from error
     return text
 
 
