@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -231,8 +230,7 @@ class WhitenedProblem:
 
     def regloss(self, V: FloatArray, Z: FloatArray | None, alpha: FloatArray) -> float:
         """RegLoss at hidden weights ``V`` (n_hidden, rank), with their preactivations ``Z`` if they are at hand."""
-        preactivations = partial(self._some_preactivations, V) if Z is None else Z.__getitem__
-        return self._mse(preactivations, alpha) + self.penalty(V, alpha)
+        return self.mse(self.preactivations(V) if Z is None else Z, alpha) + self.penalty(V, alpha)
 
     def penalty(self, V: FloatArray, alpha: FloatArray) -> float:
         """What RegLoss has beyond the mean squared error."""
@@ -240,12 +238,9 @@ class WhitenedProblem:
 
     def mse(self, Z: FloatArray, alpha: FloatArray) -> float:
         """Mean squared error at preactivations ``Z``."""
-        return self._mse(Z.__getitem__, alpha)
-
-    def _mse(self, preactivations: Callable[[slice], FloatArray], alpha: FloatArray) -> float:
         total = self.scatter
         for rows in blocks(len(self.y)):
-            residual = self.y[rows] - np.maximum(preactivations(rows), 0.0) @ alpha
+            residual = self.y[rows] - np.maximum(Z[rows], 0.0) @ alpha
             total += float(residual @ residual)
         return total / self.total_weight
 
@@ -253,11 +248,8 @@ class WhitenedProblem:
         """``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order; written into ``out`` if given."""
         Z = np.empty((len(self.y), len(V)), order="F") if out is None else out
         for rows in blocks(len(self.y)):
-            Z[rows] = self._some_preactivations(V, rows)
+            Z[rows] = (V @ self.Q[rows].T).T
         return Z
-
-    def _some_preactivations(self, V: FloatArray, rows: slice) -> FloatArray:
-        return (V @ self.Q[rows].T).T
 
     def whiten(self, network: Network) -> FloatArray:
         """Hidden weights of ``network`` in whitened coordinates, of shape (n_hidden, rank)."""

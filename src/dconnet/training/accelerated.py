@@ -162,9 +162,9 @@ class AcceleratedDescent(Descent):
             self.balance(state)
         if self.moves.newton and self.kernel.settled:
             self.newton(state)
-        self.problem.preactivations(state.V, out=state.Z)
-        if not self.problem.regloss(state.V, state.Z, state.alpha) <= objective:  # the rounding of many small steps
-            state.V, state.alpha = V, alpha
+        self.settle(state)
+        if not self.objective(state) <= objective:  # the rounding of many small steps
+            state.V, state.alpha, state.swept = V, alpha, True
 
     def block_descent(self, state: State) -> None:
         """A sweep with the output layer, as in the paper, and further in its direction."""
@@ -228,11 +228,11 @@ class AcceleratedDescent(Descent):
 
     def move(self, state: State, V: FloatArray, alpha: FloatArray, decrease: float = 0.0) -> bool:
         """Go to other weights if RegLoss falls by at least this much, and tell whether it did."""
-        before = self.problem.regloss(state.V, state.Z, state.alpha)
-        lower = self.problem.regloss(V, None, alpha) <= before - decrease
+        Z = self.problem.preactivations(V)
+        mse = self.problem.mse(Z, alpha)
+        lower = mse + self.problem.penalty(V, alpha) <= self.objective(state) - decrease
         if lower:
-            state.V, state.alpha = V, alpha
-            self.problem.preactivations(V, out=state.Z)
+            state.V, state.alpha, state.Z, state.mse, state.swept = V, alpha, Z, mse, False
         return lower
 
     def has_converged(self, state: State) -> bool:

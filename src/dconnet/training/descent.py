@@ -64,13 +64,17 @@ class State:
 
     ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) are the network in whitened coordinates; a neuron changes in one
     assignment, so that an interrupt finds a whole network between any two lines. ``Z`` (n_rows, n_hidden) are its
-    preactivations, in Fortran order: those of one neuron lie together.
+    preactivations, in Fortran order: those of one neuron lie together. ``mse`` is the mean squared error at ``Z`` and
+    ``alpha``. A sweep rounds ``Z`` in its own way, and an interrupt may leave it half done: after ``swept``, both are
+    computed anew before they are recorded.
     """
 
     V: FloatArray
     alpha: FloatArray
     Z: FloatArray
+    mse: float
     network: Network
+    swept: bool = False
     status: Status = Status.RUNNING
     n_epochs: int = 0
     history: History = field(default_factory=History)
@@ -168,8 +172,9 @@ class Descent:
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
         """The state at the start, recorded as epoch 0."""
-        V = self.problem.whiten(start)
-        state = State(V, start.alpha.copy(), self.problem.preactivations(V), start)
+        V, alpha = self.problem.whiten(start), start.alpha.copy()
+        Z = self.problem.preactivations(V)
+        state = State(V, alpha, Z, self.problem.mse(Z, alpha), start)
         options = self.options
         self.sweep = make_sweep(
             self.problem,
@@ -180,41 +185,52 @@ class Descent:
             restart=options.restart,
             inexact=options.inexact,
         )
-        mse = self.problem.mse(state.Z, state.alpha)
-        objective = mse + self.problem.penalty(state.V, state.alpha)
         validation_mse = float("nan") if validation is None else validation.observe(start)
-        state.history.epochs.append(Epoch(objective, mse, validation_mse=validation_mse))
+        state.history.epochs.append(Epoch(self.objective(state), state.mse, validation_mse=validation_mse))
         return state
+
+    def objective(self, state: State) -> float:
+        """RegLoss of the iterate."""
+        return state.mse + self.problem.penalty(state.V, state.alpha)
+
+    def settle(self, state: State) -> None:
+        """Compute what a sweep has left to be computed anew."""
+        if state.swept:
+            self.problem.preactivations(state.V, out=state.Z)
+            state.mse = self.problem.mse(state.Z, state.alpha)
+            state.swept = False
 
     def step(self, state: State) -> None:
         """One epoch: all neurons in random order, then the output layer."""
         order = self.rng.permutation(len(state.alpha))
+        state.swept = True
         state.tally = self.sweep.run(state.V, state.Z, state.alpha, order, self.seconds_left())
         if state.tally.visited == len(order):
             self.improve_output_layer(state)
             state.n_epochs += 1
+        else:
+            self.settle(state)
 
     def improve_output_layer(self, state: State) -> None:
         """The alpha subproblem."""
         alpha = solve_output_weights(state.Z, self.problem.y, self.problem.gamma)
-        before = self.problem.regloss(state.V, state.Z, state.alpha)
-        after = self.problem.regloss(state.V, state.Z, alpha)
+        state.mse, mse = (self.problem.mse(state.Z, weights) for weights in (state.alpha, alpha))
+        before, after = self.objective(state), mse + self.problem.penalty(state.V, alpha)
         if after <= before:
-            state.alpha = alpha
+            state.alpha, state.mse = alpha, mse
         elif not after <= before * (1.0 + ROUNDING):
             state.tally = replace(state.tally, refused=state.tally.refused + 1)
 
     def record(self, state: State, validation: Validation | None) -> None:
         """Append what the epoch reached to the history."""
-        self.problem.preactivations(state.V, out=state.Z)  # an interrupt may have come between V and Z
+        self.settle(state)
         network = self.problem.network(state.V, state.alpha)
         step_norm = safe_norm(network.parameters - state.network.parameters)
         state.network = network
-        mse = self.problem.mse(state.Z, state.alpha)
         state.history.epochs.append(
             Epoch(
-                objective=mse + self.problem.penalty(state.V, state.alpha),
-                mse=mse,
+                objective=self.objective(state),
+                mse=state.mse,
                 step_norm=step_norm,
                 seconds=time.perf_counter() - self.began,
                 **state.tally.counts(),
