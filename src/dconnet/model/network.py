@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dconnet._arrays import FloatArray, frozen_copy
+from dconnet._arrays import FloatArray, Frozen, frozen_copy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Network:
+class Network(Frozen):
     """A single-hidden-layer ReLU network ``f(x) = Σ_l alpha_l max(<w_l, x> + b_l, 0)``.
 
     Parameters

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dconnet._arrays import FloatArray, frozen_copy
+from dconnet._arrays import FloatArray, Frozen, frozen_copy
 from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
 from dconnet.model.rows import Groups
@@ -17,7 +17,7 @@ from dconnet.model.whitening import Whitening
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Frozen):
     """Data, sample weights and regularisation of one training problem.
 
     The objective is the regularised loss of the paper,
@@ -45,6 +45,8 @@ class Problem:
         ε, not negative: the penalty on the hidden weights themselves, beside that on what they make of the data.
     copy : bool, default=True
         Whether to keep copies. Without them, the arrays must not change while the problem lives.
+    check_finite : bool, default=True
+        Whether to check that X, y and the weights are finite. False is for arrays that have been checked before.
 
     Examples
     --------
@@ -69,14 +71,16 @@ class Problem:
         *,
         shrinkage: float = 0.0,
         copy: bool = True,
+        check_finite: bool = True,
     ) -> None:
-        X = frozen_copy(X, name="X", ndim=2, copy=copy)
+        kept = partial(frozen_copy, copy=copy, check_finite=check_finite)
+        X = kept(X, name="X", ndim=2)
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         object.__setattr__(self, "X", X)
-        object.__setattr__(self, "y", frozen_copy(y, name="y", ndim=1, copy=copy))
+        object.__setattr__(self, "y", kept(y, name="y", ndim=1))
         object.__setattr__(self, "gamma", float(gamma))
         object.__setattr__(self, "shrinkage", float(shrinkage))
-        object.__setattr__(self, "sample_weight", frozen_copy(weight, name="sample_weight", ndim=1, copy=copy))
+        object.__setattr__(self, "sample_weight", kept(weight, name="sample_weight", ndim=1))
         self._check()
 
     def _check(self) -> None:
@@ -191,7 +195,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WhitenedProblem:
+class WhitenedProblem(Frozen):
     """``F(V, alpha) = |y - Σ_l alpha_l σ(Q v_l)|² + gamma (|V|² + |alpha|²)``, which is m · RegLoss.
 
     Attributes

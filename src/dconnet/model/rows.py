@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import BoolArray, FloatArray, Frozen
 from dconnet.model.blocks import blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class Groups(Frozen):
     """Rows sorted by their inputs and grouped where these are equal.
 
     Attributes

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, Frozen
 from dconnet.model.blocks import blocks, qr_blocks, triangle_of
 
 # Directions of M (columns scaled to one) whose singular value is below this fraction of the largest are
@@ -26,7 +26,7 @@ RANK_TOLERANCE = 1e-11
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Whitening:
+class Whitening(Frozen):
     """A rank-revealing factorisation of the design, ``M = Q to_white``.
 
     Attributes
