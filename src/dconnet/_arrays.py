@@ -30,7 +30,8 @@ def frozen_copy(
         raise ValueError(f"{name} must have {ndim} dimension(s), got {array.ndim} (shape {array.shape}).")
     if check_finite and not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity. Impute or drop those entries first.")
-    return _read_only(array)
+    frozen: FloatArray = _read_only(array)
+    return frozen
 
 
 def _read_only(value: Any) -> Any:

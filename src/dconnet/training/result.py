@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -87,16 +87,26 @@ class Epoch:
     restarts: int = 0
 
 
+_FIELDS = tuple(field.name for field in fields(Epoch))
+
+
 @dataclass(slots=True)
 class History:
-    """All epochs of a fit; each field of `Epoch` can be read as an array.
+    """The record of a fit, epoch by epoch; each field of `Epoch` can be read as an array.
+
+    Attributes
+    ----------
+    epochs : list of Epoch
+        The start, and what was reached after each epoch.
+    objective, mse, step_norm, ... : array of shape (n_epochs + 1,)
+        The field of that name of all epochs.
 
     Examples
     --------
     >>> from dconnet.training.result import Epoch, History
-    >>> history = History([Epoch(objective=2.0, mse=1.0), Epoch(objective=1.0, mse=0.5)])
-    >>> history.objective
-    array([2., 1.])
+    >>> history = History([Epoch(objective=2.0, mse=1.0), Epoch(objective=1.0, mse=0.5, hops=3)])
+    >>> history.objective, history.hops
+    (array([2., 1.]), array([0., 3.]))
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -104,45 +114,28 @@ class History:
     def __len__(self) -> int:
         return len(self.epochs)
 
+    def __getattr__(self, name: str) -> FloatArray:
+        if name not in _FIELDS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.column(name)
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *_FIELDS]
+
     def column(self, name: str) -> FloatArray:
         """One field of every epoch, as an array."""
         return np.array([getattr(epoch, name) for epoch in self.epochs], dtype=np.float64)
-
-    @property
-    def objective(self) -> FloatArray:
-        """RegLoss after each epoch."""
-        return self.column("objective")
-
-    @property
-    def mse(self) -> FloatArray:
-        """Training mean squared error after each epoch."""
-        return self.column("mse")
-
-    @property
-    def step_norm(self) -> FloatArray:
-        """Distance from the weights one epoch before."""
-        return self.column("step_norm")
-
-    @property
-    def seconds(self) -> FloatArray:
-        """Wall time since the start."""
-        return self.column("seconds")
-
-    @property
-    def validation_mse(self) -> FloatArray:
-        """Validation mean squared error after each epoch."""
-        return self.column("validation_mse")
 
     def total(self, name: str) -> int:
         """Sum of a counting field, such as ``refused``, over all epochs."""
         return int(self.column(name).sum())
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Plain lists, one a field."""
-        return {f.name: [asdict(epoch)[f.name] for epoch in self.epochs] for f in fields(Epoch)}
+        """A list for each field, with a number for each epoch."""
+        return {name: [getattr(epoch, name) for epoch in self.epochs] for name in _FIELDS}
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas DataFrame with one row an epoch."""
+        """A pandas DataFrame with a row for each epoch."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -159,7 +152,7 @@ class Solution:
     network : Network
         The trained network, in the coordinates of the data.
     history : History
-        One entry an epoch, the start included.
+        What each epoch reached, the start included.
     status : Status
         Why the descent stopped.
     n_epochs : int
