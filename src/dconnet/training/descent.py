@@ -19,6 +19,9 @@ from dconnet.training.output_layer import solve_output_weights
 from dconnet.training.result import Epoch, History, Solution, Status
 from dconnet.training.sweep import Tally, make_sweep
 
+# RegLoss in the units of the data may differ by this share from the one in whitened coordinates.
+LOST = 1e-3
+
 Monitor = Callable[[int, Epoch], None]
 Visitor = Callable[[Network], None]
 
@@ -112,6 +115,7 @@ class Descent:
     """
 
     def __init__(self, problem: Problem, backend: Backend, options: Options, rng: np.random.Generator) -> None:
+        self.data = problem
         self.problem = problem.whitened
         self.backend = backend
         self.options = options
@@ -166,9 +170,24 @@ class Descent:
         return self.solution(state, None)
 
     def solution(self, state: State, validation: Validation | None) -> Solution:
-        """The state as a result; with early stopping, the best network in the place of the last."""
-        reached = state.network if validation is None else validation.choose(state.network)
-        return Solution(reached, state.history, state.status, state.n_epochs, self.message(state, validation))
+        """The state as a result; with early stopping, the best network in the place of the last.
+
+        Raises
+        ------
+        ValueError
+            If rounding keeps the network from being what it was trained to in the units of the data.
+        """
+        last, best = state.network, state.network if validation is None else validation.choose(state.network)
+        trained, objective = state.history.epochs[-1].objective, self.data.objective(last)
+        if not abs(objective - trained) <= LOST * (trained + LOST * self.data.zero_objective):
+            raise ValueError(
+                f"Rounding spoils the network in the units of the data: its RegLoss is {objective:.3g}, after training "
+                f"to {trained:.3g}. The columns of X differ too much in scale, or are too far from zero for their "
+                "spread. Standardise them, for example with sklearn.preprocessing.StandardScaler."
+            )
+        objective = objective if best is last else self.data.objective(best)
+        message = self.message(state, validation)
+        return Solution(best, state.history, state.status, state.n_epochs, message, objective)
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
         """The state at the start, recorded as epoch 0."""

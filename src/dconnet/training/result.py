@@ -159,6 +159,8 @@ class Solution:
         Completed epochs.
     message : str
         The sentence of the status with its figures.
+    objective : float
+        RegLoss of the network.
     """
 
     network: Network
@@ -166,3 +168,4 @@ class Solution:
     status: Status
     n_epochs: int
     message: str
+    objective: float
