@@ -150,7 +150,6 @@ class AcceleratedDescent(Descent):
 
     def step(self, state: State) -> None:
         """One round: explore, then a sweep with the output layer, then balance."""
-        V, alpha, objective = state.V, state.alpha, state.history.epochs[-1].objective
         self.explore(state)
         if self.seconds_left() <= 0.0:
             return
@@ -162,9 +161,6 @@ class AcceleratedDescent(Descent):
             self.balance(state)
         if self.moves.newton and self.kernel.settled:
             self.newton(state)
-        self.settle(state)
-        if not self.objective(state) <= objective:  # the rounding of many small steps
-            state.V, state.alpha, state.swept = V, alpha, True
 
     def block_descent(self, state: State) -> None:
         """A sweep with the output layer, as in the paper, and further in its direction."""
@@ -237,7 +233,7 @@ class AcceleratedDescent(Descent):
 
     def has_converged(self, state: State) -> bool:
         """Whether all hops are tried and a whole round, sweep included, has nothing left to gain."""
-        if not self.kernel.settled or not self.moves.sweep:
+        if not self.kernel.settled or not self.moves.sweep or state.risen:
             return False
         before, after = (epoch.objective for epoch in state.history.epochs[-2:])
         return before - after <= self.options.tol * before

@@ -69,7 +69,8 @@ class State:
     assignment, so that an interrupt finds a whole network between any two lines. ``Z`` (n_rows, n_hidden) are its
     preactivations, in Fortran order: those of one neuron lie together. ``mse`` is the mean squared error at ``Z`` and
     ``alpha``. A sweep rounds ``Z`` in its own way, and an interrupt may leave it half done: after ``swept``, both are
-    computed anew before they are recorded.
+    computed anew before they are recorded. ``recorded`` are V and alpha of the last record, and ``risen`` tells whether
+    the last epoch was undone because it would have raised RegLoss by more than rounding.
     """
 
     V: FloatArray
@@ -77,7 +78,9 @@ class State:
     Z: FloatArray
     mse: float
     network: Network
+    recorded: tuple[FloatArray, FloatArray]
     swept: bool = False
+    risen: bool = False
     status: Status = Status.RUNNING
     n_epochs: int = 0
     history: History = field(default_factory=History)
@@ -180,10 +183,14 @@ class Descent:
         last, best = state.network, state.network if validation is None else validation.choose(state.network)
         trained, objective = state.history.epochs[-1].objective, self.data.objective(last)
         if not abs(objective - trained) <= LOST * (trained + LOST * self.data.zero_objective):
+            # Neurons add up to no more than F / (2 gamma), and F is at most |y|² as a rule: from this gamma on, their
+            # rounding is below the share LOST of |y|.
+            enough = np.finfo(float).eps / (2.0 * LOST) * np.linalg.norm(self.problem.y)
             raise ValueError(
                 f"Rounding spoils the network in the units of the data: its RegLoss is {objective:.3g}, after training "
-                f"to {trained:.3g}. The columns of X differ too much in scale, or are too far from zero for their "
-                "spread. Standardise them, for example with sklearn.preprocessing.StandardScaler."
+                f"to {trained:.3g}. Standardise X, for example with sklearn.preprocessing.StandardScaler: its columns "
+                "differ too much in scale, or are too far from zero for their spread. "
+                + (f"Or raise gamma to at least {enough:.1e}." if self.problem.gamma < enough else "")
             )
         objective = objective if best is last else self.data.objective(best)
         message = self.message(state, validation)
@@ -193,7 +200,7 @@ class Descent:
         """The state at the start, recorded as epoch 0."""
         V, alpha = self.problem.whiten(start), start.alpha.copy()
         Z = self.problem.preactivations(V)
-        state = State(V, alpha, Z, self.problem.mse(Z, alpha), start)
+        state = State(V, alpha, Z, self.problem.mse(Z, alpha), start, recorded=(V.copy(), alpha))
         options = self.options
         self.sweep = make_sweep(
             self.problem,
@@ -243,6 +250,7 @@ class Descent:
     def record(self, state: State, validation: Validation | None) -> None:
         """Append what the epoch reached to the history."""
         self.settle(state)
+        self.undo_rise(state)
         network = self.problem.network(state.V, state.alpha)
         step_norm = safe_norm(network.parameters - state.network.parameters)
         state.network = network
@@ -256,7 +264,19 @@ class Descent:
                 validation_mse=float("nan") if validation is None else validation.observe(network),
             )
         )
-        state.tally = Tally()
+        state.tally, state.recorded = Tally(), (state.V.copy(), state.alpha)
+
+    def undo_rise(self, state: State) -> None:
+        """Go back to the weights of the last record if RegLoss is higher: by the rounding of many small steps.
+
+        For a tiny gamma, the outputs of large neurons cancel, and rounding is all that an epoch changes.
+        """
+        before, after = state.history.epochs[-1].objective, self.objective(state)
+        state.risen = not after <= before * (1.0 + ROUNDING)
+        if not after <= before:
+            state.V, state.alpha, state.swept = state.recorded[0].copy(), state.recorded[1], True
+            state.tally = replace(state.tally, refused=state.tally.refused + state.risen)
+            self.settle(state)
 
     def verdict(self, state: State, validation: Validation | None) -> Status:
         """Whether to go on, and if not, why."""
@@ -271,8 +291,8 @@ class Descent:
         return Status.RUNNING
 
     def has_converged(self, state: State) -> bool:
-        """Whether the last epoch hardly moved the weights."""
-        return state.history.epochs[-1].step_norm <= self.options.tol
+        """Whether the last epoch hardly moved the weights, and not because it was undone."""
+        return state.history.epochs[-1].step_norm <= self.options.tol and not state.risen
 
     def progress(self, state: State) -> str:
         """How near to convergence, for the message."""
