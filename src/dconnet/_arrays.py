@@ -15,9 +15,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 T = TypeVar("T")
 
 
-def frozen_copy(
-    values: ArrayLike, *, name: str, ndim: int, copy: bool = True, check_finite: bool = True
-) -> FloatArray:
+def frozen_copy(values: ArrayLike, *, name: str, ndim: int, copy: bool = True, check_finite: bool = True) -> FloatArray:
     """Copy ``values`` into a read-only, contiguous float64 array; without ``copy``, only if it is not one already.
 
     Raises

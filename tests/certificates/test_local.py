@@ -4,7 +4,9 @@ import numpy as np
 
 from dconnet import DCONRegressor, Network, Problem
 from dconnet.certificates import dead_neurons, local_optimality, stationarity
-from dconnet.certificates.kinks import MAX_CHOICES
+from dconnet.training.dc import NeuronProblem
+from dconnet.training.kinks import MAX_CHOICES
+from dconnet.training.restart import Verdict, examine
 
 
 def stuck(n_kinked=1):
@@ -80,3 +82,18 @@ def test_dead_neurons():
     problem, _ = stuck()
     network = Network(W=[[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]], b=[0.0, 0.0, 0.5], alpha=[1.0, 2.0, 0.0])
     np.testing.assert_array_equal(dead_neurons(problem, network), [False, True, True])
+
+
+def test_the_certificate_and_the_restart_procedure_agree():
+    """Both ask the same question; the first in units of the targets, the second in those of the slopes."""
+    for n_kinked in (1, 3, MAX_CHOICES + 3):
+        problem, network = stuck(n_kinked)
+        white = problem.whitened
+        V = white.whiten(network)
+        neuron = NeuronProblem.of(white, np.maximum(white.preactivations(V), 0.0), network.alpha, 0, "net")
+        verdict, direction = examine(neuron, V[0])
+        local = local_optimality(problem, network)
+        assert (verdict is Verdict.DESCENDS) == (local.verdicts == ("saddle",))
+        if direction is not None:
+            moved = white.network(V + 1e-5 * np.linalg.norm(V) * direction, network.alpha)
+            assert problem.objective(moved) < problem.objective(network)

@@ -18,7 +18,9 @@ def data():
 def test_a_huge_gamma_is_to_blame_and_the_limit_is_told(data):
     X, y = data
     model = DCONRegressor(3, gamma=1e20, random_state=0)
-    with pytest.raises(ValueError, match=r"^gamma = 1e\+20 is too large for this start: .* Use a gamma below ") as error:
+    with pytest.raises(
+        ValueError, match=r"^gamma = 1e\+20 is too large for this start: .* Use a gamma below "
+    ) as error:
         model.fit(X, y)
     assert "features" not in str(error.value)
     limit = float(re.search(r"below (\S+)\.$", str(error.value)).group(1))

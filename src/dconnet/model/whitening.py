@@ -97,7 +97,9 @@ class Whitening(Frozen):
         to_white = correction @ (singular[:rank, None] * right[:rank] * scale)
         from_white = linalg.solve_triangular(correction, basis.T, trans="T", check_finite=False).T / scale[:, None]
         full_rank = rank == len(scale)
-        return cls(Q, to_white, from_white if full_rank else _minimum_norm_inverse(triangle * scale, to_white, from_white))
+        return cls(
+            Q, to_white, from_white if full_rank else _minimum_norm_inverse(triangle * scale, to_white, from_white)
+        )
 
 
 def padded(shape: tuple[int, int]) -> FloatArray:

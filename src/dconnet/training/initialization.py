@@ -62,5 +62,5 @@ def check_start(problem: Problem, start: Network) -> None:
 
 def _drowns(problem: Problem, value: float) -> bool:
     """Whether rounding of this value is larger than the mean square of y."""
-    drowned = 0.0 < problem.zero_objective < np.finfo(float).eps * value
-    return drowned or not np.isfinite(value)
+    drowned = 0.0 < problem.zero_objective < float(np.finfo(float).eps) * value
+    return drowned or not bool(np.isfinite(value))
