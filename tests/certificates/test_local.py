@@ -1,9 +1,15 @@
 """Local minima of the subproblems of single neurons, and dead neurons."""
 
 import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.preprocessing import scale
 
 from dconnet import DCONRegressor, Network, Problem
 from dconnet.certificates import dead_neurons, local_optimality, stationarity
+from dconnet.cli import _count_dead
+from dconnet.inspection.path import count_active
+from dconnet.model.piecewise import active_neurons
 from dconnet.training.dc import NeuronProblem
 from dconnet.training.kinks import MAX_CHOICES
 from dconnet.training.restart import Verdict, examine
@@ -97,3 +103,21 @@ def test_the_certificate_and_the_restart_procedure_agree():
         if direction is not None:
             moved = white.network(V + 1e-5 * np.linalg.norm(V) * direction, network.alpha)
             assert problem.objective(moved) < problem.objective(network)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("algorithm", ["paper", "accelerated"])
+@pytest.mark.parametrize("gamma", [1.0, 10.0])
+def test_dead_neurons_are_counted_alike_everywhere(gamma, algorithm):
+    """With data and without, in the certificate, the path and the summary of a model file."""
+    X, y = (scale(part) for part in load_diabetes(return_X_y=True))
+    model = DCONRegressor(12, gamma=gamma, algorithm=algorithm, max_epochs=60, random_state=0).fit(X, y)
+    problem, network = Problem(X, y, gamma), model.network_
+    dead = dead_neurons(problem, network)
+    assert count_active(problem, network) == np.count_nonzero(~dead)
+    assert _count_dead(network) == np.count_nonzero(dead)
+    np.testing.assert_array_equal(active_neurons(network), ~dead)
+    # They are of no use: without them, the error is the same to four digits.
+    pruned = Network(network.W[~dead], network.b[~dead], network.alpha[~dead])
+    assert problem.mse(pruned) == pytest.approx(problem.mse(network), rel=1e-4)
+    assert 0 < np.count_nonzero(dead) < 12 or gamma == 1.0

@@ -9,19 +9,15 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.model.network import Network
+from dconnet.model.piecewise import active_neurons
 from dconnet.model.problem import Problem
 from dconnet.training.kinks import kinks_of
 
-# A neuron whose output is below this fraction of the targets carries nothing.
-DEAD = 1e-9
-
 
 def dead_neurons(problem: Problem, network: Network) -> BoolArray:
-    """Which neurons contribute nothing to the output: ``|alpha_l| |M u_l| ≤ 1e-9 |y|``, of shape (n_hidden,)."""
-    white = problem.whitened
-    output = np.abs(network.alpha) * np.linalg.norm(white.whiten(network), axis=1)
-    dead: BoolArray = output <= DEAD * float(np.linalg.norm(white.y))
-    return dead
+    """Which neurons contribute nothing to the output, of shape (n_hidden,): not `active_neurons` next to the targets."""
+    whole = float(np.sqrt(problem.zero_objective))
+    return ~active_neurons(network, problem.X, sample_weight=problem.sample_weight, whole=whole)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
