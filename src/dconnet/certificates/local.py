@@ -15,7 +15,7 @@ from dconnet.training.kinks import kinks_of
 
 
 def dead_neurons(problem: Problem, network: Network) -> BoolArray:
-    """Which neurons contribute nothing to the output, of shape (n_hidden,): not `active_neurons` next to the targets."""
+    """Which neurons contribute nothing, measured against the targets; see `active_neurons`. Of shape (n_hidden,)."""
     whole = float(np.sqrt(problem.zero_objective))
     return ~active_neurons(network, problem.X, sample_weight=problem.sample_weight, whole=whole)
 

@@ -53,7 +53,7 @@ class ReferenceSolver:
         return self._solve(programme, None)
 
     def solve_until(self, programme: Programme, start: ConvexSolution | None, enough: Enough) -> ConvexSolution:
-        """Solve one programme until an interior point will do."""
+        """Solve one programme until an interior point is accepted."""
         return self._solve(programme, enough)
 
     def _solve(self, programme: Programme, enough: Enough | None) -> ConvexSolution:
@@ -71,7 +71,7 @@ class ReferenceSolver:
         return ConvexSolution(v, multipliers, iterations, converged)
 
     def _iterate(self, programme: Programme, enough: Enough | None) -> tuple[FloatArray, FloatArray, int, bool]:
-        """Interior points until one will do, the polish of one is exact, or no digit is left to gain."""
+        """Interior points until one is accepted, its polish is exact, or rounding prevents progress."""
         point = _Point.start(programme)
         best: tuple[FloatArray, FloatArray] = (point.v, point.lam)
         best_residual = float("inf")

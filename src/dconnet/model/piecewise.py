@@ -1,4 +1,4 @@
-"""A network as what it is: a piecewise linear function, with hinges and partial dependences that are known exactly."""
+"""A network as a piecewise linear function: active neurons, hinges and exact partial dependence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def active_neurons(
     network: Network,
     X: ArrayLike | None = None,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: FloatArray | None = None,
     whole: float | None = None,
     share: float = DEAD_SHARE,
 ) -> BoolArray:
@@ -36,7 +36,7 @@ def active_neurons(
         The network.
     X : array-like of shape (n_samples, n_features), optional
         Inputs.
-    sample_weight : array-like of shape (n_samples,), optional
+    sample_weight : array of shape (n_samples,), optional
         Their weights.
     whole : float, optional
         What the parts are compared with, such as the root mean square of the targets; by default the largest part.

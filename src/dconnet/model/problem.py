@@ -29,7 +29,7 @@ class Problem(Frozen):
 
         gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + ε m Σ_l |w_l|² + |alpha|² ).
 
-    The data hardly penalise weights that few rows can tell apart; this does.
+    It keeps weights small that the data hardly determine.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Problem(Frozen):
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights, not all zero.
     shrinkage : float, default=0.0
-        ε, not negative: the penalty on the hidden weights themselves, beside that on what they make of the data.
+        ε, not negative: strength of an additional penalty on the hidden weights themselves.
     copy : bool, default=True
         Whether to keep copies. Without them, the arrays must not change while the problem lives.
     check_finite : bool, default=True
@@ -210,7 +210,7 @@ class WhitenedProblem(Frozen):
     total_weight : float
         m of the formulas.
     scatter : float
-        What targets with the same inputs differ by: the part of the squared error that no network can remove.
+        Squared error that no network can remove, because rows with the same inputs have different targets.
     """
 
     whitening: Whitening
@@ -233,11 +233,11 @@ class WhitenedProblem(Frozen):
         return Constants(self.gamma, self.total_weight, float(np.linalg.norm(self.y)), sigma_min=1.0, sigma_max=1.0)
 
     def regloss(self, V: FloatArray, Z: FloatArray | None, alpha: FloatArray) -> float:
-        """RegLoss at hidden weights ``V`` (n_hidden, rank), with their preactivations ``Z`` if they are at hand."""
+        """RegLoss at hidden weights ``V`` (n_hidden, rank), computed from their preactivations ``Z`` if given."""
         return self.mse(self.preactivations(V) if Z is None else Z, alpha) + self.penalty(V, alpha)
 
     def penalty(self, V: FloatArray, alpha: FloatArray) -> float:
-        """What RegLoss has beyond the mean squared error."""
+        """The penalty: RegLoss minus the mean squared error."""
         return self.gamma * (float(np.vdot(V, V)) + float(alpha @ alpha)) / self.total_weight
 
     def mse(self, Z: FloatArray, alpha: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""Rows in an order of their own, equal ones together: training then depends on neither order nor copies."""
+"""Sorted rows, equal ones together, so that training depends neither on their order nor on copies."""
 
 from __future__ import annotations
 

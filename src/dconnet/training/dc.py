@@ -93,7 +93,7 @@ class NeuronProblem:
         return cls(white.Q, beta_g, beta_h, float(alpha[unit]) ** 2, white.gamma, size)
 
     def value(self, v: FloatArray, z: FloatArray) -> float:
-        """O(v), with ``z = design @ v`` at hand."""
+        """O(v), given ``z = design @ v``."""
         active = np.maximum(z, 0.0)
         hinges = float((self.beta_g - self.beta_h) @ active) + self.curvature * float(active @ active)
         return hinges + self.gamma * float(v @ v)

@@ -95,7 +95,7 @@ class Descent:
     problem : Problem
         The data and the regularisation.
     backend : Backend
-        Who solves the convex programmes.
+        Solver of the convex programmes.
     options : Options
         Limits and choices.
     rng : numpy.random.Generator
@@ -164,7 +164,7 @@ class Descent:
         return self.solution(state, validation)
 
     def output_layer_only(self, start: Network) -> Solution:
-        """What can still be returned after an interrupt: the start with the best output weights for it."""
+        """After an interrupt: the start with the best output weights for it."""
         self.began = time.perf_counter()
         state = self.init(start)
         state.status = Status.INTERRUPTED
@@ -279,7 +279,7 @@ class Descent:
             self.settle(state)
 
     def verdict(self, state: State, validation: Validation | None) -> Status:
-        """Whether to go on, and if not, why."""
+        """Whether to continue, and why not."""
         if self.seconds_left() <= 0.0:
             return Status.TIME_LIMIT
         if self.has_converged(state):
@@ -295,17 +295,17 @@ class Descent:
         return state.history.epochs[-1].step_norm <= self.options.tol and not state.risen
 
     def progress(self, state: State) -> str:
-        """How near to convergence, for the message."""
+        """How close to convergence, for the message."""
         step, tol = state.history.epochs[-1].step_norm, self.options.tol
-        return f"the last step {step:.1e} is {'below' if step <= tol else 'not below'} tol = {tol:.1e}"
+        return f"step {step:.1e} (tol {tol:g})"
 
     def seconds_left(self) -> float:
-        """What is left of the budget of wall time."""
+        """Seconds left of `max_seconds`."""
         limit = self.options.max_seconds
         return float("inf") if limit is None else limit - (time.perf_counter() - self.began)
 
     def message(self, state: State, validation: Validation | None) -> str:
-        """The sentence of the status, with its figures."""
+        """The message of the status, with its figures."""
         return state.status.value.format(
             epochs=state.n_epochs,
             progress=self.progress(state),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """Outcome of a fit. The value is the sentence for the user, with places for the figures."""
+    """Why a fit stopped. The value is the message for the user, with placeholders for the figures."""
 
     RUNNING = "Still running after {epochs} epochs."
     CONVERGED = "Converged after {epochs} epochs: {progress}."
@@ -30,7 +30,7 @@ class Status(Enum):
 
     @property
     def is_success(self) -> bool:
-        """Whether the fit ended by a criterion of its own and not by a limit."""
+        """Whether the fit converged or was stopped early, rather than by a limit or an interrupt."""
         return self in (Status.CONVERGED, Status.EARLY_STOPPED)
 
 
@@ -53,21 +53,22 @@ class Epoch:
     iterations : int
         Iterations that the backend took for them.
     refused : int
-        Steps of this epoch that would have raised RegLoss by more than rounding, and were not taken.
+        Steps of this epoch that were not taken, or undone, because they would have raised RegLoss by more than
+        rounding.
     unsolved : int
-        Programmes of this epoch that the backend gave up at its iteration limit.
+        Convex programmes of this epoch that were not solved to tolerance.
     validation_mse : float
         Mean squared error on the validation data; NaN without any.
     evaluations : int
         Evaluations of RegLoss and its gradient by the accelerated algorithm.
     hops, accepted : int
-        Hops out of the minimum reached that were tried, and those that ended lower.
+        Number of hops, and of those that reached a lower minimum.
     revived : int
-        Neurons that carried nothing and were replaced by a useful one.
+        Dead neurons that were replaced by useful ones.
     barren : int
-        Neurons that carry nothing, and for which no replacement was found that lowers RegLoss.
+        Dead neurons for which no replacement was found that lowers RegLoss.
     restarts : int
-        How often a better subgradient led on from where the DCA of a neuron stood still.
+        Number of times that a better subgradient lowered RegLoss after the DCA of a neuron had stopped.
     """
 
     objective: float
@@ -145,7 +146,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """The network that was reached, how, and why the descent stopped there.
+    """The result of a descent.
 
     Attributes
     ----------
@@ -158,7 +159,7 @@ class Solution:
     n_epochs : int
         Completed epochs.
     message : str
-        The sentence of the status with its figures.
+        The message of the status, with its figures.
     objective : float
         RegLoss of the network.
     """
