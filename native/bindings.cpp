@@ -151,6 +151,18 @@ double gradient(NetworkObjective& self, Matrix V, Vector alpha, OutMatrix gradie
   return value;
 }
 
+void solve_output_weights(NetworkObjective& self, Matrix V, OutVector alpha) {
+  const dconnet::Layout& layout = self.objective.layout();
+  check_length(V.shape(0), layout.n_hidden, "V");
+  check_length(V.shape(1), layout.columns, "V");
+  check_length(alpha.size(), layout.n_hidden, "alpha");
+  nb::gil_scoped_release unlocked;
+  std::vector<double> theta(layout.size());
+  layout.pack(V.data(), alpha.data(), theta.data());
+  self.objective.solve_output_weights(theta.data());
+  std::copy(layout.alpha(theta.data()), layout.alpha(theta.data()) + layout.n_hidden, alpha.data());
+}
+
 void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, Vector y, double gamma,
                    std::size_t n_hidden, std::size_t starts, bool burst, const std::string& hop,
                    double stalled, std::size_t patience, bool revive, std::uint64_t seed) {
@@ -219,7 +231,9 @@ NB_MODULE(_native, module) {
            nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), nb::arg("design"), nb::arg("columns"), nb::arg("y"),
            nb::arg("gamma"), nb::arg("n_hidden"))
       .def("gradient", &gradient, nb::arg("V"), nb::arg("alpha"), nb::arg("gradient_V"), nb::arg("gradient_alpha"),
-           "Write the gradient of F at V (n_hidden, rank) and alpha, and return F.");
+           "Write the gradient of F at V (n_hidden, rank) and alpha, and return F.")
+      .def("solve_output_weights", &solve_output_weights, nb::arg("V"), nb::arg("alpha"),
+           "Write the minimiser of F over the output weights for V (n_hidden, rank) into alpha.");
   nb::class_<dconnet::Explorer>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
       .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), nb::arg("design"),
            nb::arg("columns"), nb::arg("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),

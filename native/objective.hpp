@@ -25,7 +25,8 @@ class Objective {
   double gradient(const double* theta, double* gradient);
   // The value alone, with the residual of every row if asked for.
   double value(const double* theta, double* residual = nullptr);
-  // Replaces alpha by the minimiser of F for these V, a ridge regression.
+  // Replaces alpha by the minimiser of F for these V, a ridge regression. By normal equations: fast, for L-BFGS goes on
+  // from there, and the factor tells the removal costs. The epoch ends with Python's output_layer, exact to rounding.
   void solve_output_weights(double* theta);
   // By how much F rises for each neuron if it is removed and the other output weights are fitted anew.
   void removal_costs(const double* theta, double* costs);

@@ -1,6 +1,9 @@
-"""Array types and the two checks that every kept array goes through."""
+"""Array types, the checks of arrays that are kept, and dataclasses whose arrays are read-only."""
 
-from typing import Any, TypeAlias
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,22 +12,62 @@ FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 
-def frozen_copy(values: ArrayLike, *, name: str, ndim: int, copy: bool = True) -> FloatArray:
+T = TypeVar("T")
+
+
+def frozen_copy(values: ArrayLike, *, name: str, ndim: int, copy: bool = True, check_finite: bool = True) -> FloatArray:
     """Copy ``values`` into a read-only, contiguous float64 array; without ``copy``, only if it is not one already.
 
     Raises
     ------
     ValueError
-        If the values are complex, not numeric, of another dimension, or not finite.
+        If the values are complex, not numeric, of another dimension, or not finite, unless ``check_finite`` is False.
     """
     array = _as_float(values, name, copy)
     if array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s), got {array.ndim} (shape {array.shape}).")
-    if not np.isfinite(array).all():
+    if check_finite and not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity. Impute or drop those entries first.")
-    array = array.view()  # freezing a view leaves the caller's own array alone
-    array.flags.writeable = False
-    return array
+    frozen: FloatArray = _read_only(array)
+    return frozen
+
+
+def _read_only(value: Any) -> Any:
+    """A view of an array that cannot be written to, which leaves the array itself alone; other values as they are."""
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+class Frozen:
+    """Base of frozen dataclasses whose arrays are read-only, and stay so in copies and after unpickling."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        _restore(self, _contents(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), _contents(self))
+
+
+def _contents(frozen: Any) -> dict[str, Any]:
+    """The fields by name, and whatever else is cached."""
+    if hasattr(frozen, "__dict__"):
+        return dict(vars(frozen))
+    return {field.name: getattr(frozen, field.name) for field in fields(frozen)}
+
+
+def _restore(frozen: object, contents: dict[str, Any]) -> None:
+    for name, value in contents.items():
+        object.__setattr__(frozen, name, _read_only(value))
+
+
+def _restored(kind: type[T], contents: dict[str, Any]) -> T:
+    made = object.__new__(kind)
+    _restore(made, contents)
+    return made
 
 
 def _as_float(values: ArrayLike, name: str, copy: bool) -> FloatArray:

@@ -30,6 +30,7 @@ class Objective:
     def gradient(
         self, V: FloatArray, alpha: FloatArray, gradient_V: FloatArray, gradient_alpha: FloatArray
     ) -> float: ...
+    def solve_output_weights(self, V: FloatArray, alpha: FloatArray) -> None: ...
 
 class Explorer:
     def __init__(

@@ -1,10 +1,18 @@
 """Local minima of the subproblems of single neurons, and dead neurons."""
 
 import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.preprocessing import scale
 
 from dconnet import DCONRegressor, Network, Problem
 from dconnet.certificates import dead_neurons, local_optimality, stationarity
-from dconnet.certificates.kinks import MAX_CHOICES
+from dconnet.cli import _count_dead
+from dconnet.inspection.path import count_active
+from dconnet.model.piecewise import active_neurons
+from dconnet.training.dc import NeuronProblem
+from dconnet.training.kinks import MAX_CHOICES
+from dconnet.training.restart import Verdict, examine
 
 
 def stuck(n_kinked=1):
@@ -80,3 +88,36 @@ def test_dead_neurons():
     problem, _ = stuck()
     network = Network(W=[[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]], b=[0.0, 0.0, 0.5], alpha=[1.0, 2.0, 0.0])
     np.testing.assert_array_equal(dead_neurons(problem, network), [False, True, True])
+
+
+def test_the_certificate_and_the_restart_procedure_agree():
+    """Both ask the same question; the first in units of the targets, the second in those of the slopes."""
+    for n_kinked in (1, 3, MAX_CHOICES + 3):
+        problem, network = stuck(n_kinked)
+        white = problem.whitened
+        V = white.whiten(network)
+        neuron = NeuronProblem.of(white, np.maximum(white.preactivations(V), 0.0), network.alpha, 0, "net")
+        verdict, direction = examine(neuron, V[0])
+        local = local_optimality(problem, network)
+        assert (verdict is Verdict.DESCENDS) == (local.verdicts == ("saddle",))
+        if direction is not None:
+            moved = white.network(V + 1e-5 * np.linalg.norm(V) * direction, network.alpha)
+            assert problem.objective(moved) < problem.objective(network)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("algorithm", ["paper", "accelerated"])
+@pytest.mark.parametrize("gamma", [1.0, 10.0])
+def test_dead_neurons_are_counted_alike_everywhere(gamma, algorithm):
+    """With data and without, in the certificate, the path and the summary of a model file."""
+    X, y = (scale(part) for part in load_diabetes(return_X_y=True))
+    model = DCONRegressor(12, gamma=gamma, algorithm=algorithm, max_epochs=60, random_state=0).fit(X, y)
+    problem, network = Problem(X, y, gamma), model.network_
+    dead = dead_neurons(problem, network)
+    assert count_active(problem, network) == np.count_nonzero(~dead)
+    assert _count_dead(network) == np.count_nonzero(dead)
+    np.testing.assert_array_equal(active_neurons(network), ~dead)
+    # They are of no use: without them, the error is the same to four digits.
+    pruned = Network(network.W[~dead], network.b[~dead], network.alpha[~dead])
+    assert problem.mse(pruned) == pytest.approx(problem.mse(network), rel=1e-4)
+    assert 0 < np.count_nonzero(dead) < 12 or gamma == 1.0

@@ -103,3 +103,11 @@ def test_network_shapes_must_agree():
         Network(W=[[1.0]], b=[1.0, 2.0], alpha=[1.0])
     with pytest.raises(ValueError, match=r"X must have shape \(n_samples, 1\)"):
         Network(W=[[1.0]], b=[1.0], alpha=[1.0]).predict([[1.0, 2.0]])
+
+
+def test_an_output_that_overflows_is_refused():
+    network = Network(W=[[1e308], [1e308]], b=[0.0, 0.0], alpha=[1.0, -1.0])
+    with pytest.raises(OverflowError, match="The output of the network overflows"):
+        network.predict([[10.0]])
+    np.testing.assert_array_equal(network.predict([[-10.0]]), [0.0])
+    np.testing.assert_array_equal(network.predict([[np.nan]]), [np.nan])

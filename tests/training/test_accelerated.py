@@ -10,6 +10,7 @@ from dconnet import DCONRegressor, Network, Problem, Status, _native
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
 from dconnet.convex.native import padded
+from dconnet.model.problem import WhitenedProblem
 from dconnet.paper.datasets import TABLES
 from dconnet.training.accelerated import AcceleratedDescent, Moves
 from dconnet.training.descent import Descent, Options
@@ -218,3 +219,16 @@ def test_paper_datasets(name):
     history = run(problem, n_hidden=10, max_epochs=10).history
     assert np.all(np.diff(history.objective) <= 0.0)
     assert history.total("unsolved") == 0
+
+
+def test_no_loss_is_computed_twice(monkeypatch):
+    seen, compute = [], WhitenedProblem.mse
+
+    def mse(self, Z, alpha):
+        seen.append((Z.tobytes(), alpha.tobytes()))
+        return compute(self, Z, alpha)
+
+    monkeypatch.setattr(WhitenedProblem, "mse", mse)
+    run(make_problem(), max_epochs=2)
+    assert len(seen) > 6
+    assert len(seen) == len(set(seen))

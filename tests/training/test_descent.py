@@ -91,7 +91,7 @@ def test_epoch_limit_is_reported_with_its_figures():
     assert solution.status is Status.EPOCH_LIMIT
     assert solution.n_epochs == 3
     assert "3 epochs" in solution.message
-    assert "1.0e-06" in solution.message
+    assert "(tol 1e-06)" in solution.message
 
 
 def test_time_limit_ends_between_neurons_and_keeps_the_network():

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from dconnet import _native
+from dconnet.convex.native import padded
 from dconnet.training.output_layer import solve_output_weights
 
 
@@ -29,3 +31,33 @@ def test_dead_neurons_get_weight_zero():
     hidden = np.column_stack([np.linspace(0.0, 1.0, 10), np.zeros(10)])
     assert solve_output_weights(hidden, np.ones(10), gamma=1e-3)[1] == 0.0
     np.testing.assert_array_equal(solve_output_weights(np.zeros((4, 2)), np.ones(4), gamma=1e-3), 0.0)
+
+
+@pytest.mark.parametrize("shape", [(60, 5), (5, 60), (20, 20), (131, 12)])
+@pytest.mark.parametrize("gamma", [1e-4, 1e-2, 10.0])
+def test_the_ridge_regression_of_the_kernel_agrees(shape, gamma):
+    rng = np.random.default_rng(1)
+    V, alpha = rng.normal(size=(shape[1], 6)), np.zeros(shape[1])
+    Q, y = rng.normal(size=(shape[0], 6)), rng.normal(size=shape[0])
+    _native.Objective(padded(Q), 6, y, gamma, shape[1]).solve_output_weights(V, alpha)
+    np.testing.assert_allclose(alpha, solve_output_weights(Q @ V.T, y, gamma), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("closeness", [1e-3, 1e-6, 1e-9, 0.0])
+def test_on_nearly_equal_neurons_both_are_as_good_as_lstsq(closeness):
+    """The kernel's normal equations square the condition number: its RegLoss is right, the last digits are not."""
+    rng = np.random.default_rng(2)
+    Q, y, gamma = rng.normal(size=(50, 4)), rng.normal(size=50), 1e-8
+    V = np.repeat(rng.normal(size=(3, 4)), 2, axis=0)
+    V[::2] += closeness * rng.normal(size=(3, 4))
+    hidden = np.maximum(Q @ V.T, 0.0)
+    stacked = np.vstack([hidden, np.sqrt(gamma) * np.eye(6)])
+
+    def objective(alpha):
+        return np.sum((y - hidden @ alpha) ** 2) + gamma * alpha @ alpha
+
+    best = objective(np.linalg.lstsq(stacked, np.append(y, np.zeros(6)), rcond=None)[0])
+    alpha = np.zeros(6)
+    _native.Objective(padded(Q), 4, y, gamma, 6).solve_output_weights(V, alpha)
+    assert objective(solve_output_weights(Q @ V.T, y, gamma)) <= best * (1.0 + 1e-13)
+    assert objective(alpha) <= best * (1.0 + 1e-6)

@@ -8,8 +8,9 @@ import pytest
 from dconnet import DCONRegressor, Network
 from dconnet.convex.backend import get_backend
 from dconnet.model.whitening import Whitening
-from dconnet.training.dc import SPLITS, NeuronProblem, dca
-from dconnet.training.restart import ENUMERATED, Slopes, Verdict, better_tangent, dca_with_restarts, examine
+from dconnet.training.dc import KINK_TOLERANCE, SPLITS, NeuronProblem, dca
+from dconnet.training.kinks import MAX_CHOICES, Kinks
+from dconnet.training.restart import Verdict, better_tangent, dca_with_restarts, examine
 
 
 def by_hand(beta_g, beta_h, rows=(0.6, -0.48, 0.64), gamma=0.0696):
@@ -59,23 +60,27 @@ def test_verdict_does_not_depend_on_the_split():
     np.testing.assert_array_equal(better_tangent(wider, np.zeros(1)), better_tangent(STUCK, np.zeros(1)))
 
 
-def steepest_by_brute_force(slopes):
+def kinks_at(neuron, v):
+    return Kinks.at(neuron, v, neuron.design @ v, KINK_TOLERANCE).net()
+
+
+def steepest_by_brute_force(kinks):
     """The least O' over all directions of length one, as a fraction of its size, or a bound of it from above.
 
     O' is linear between the hyperplanes of the kinked rows. It is not negative if it is not along the edges where they
     meet, and along the directions that all rows are blind to.
     """
-    if not len(slopes.rows):
-        return -np.linalg.norm(slopes.pull) / slopes.size
-    _, singular, axes = np.linalg.svd(slopes.rows, full_matrices=False)
+    if not len(kinks.rows):
+        return -np.linalg.norm(kinks.smooth) / kinks.size
+    _, singular, axes = np.linalg.svd(kinks.rows, full_matrices=False)
     axes = axes[singular > 1e-10 * singular[0]]  # (rank of the rows, rank)
-    blind = slopes.pull - axes.T @ (axes @ slopes.pull)
-    least = -np.linalg.norm(blind) / slopes.size
-    for rows in combinations(slopes.rows @ axes.T, len(axes) - 1):
+    blind = kinks.smooth - axes.T @ (axes @ kinks.smooth)
+    least = -np.linalg.norm(blind) / kinks.size
+    for rows in combinations(kinks.rows @ axes.T, len(axes) - 1):
         _, singular, whole = np.linalg.svd(np.array(rows).reshape(-1, len(axes)))
         if np.all(singular > 1e-9):
             edge = axes.T @ whole[-1]
-            least = min(least, float(slopes.along(edge)), float(slopes.along(-edge)))
+            least = min(least, float(kinks.along(edge)) / kinks.size, float(kinks.along(-edge)) / kinks.size)
     return least
 
 
@@ -98,8 +103,7 @@ def test_verdicts_agree_with_brute_force():
         reached = dca(neuron, start, get_backend("native").prepare(neuron.design), max_iter=50)
         assert reached.converged
         verdict, direction = examine(neuron, reached.v)
-        slopes = Slopes.at(neuron, reached.v)
-        least = steepest_by_brute_force(slopes)
+        least = steepest_by_brute_force(kinks_at(neuron, reached.v))
         assert not -1e-6 < least < -1e-10, "a case that no rounding error should decide"
         assert verdict is (Verdict.DESCENDS if least < -1e-7 else Verdict.LOCAL_MINIMUM)
         if direction is not None:
@@ -124,9 +128,9 @@ def dead_neuron(seed, n_rows=80):
 def test_many_concave_kinks_are_searched(seed):
     neuron = dead_neuron(seed)
     verdict, direction = examine(neuron, np.zeros(4))
-    assert np.sum(neuron.beta_h > 0.0) > ENUMERATED
+    assert np.sum(neuron.beta_h > 0.0) > MAX_CHOICES
     assert verdict is Verdict.DESCENDS
-    assert float(Slopes.at(neuron, np.zeros(4)).along(direction)) < 0.0
+    assert float(kinks_at(neuron, np.zeros(4)).along(direction)) < 0.0
 
 
 def test_none_found_is_not_called_a_proof():

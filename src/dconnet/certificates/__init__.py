@@ -1,4 +1,4 @@
-"""What was reached, and how fast: stationarity, local and global optimality, and the constants of a run."""
+"""Certificates of trained networks: stationarity, local and global optimality, rates of convergence."""
 
 from dconnet.certificates.certificate import Certificate, certificate, certify
 from dconnet.certificates.gap import GlobalGap, global_gap

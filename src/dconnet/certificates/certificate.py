@@ -1,4 +1,4 @@
-"""All that can be said about a trained network, in one table."""
+"""All certificates of a trained network in one table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dconnet.model.theory import Constants
 # Weights up to which the eigenvalues of the Hessian are computed; the work grows with their cube.
 MAX_HESSIAN = 1500
 
-# By how much the correlation of a new neuron has to exceed one to tell it from rounding.
+# A correlation of a new neuron that exceeds one by less is rounding.
 PAYS = 1e-9
 
 Line = tuple[str, str, str]  # name, value and meaning of one row of the report
@@ -58,9 +58,9 @@ class Certificate:
     constants : Constants
         Those of the theory, in the coordinates of the data.
     order : ConvergenceOrder or None
-        Estimated order of convergence, if a history is at hand.
+        Estimated order of convergence, if a history is given.
     decrease, relative_error : Condition or None
-        The conditions (H1) and (H2), measured, if a trajectory is at hand.
+        The conditions (H1) and (H2), measured, if a trajectory is given.
     """
 
     label: str
@@ -103,7 +103,7 @@ class Certificate:
     def _value_lines(self) -> list[Line]:
         share = self.objective / self.zero_objective if self.zero_objective > 0.0 else 0.0
         return [
-            ("RegLoss", f"{self.objective:.6g}", f"{share:.3g} of that of the zero network"),
+            ("RegLoss", f"{self.objective:.6g}", f"{share:.3g} times that of the zero network"),
             ("MSE", f"{self.mse:.6g}", "on these rows"),
         ]
 
@@ -116,14 +116,14 @@ class Certificate:
         return [
             ("stationarity", f"{self.stationarity.norm:.2e}", blocks),
             ("  in the paper's form", f"{self.subgradient.norm:.2e}", proved),
-            ("  limiting-critical", f"{self.critical.norm:.2e}", "the same with the best tangents at concave kinks"),
+            ("  limiting-critical", f"{self.critical.norm:.2e}", "with the best tangents at concave kinks"),
         ]
 
     def _local_lines(self) -> list[Line]:
         verdicts = sorted(set(self.local.verdicts) - {"local minimum"})
         others = ", ".join(f"{self.local.count(verdict)} {verdict}" for verdict in verdicts)
         minima = f"{self.local.count('local minimum')} of {self.n_hidden}"
-        meaning = f"neurons that are local minima of their subproblems, to {self.local.tol:.0e}"
+        meaning = f"neurons at a local minimum of their subproblem (tol {self.local.tol:g})"
         return [
             ("local minima", minima, f"{meaning}; {others}" if others else meaning),
             ("dead neurons", str(int(self.dead.sum())), "neurons that contribute nothing"),
@@ -132,21 +132,22 @@ class Certificate:
     def _gap_lines(self) -> list[Line]:
         kind = "proved" if self.gap.exact else "an estimate, not proved"
         lines = [
-            ("global gap", f"{100.0 * self.gap.relative_gap:.3g} %", f"of RegLoss above the bound; {kind}"),
-            ("  lower bound", f"{self.gap.bound:.6g}", f"on RegLoss of networks of all widths; {kind}"),
+            ("global gap", f"{100.0 * self.gap.relative_gap:.3g} %", f"of RegLoss lies above the lower bound; {kind}"),
+            ("  lower bound", f"{self.gap.bound:.6g}", f"for networks of any width; {kind}"),
         ]
         if not self.gap.exact:
-            lines.append(("  proved bound", f"{self.gap.proved_bound:.6g}", "the same, weaker but proved"))
-        return [*lines, ("  new neuron", f"{self.gap.correlation:.6g}", f"above 1 if one pays: {self._new_neuron()}")]
+            lines.append(("  proved bound", f"{self.gap.proved_bound:.6g}", "a weaker bound that is proved"))
+        return [*lines, ("  new neuron", f"{self.gap.correlation:.6g}", self._new_neuron())]
 
     def _new_neuron(self) -> str:
         if self.gap.correlation > 1.0 + PAYS:
-            return "it would lower RegLoss"
-        return "none can lower RegLoss" if self.gap.exact else "none was found"
+            return "> 1: another neuron lowers RegLoss"
+        none = "no other neuron lowers RegLoss" if self.gap.exact else "no other neuron was found that lowers RegLoss"
+        return f"not above 1: {none}"
 
     def _kl_lines(self) -> list[Line]:
         if self.kl is None:
-            return [("KL exponent 1/2", "not checked", "too many weights for the eigenvalues of the Hessian")]
+            return [("KL exponent 1/2", "not checked", "too many weights to compute the eigenvalues of the Hessian")]
         reasons = [f"{self.kl.at_zero} preactivations at zero"] if self.kl.at_zero else []
         reasons += [] if self.kl.invertible else ["Hessian singular"]
         reasons += [f"{len(self.kl.twins)} pairs of twin neurons"] if self.kl.twins else []

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet.certificates.kinks import KINK_WIDTH
-from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, WhitenedProblem
+from dconnet.training.kinks import KINK_WIDTH
+from dconnet.training.newton import Piece
 
 # Eigenvalues below this fraction of the largest cannot be told from zero.
 SINGULAR = 1e-10
@@ -112,25 +112,11 @@ def hessian(problem: Problem, network: Network) -> FloatArray:
 
 def whitened_hessian(white: WhitenedProblem, network: Network) -> FloatArray:
     """Hessian of ``m · RegLoss`` in the order ``(v_1, …, v_N, alpha)``, square of n_hidden (rank + 1)."""
-    alpha = network.alpha
-    Z = white.preactivations(white.whiten(network))
-    hidden = np.maximum(Z, 0.0)
-    residual = white.y - hidden @ alpha
-    size = len(alpha) * (white.Q.shape[1] + 1)
-    matrix = 2.0 * white.gamma * np.eye(size)
-    for rows in blocks(len(residual)):
-        # Columns: the derivatives of the output in all weights.
-        slopes = [a * (white.Q[rows] * (z[rows] > 0.0)[:, None]) for a, z in zip(alpha, Z.T, strict=True)]
-        jacobian = np.column_stack([*slopes, hidden[rows]])
-        matrix += 2.0 * (jacobian.T @ jacobian)
-    rank, first_output = white.Q.shape[1], white.Q.shape[1] * len(alpha)
-    for unit, z in enumerate(Z.T):
-        block = slice(unit * rank, (unit + 1) * rank)
-        # v_l and alpha_l meet in the product alpha_l σ(Q v_l), whose second derivative multiplies the residual.
-        mixed = 2.0 * white.Q.T @ (residual * (z > 0.0))
-        matrix[block, first_output + unit] -= mixed
-        matrix[first_output + unit, block] -= mixed
-    return matrix
+    V, alpha = white.whiten(network), network.alpha
+    Z = white.preactivations(V)
+    free = [np.eye(V.shape[1])] * len(V)
+    piece = Piece(white, V, alpha, white.y - np.maximum(Z, 0.0) @ alpha, Z > 0.0, free)
+    return 2.0 * piece.gradient_and_hessian()[1]
 
 
 def _in_data_coordinates(matrix: FloatArray, white: WhitenedProblem, n_hidden: int) -> FloatArray:

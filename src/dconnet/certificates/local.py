@@ -8,20 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.certificates.kinks import Kinks, kinks_of
 from dconnet.model.network import Network
+from dconnet.model.piecewise import active_neurons
 from dconnet.model.problem import Problem
-
-# A neuron whose output is below this fraction of the targets carries nothing.
-DEAD = 1e-9
+from dconnet.training.kinks import kinks_of
 
 
 def dead_neurons(problem: Problem, network: Network) -> BoolArray:
-    """Which neurons contribute nothing to the output: ``|alpha_l| |M u_l| ≤ 1e-9 |y|``, of shape (n_hidden,)."""
-    white = problem.whitened
-    output = np.abs(network.alpha) * np.linalg.norm(white.whiten(network), axis=1)
-    dead: BoolArray = output <= DEAD * float(np.linalg.norm(white.y))
-    return dead
+    """Which neurons contribute nothing, measured against the targets; see `active_neurons`. Of shape (n_hidden,)."""
+    whole = float(np.sqrt(problem.zero_objective))
+    return ~active_neurons(network, problem.X, sample_weight=problem.sample_weight, whole=whole)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,17 +90,15 @@ def local_optimality(problem: Problem, network: Network, tol: float = 1e-4) -> L
     >>> local_optimality(problem, Network(W=[[-0.5]], b=[1.0], alpha=[1.0])).verdicts
     ('local minimum',)
     """
-    unit = 2.0 * float(np.linalg.norm(problem.whitened.y)) or 1.0
-    blocks = list(kinks_of(problem.whitened, network, "net"))
-    distances = [[_distance(kinks, tangent) / unit for tangent in kinks.tangents()] for kinks in blocks]
+    white = problem.whitened
+    V = white.whiten(network)
+    unit = 2.0 * float(np.linalg.norm(white.y)) or 1.0
+    blocks = [kinks.net() for kinks in kinks_of(white, V, white.preactivations(V), network.alpha, "net")]
+    found = [kinks.steepest() for kinks in blocks]
     return LocalOptimality(
-        dca=np.array([of_neuron[0] for of_neuron in distances]),
-        worst=np.array([max(of_neuron) for of_neuron in distances]),
+        dca=np.array([steepest.dca / unit for steepest in found]),
+        worst=np.array([steepest.worst / unit for steepest in found]),
         choices=np.array([np.count_nonzero(kinks.open) for kinks in blocks], dtype=np.intp),
-        complete=np.array([kinks.all_tangents_tried for kinks in blocks]),
+        complete=np.array([steepest.complete for steepest in found]),
         tol=tol,
     )
-
-
-def _distance(kinks: Kinks, tangent: FloatArray) -> float:
-    return float(np.linalg.norm(kinks.subgradient(kinks.slopes(tangent))))

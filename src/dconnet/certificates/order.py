@@ -24,7 +24,7 @@ class ConvergenceOrder:
     early : float
         Slope over the first epochs; NaN if there are fewer than three points.
     all : float
-        Slope over all epochs, likewise.
+        Slope over all epochs; NaN if there are fewer than three points.
     errors : array of shape (n_errors,)
         The distances e_k, up to the first that is rounding.
     n_early : int
@@ -61,7 +61,7 @@ def convergence_order(objective: ArrayLike, *, limit: float | None = None, early
     """
     values = np.asarray(objective, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError("objective must be a sequence of finite numbers, one an epoch.")
+        raise ValueError("objective must be a sequence of finite numbers, one for each epoch.")
     if early < 1:
         raise ValueError(f"early must be at least 1, got {early}.")
     if len(values) == 0:

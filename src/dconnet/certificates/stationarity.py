@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.certificates.kinks import Kinks, kinks_of, output_gradient
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem
+from dconnet.model.problem import Problem, WhitenedProblem
+from dconnet.training.kinks import Kinks, kinks_of
 
 CONCAVE = ("dca", "best")
 
@@ -102,8 +103,9 @@ def stationarity(problem: Problem, network: Network, split: str = "net", concave
     """
     white = problem.whitened
     unit = 2.0 * float(np.linalg.norm(white.y)) or 1.0
-    neurons = [np.linalg.norm(_shortest(kinks, concave)[0]) / unit for kinks in kinks_of(white, network, split)]
-    return Stationarity(np.array(neurons), float(np.linalg.norm(output_gradient(white, network))) / unit)
+    blocks, output = _first_order(white, network, split)
+    neurons = [np.linalg.norm(_shortest(kinks, concave)[0]) / unit for kinks in blocks]
+    return Stationarity(np.array(neurons), float(np.linalg.norm(output)) / unit)
 
 
 def subgradient(problem: Problem, network: Network, split: str = "net", concave: str = "dca") -> Subgradient:
@@ -130,10 +132,19 @@ def subgradient(problem: Problem, network: Network, split: str = "net", concave:
     """
     white = problem.whitened
     matrix = white.whitening.to_white.T / white.total_weight  # the gradient in u of F(R u) / m
-    blocks = [_shortest(kinks, concave, matrix) for kinks in kinks_of(white, network, split)]
-    hidden = np.array([vector for vector, _ in blocks])
-    output = output_gradient(white, network) / white.total_weight
-    return Subgradient(hidden, output, np.array([limiting for _, limiting in blocks]))
+    blocks, output = _first_order(white, network, split)
+    shortest = [_shortest(kinks, concave, matrix) for kinks in blocks]
+    hidden, limiting = (np.array(part) for part in zip(*shortest, strict=True))
+    return Subgradient(hidden, output / white.total_weight, limiting)
+
+
+def _first_order(white: WhitenedProblem, network: Network, split: str) -> tuple[Iterator[Kinks], FloatArray]:
+    """The kinks of every neuron, and the gradient of ``m · RegLoss`` in the output weights, of shape (n_hidden,)."""
+    V, alpha = white.whiten(network), network.alpha
+    Z = white.preactivations(V)
+    hidden = np.maximum(Z, 0.0)
+    gradient: FloatArray = 2.0 * (white.gamma * alpha - hidden.T @ (white.y - hidden @ alpha))
+    return kinks_of(white, V, Z, alpha, split), gradient
 
 
 def _shortest(kinks: Kinks, concave: str, matrix: FloatArray | None = None) -> tuple[FloatArray, bool]:

@@ -37,7 +37,7 @@ class Condition:
     ratios : array of shape (n_epochs,)
         What each epoch allows for the constant; NaN where the epoch moved nothing that rounding could not have moved.
     measured : float
-        The best constant for the whole run; NaN if no epoch tells.
+        The best constant for the whole run; NaN if no epoch allows an estimate.
     theoretical : float
         The constant that is proved; NaN if there is none for the algorithm.
     holds : bool
@@ -52,7 +52,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trajectory:
-    """The networks of a run, one an epoch and the start before them.
+    """The networks of a run, the start and one for each epoch.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class Trajectory:
 
 
 def _ratios(numerator: FloatArray, denominator: FloatArray, telling: NDArray[np.bool_]) -> FloatArray:
-    """Quotients where the epoch tells something, NaN elsewhere."""
+    """Quotients where the epoch is informative, NaN elsewhere."""
     ratios = np.full(len(numerator), np.nan)
     np.divide(numerator, denominator, out=ratios, where=telling & (denominator > 0.0))
     return ratios
@@ -187,7 +187,7 @@ def trace(
     algorithm : {"paper", "accelerated"}
         Which descent.
     solver : str or Backend
-        Who solves the convex programmes.
+        Solver of the convex programmes.
     random_state : int or numpy.random.Generator
         Seed of the order of the neurons, and of the search of the accelerated algorithm.
 

@@ -1,1 +1,1 @@
-"""The convex programme of one DCA step, and who solves it."""
+"""The convex programme of one DCA step, and its solvers."""

@@ -89,7 +89,7 @@ class ADMM:
 
 
 class _Library(Protocol):
-    """Who computes."""
+    """Array library interface."""
 
     def put(self, values: FloatArray) -> Array:
         """Bring an array to where the iterations run."""

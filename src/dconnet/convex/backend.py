@@ -1,4 +1,4 @@
-"""Who solves the convex programmes: the protocol of a backend, and a lazy registry of them by name."""
+"""Backends for the convex programmes: their protocol, and a registry by name that imports them when needed."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Solver(Protocol):
         ...
 
 
-# Duality gap at which an inexact answer will do, as a share of the decrease reached.
+# Duality gap at which an inexact answer is accepted, as a share of the decrease reached.
 GAP_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Enough:
-    """When an inexact answer will do: its duality gap is at most a share of the decrease that it has reached.
+    """When an inexact answer is accepted: its duality gap is at most a share of the decrease that it has reached.
 
     Such an answer has at least the part 1 / (1 + share) of the decrease that the minimiser would have.
 
@@ -79,7 +79,7 @@ class Enough:
     share: float = GAP_SHARE
 
     def is_reached(self, value: float, bound: float) -> bool:
-        """Whether a point with this value of P will do, given a lower bound on P."""
+        """Whether a point with this value of P is accepted, given a lower bound on P."""
         return value - bound <= self.share * (self.value - value)
 
 
@@ -88,7 +88,7 @@ class InexactSolver(Solver, Protocol):
     """A solver that can stop early. Solvers without `solve_until` are taken as they are, and solve exactly."""
 
     def solve_until(self, programme: Programme, start: ConvexSolution | None, enough: Enough) -> ConvexSolution:
-        """Solve one programme until the answer will do; the answer counts as converged then."""
+        """Solve one programme until the answer is accepted; it then counts as converged."""
         ...
 
 
@@ -121,8 +121,8 @@ def require_orthonormal(design: FloatArray) -> None:
     rank = design.shape[1]
     if float(np.vdot(design, design)) < rank * (1.0 - 1e-9):  # no column is longer than one: all of them must be one
         raise ValueError(
-            "This solver needs a design with orthonormal columns, which shrinkage takes away. Use solver='native' or "
-            "'reference', or shrinkage=0."
+            "This solver does not support shrinkage: it needs a design with orthonormal columns. "
+            "Use solver='native' or 'reference', or shrinkage=0."
         )
 
 

@@ -16,7 +16,7 @@ from dconnet._arrays import FloatArray
 from dconnet.convex.backend import ConvexSolution, Enough
 from dconnet.convex.programme import Programme
 
-# Nothing short of the solution will do.
+# Only the solution is accepted.
 EXACT = Enough(value=0.0, share=0.0)
 
 
@@ -71,7 +71,7 @@ class NativeSolver:
         return self.solve_until(programme, start, EXACT)
 
     def solve_until(self, programme: Programme, start: ConvexSolution | None, enough: Enough) -> ConvexSolution:
-        """Solve one programme until the answer will do, as far as the walk can tell at little cost."""
+        """Solve one programme until the answer is accepted, as far as the walk can check at little cost."""
         if start is None:
             v, multipliers = np.zeros(programme.design.shape[1]), np.zeros(len(programme.slope))
         else:

@@ -56,9 +56,23 @@ def _round(
         smallest = size
         hessian = Q.T @ (weights[:, None] * Q)
         hessian[np.diag_indices_from(hessian)] += 2.0 * programme.gamma
-        v = v - linalg.cho_solve(linalg.cho_factor(hessian, check_finite=False), gradient)
+        v = v - linalg.cho_solve(factorised(hessian), gradient)
     slopes, _ = _envelope(programme, penalty * (Q @ v) + multipliers, penalty)
     return v, slopes
+
+
+def factorised(matrix: FloatArray) -> tuple[FloatArray, bool]:
+    """The Cholesky factor of a matrix for `scipy.linalg.cho_solve`.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        If rounding has left the matrix without one, or with numbers that are not finite.
+    """
+    factor, lower = linalg.cho_factor(matrix, check_finite=False)
+    if not np.isfinite(factor).all():
+        raise linalg.LinAlgError("The matrix is not finite.")
+    return factor, lower
 
 
 def _envelope(programme: Programme, pull: FloatArray, penalty: float) -> tuple[FloatArray, FloatArray]:

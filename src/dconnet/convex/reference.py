@@ -16,7 +16,7 @@ from scipy import linalg
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import ConvexSolution, Enough
-from dconnet.convex.polish import EXACT, polish
+from dconnet.convex.polish import EXACT, factorised, polish
 from dconnet.convex.programme import Programme
 from dconnet.convex.scaling import Unit
 
@@ -53,7 +53,7 @@ class ReferenceSolver:
         return self._solve(programme, None)
 
     def solve_until(self, programme: Programme, start: ConvexSolution | None, enough: Enough) -> ConvexSolution:
-        """Solve one programme until an interior point will do."""
+        """Solve one programme until an interior point is accepted."""
         return self._solve(programme, enough)
 
     def _solve(self, programme: Programme, enough: Enough | None) -> ConvexSolution:
@@ -62,7 +62,8 @@ class ReferenceSolver:
             return ConvexSolution(np.zeros(programme.design.shape[1]), np.zeros(len(programme.slope)), 0, True)
         if enough is not None:
             enough = replace(enough, value=enough.value / (unit.length * unit.gradient))
-        v, multipliers, iterations, will_do = self._iterate(unit.scaled(programme), enough)
+        with np.errstate(all="ignore"):  # where gamma is below rounding, numbers overflow and the factor is refused
+            v, multipliers, iterations, will_do = self._iterate(unit.scaled(programme), enough)
         v, multipliers = unit.length * v, unit.gradient * multipliers
         # Where the slopes dwarf the linear term, the gap alone would call answers solved that are far from optimal.
         optimal = programme.kkt_residual(v, multipliers) <= np.sqrt(self.tol)
@@ -70,7 +71,7 @@ class ReferenceSolver:
         return ConvexSolution(v, multipliers, iterations, converged)
 
     def _iterate(self, programme: Programme, enough: Enough | None) -> tuple[FloatArray, FloatArray, int, bool]:
-        """Interior points until one will do, the polish of one is exact, or no digit is left to gain."""
+        """Interior points until one is accepted, its polish is exact, or rounding prevents progress."""
         point = _Point.start(programme)
         best: tuple[FloatArray, FloatArray] = (point.v, point.lam)
         best_residual = float("inf")
@@ -169,7 +170,7 @@ class _Newton:
         self.diagonal = 2.0 * a + self.lam_over_w + self.mu_over_s
         weight = self.lam_over_w * (2.0 * a + self.mu_over_s) / self.diagonal
         schur = 2.0 * programme.gamma * np.eye(Q.shape[1]) + Q.T @ (weight[:, None] * Q)
-        self.factor = linalg.cho_factor(schur, check_finite=False)
+        self.factor = factorised(schur)
         self.weight = weight
         self.residual_v = 2.0 * programme.gamma * point.v - programme.linear + Q.T @ point.lam
         self.residual_s = programme.slope + 2.0 * a * point.s - point.lam - point.mu

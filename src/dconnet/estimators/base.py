@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -84,7 +84,9 @@ class Rows:
 
 def posed(rows: Rows, gamma: float, shrinkage: float = 0.0) -> list[Problem]:
     """The problem of each column; the inputs and their factorisation are shared."""
-    first = Problem(rows.X, rows.Y[:, 0], gamma, rows.weight, shrinkage=shrinkage, copy=False)
+    first = Problem(
+        rows.X, rows.Y[:, 0], gamma, rows.weight, shrinkage=shrinkage, copy=False, check_finite=False
+    )  # scikit-learn has looked for NaN and infinity
     return [first] + [first.with_targets(column) for column in rows.Y.T[1:]]
 
 
@@ -95,6 +97,12 @@ class Level:
     problems: Sequence[Problem]
     solutions: tuple[Solution, ...]
 
+    @classmethod
+    def kept(cls, problems: Sequence[Problem], solutions: tuple[Solution, ...]) -> Level:
+        """Networks of an earlier fit, on the problems of this one."""
+        pairs = zip(problems, solutions, strict=True)
+        return cls(problems, tuple(replace(s, objective=problem.objective(s.network)) for problem, s in pairs))
+
     @property
     def networks(self) -> tuple[Network, ...]:
         """The trained networks."""
@@ -103,7 +111,7 @@ class Level:
     @property
     def objectives(self) -> FloatArray:
         """RegLoss of each network."""
-        return np.array([p.objective(network) for p, network in zip(self.problems, self.networks, strict=True)])
+        return np.array([solution.objective for solution in self.solutions])
 
     @property
     def stationarities(self) -> FloatArray:

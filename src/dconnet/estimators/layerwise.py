@@ -124,8 +124,8 @@ class _Layerwise(DCONEstimator):
             starts = known or self._starts(problems, sizes[depth], generators, stack, levels)
             for problem, start in zip(problems, starts, strict=True):
                 checked_start(problem, start, sizes[depth])
-            if known and depth < len(sizes) - 1:
-                levels.append(Level(problems, before[depth]))  # a warm start keeps all but the top layer as they are
+            if known and depth < len(sizes) - 1:  # a warm start keeps all layers but the top
+                levels.append(Level.kept(problems, before[depth]))
             else:
                 title = f"layer {depth + 1} of {len(sizes)}"
                 levels.append(

@@ -12,16 +12,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
+from dconnet.certificates import dead_neurons
 from dconnet.estimators import DCONClassifier, DCONRegressor
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 
 # From nearly no penalty to one that leaves hardly a neuron, for standardised data.
 DEFAULT_GAMMAS = np.logspace(-4.0, 1.0, 16)
-
-# A neuron counts as active if what it adds, as a root mean square over the data, is above this share of that of y.
-# Dying neurons shrink from epoch to epoch, and a fit ends before they are zero to the last digit.
-ACTIVE_SHARE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,10 +129,8 @@ def gamma_path(
 
 
 def count_active(problem: Problem, network: Network) -> int:
-    """Number of neurons whose part of the output is above `ACTIVE_SHARE` of the targets, in root mean squares."""
-    squares = (problem.sample_weight @ network.hidden(problem.X) ** 2) * network.alpha**2
-    least = ACTIVE_SHARE**2 * (problem.sample_weight @ problem.y**2)
-    return int(np.count_nonzero(squares > least))
+    """Number of neurons that are not dead."""
+    return int(np.count_nonzero(~dead_neurons(problem, network)))
 
 
 def _checked_grid(gammas: ArrayLike | None) -> FloatArray:

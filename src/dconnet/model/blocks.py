@@ -1,4 +1,4 @@
-"""Work on long matrices a block of rows at a time, so that no temporary is as long as the data."""
+"""Work on long matrices in blocks of rows, so that no temporary is as long as the data."""
 
 from __future__ import annotations
 

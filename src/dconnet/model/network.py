@@ -1,4 +1,4 @@
-"""The network that is trained: one hidden layer of ReLU neurons."""
+"""Networks with one hidden layer of ReLU neurons."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dconnet._arrays import FloatArray, frozen_copy
+from dconnet._arrays import FloatArray, Frozen, frozen_copy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Network:
+class Network(Frozen):
     """A single-hidden-layer ReLU network ``f(x) = Σ_l alpha_l max(<w_l, x> + b_l, 0)``.
 
     Parameters
@@ -72,5 +72,15 @@ class Network:
         return np.maximum(self.preactivations(X), 0.0)
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Output of the network for every row of ``X``, of shape (n_samples,)."""
-        return self.hidden(X) @ self.alpha
+        """Output of the network for every row of ``X``, of shape (n_samples,).
+
+        Raises
+        ------
+        OverflowError
+            If the output for finite inputs is too large for a float.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            output: FloatArray = self.hidden(X) @ self.alpha
+        if not np.isfinite(output).all() and np.isfinite(np.asarray(X, dtype=np.float64)).all():
+            raise OverflowError("The output of the network overflows: its weights or the inputs are too large.")
+        return output

@@ -1,32 +1,69 @@
-"""A network as what it is: a piecewise linear function, with hinges and partial dependences that are known exactly."""
+"""A network as a piecewise linear function: active neurons, hinges and exact partial dependence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dconnet._arrays import FloatArray, frozen_copy
+from dconnet._arrays import BoolArray, FloatArray, frozen_copy
 from dconnet.model.network import Network
 
-# Next to the largest neuron, a trillionth is what rounding leaves of zero.
-_NOTHING = 1e-12
+# A neuron whose part of the output is below this share of the whole is dead: it adds less than a hundred-millionth to
+# the mean square. Trained networks have few neurons near this border: useful ones are far above it, dying ones below.
+DEAD_SHARE = 1e-4
 
 
-def active_neurons(network: Network) -> NDArray[np.bool_]:
-    """Which neurons add something to the output for some input, of shape (n_hidden,).
+def active_neurons(
+    network: Network,
+    X: ArrayLike | None = None,
+    *,
+    sample_weight: FloatArray | None = None,
+    whole: float | None = None,
+    share: float = DEAD_SHARE,
+) -> BoolArray:
+    """Which neurons add something to the output; the others are dead.
+
+    The part of a neuron is the root mean square of ``alpha_l max(<w_l, x> + b_l, 0)`` over the rows of ``X``. Without
+    rows, it is ``|alpha_l|`` times the norm of ``(w_l, b_l)``, unless the neuron is never positive, which presumes
+    inputs of order one.
+
+    Parameters
+    ----------
+    network : Network
+        The network.
+    X : array-like of shape (n_samples, n_features), optional
+        Inputs.
+    sample_weight : array of shape (n_samples,), optional
+        Their weights.
+    whole : float, optional
+        What the parts are compared with, such as the root mean square of the targets; by default the largest part.
+    share : float, default=1e-4
+        Share of the whole up to which a neuron is dead.
+
+    Returns
+    -------
+    array of bool, of shape (n_hidden,)
 
     Examples
     --------
     >>> from dconnet import Network
     >>> from dconnet.model.piecewise import active_neurons
-    >>> active_neurons(Network(W=[[1.0], [2.0], [0.0]], b=[0.0, 1.0, -1.0], alpha=[1.0, 0.0, 1.0]))
+    >>> network = Network(W=[[1.0], [2.0], [0.0]], b=[0.0, 1.0, -1.0], alpha=[1.0, 0.0, 1.0])
+    >>> active_neurons(network)
     array([ True, False, False])
+    >>> active_neurons(network, [[-2.0], [-1.0]])  # the first is never positive there
+    array([False, False, False])
     """
-    size = np.abs(network.alpha) * np.linalg.norm(np.column_stack([network.W, network.b]), axis=1)
-    ever_positive = network.W.any(axis=1) | (network.b > 0.0)
-    active: NDArray[np.bool_] = (size > _NOTHING * size.max()) & ever_positive
+    if X is None:
+        ever_positive = network.W.any(axis=1) | (network.b > 0.0)
+        size = np.where(ever_positive, np.linalg.norm(np.column_stack([network.W, network.b]), axis=1), 0.0)
+    else:
+        size = np.sqrt(np.average(network.hidden(X) ** 2, axis=0, weights=sample_weight))
+    parts = np.abs(network.alpha) * size
+    active: BoolArray = parts > share * (np.max(parts) if whole is None else whole)
     return active
 
 
@@ -69,7 +106,8 @@ def hinges(network: Network, low: ArrayLike, high: ArrayLike) -> Hinges:
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     if network.n_features not in (1, 2):
         raise ValueError(f"Hinges are drawn of networks with one or two inputs, not {network.n_features}.")
-    bending = np.flatnonzero(active_neurons(network) & network.W.any(axis=1))
+    corners = np.array(list(product(*zip(low, high, strict=True))))
+    bending = np.flatnonzero(active_neurons(network, corners) & network.W.any(axis=1))
     # In a box of side one, the clipping does not depend on the units of the inputs.
     slopes = network.W[bending] * (high - low)
     values_at_low = network.W[bending] @ low + network.b[bending]
@@ -170,7 +208,8 @@ def partial_dependence(network: Network, X: ArrayLike, feature: int, *, max_poin
     others[:, feature] = 0.0
     rest = Network(others, network.b, network.alpha).preactivations(X)  # (n_samples, n_hidden)
     slopes = network.W[:, feature]
-    bending = active_neurons(network) & (slopes != 0.0)
+    # The lines between the points are exact: all neurons count whose part is more than rounding.
+    bending = active_neurons(network, X, share=float(np.finfo(float).eps)) & (slopes != 0.0)
     points = _breakpoints(rest[:, bending], slopes[bending], X[:, feature].min(), X[:, feature].max())
     through_breakpoints = len(points) <= max_points
     if not through_breakpoints:

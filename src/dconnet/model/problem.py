@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dconnet._arrays import FloatArray, frozen_copy
+from dconnet._arrays import FloatArray, Frozen, frozen_copy
 from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
 from dconnet.model.rows import Groups
@@ -19,7 +18,7 @@ from dconnet.model.whitening import Whitening
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Frozen):
     """Data, sample weights and regularisation of one training problem.
 
     The objective is the regularised loss of the paper,
@@ -31,7 +30,7 @@ class Problem:
 
         gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + ε m Σ_l |w_l|² + |alpha|² ).
 
-    The data hardly penalise weights that few rows can tell apart; this does.
+    It keeps weights small that the data hardly determine.
 
     Parameters
     ----------
@@ -44,9 +43,11 @@ class Problem:
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights, not all zero.
     shrinkage : float, default=0.0
-        ε, not negative: the penalty on the hidden weights themselves, beside that on what they make of the data.
+        ε, not negative: strength of an additional penalty on the hidden weights themselves.
     copy : bool, default=True
         Whether to keep copies. Without them, the arrays must not change while the problem lives.
+    check_finite : bool, default=True
+        Whether to check that X, y and the weights are finite. False is for arrays that have been checked before.
 
     Examples
     --------
@@ -72,16 +73,18 @@ class Problem:
         *,
         shrinkage: float = 0.0,
         copy: bool = True,
+        check_finite: bool = True,
     ) -> None:
-        X = frozen_copy(X, name="X", ndim=2, copy=copy)
+        kept = partial(frozen_copy, copy=copy, check_finite=check_finite)
+        X = kept(X, name="X", ndim=2)
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         object.__setattr__(self, "X", X)
-        object.__setattr__(self, "y", frozen_copy(y, name="y", ndim=1, copy=copy))
+        object.__setattr__(self, "y", kept(y, name="y", ndim=1))
         object.__setattr__(self, "gamma", float(gamma))
         object.__setattr__(self, "shrinkage", float(shrinkage))
         # What depends on the inputs alone is computed once, for all problems that `with_targets` makes of this one.
         object.__setattr__(self, "_shared", {})
-        object.__setattr__(self, "sample_weight", frozen_copy(weight, name="sample_weight", ndim=1, copy=copy))
+        object.__setattr__(self, "sample_weight", kept(weight, name="sample_weight", ndim=1))
         self._check()
 
     def _check(self) -> None:
@@ -204,7 +207,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WhitenedProblem:
+class WhitenedProblem(Frozen):
     """``F(V, alpha) = |y - Σ_l alpha_l σ(Q v_l)|² + gamma (|V|² + |alpha|²)``, which is m · RegLoss.
 
     Attributes
@@ -219,7 +222,7 @@ class WhitenedProblem:
     total_weight : float
         m of the formulas.
     scatter : float
-        What targets with the same inputs differ by: the part of the squared error that no network can remove.
+        Squared error that no network can remove, because rows with the same inputs have different targets.
     """
 
     whitening: Whitening
@@ -242,22 +245,18 @@ class WhitenedProblem:
         return Constants(self.gamma, self.total_weight, float(np.linalg.norm(self.y)), sigma_min=1.0, sigma_max=1.0)
 
     def regloss(self, V: FloatArray, Z: FloatArray | None, alpha: FloatArray) -> float:
-        """RegLoss at hidden weights ``V`` (n_hidden, rank), with their preactivations ``Z`` if they are at hand."""
-        preactivations = partial(self._some_preactivations, V) if Z is None else Z.__getitem__
-        return self._mse(preactivations, alpha) + self.penalty(V, alpha)
+        """RegLoss at hidden weights ``V`` (n_hidden, rank), computed from their preactivations ``Z`` if given."""
+        return self.mse(self.preactivations(V) if Z is None else Z, alpha) + self.penalty(V, alpha)
 
     def penalty(self, V: FloatArray, alpha: FloatArray) -> float:
-        """What RegLoss has beyond the mean squared error."""
+        """The penalty: RegLoss minus the mean squared error."""
         return self.gamma * (float(np.vdot(V, V)) + float(alpha @ alpha)) / self.total_weight
 
     def mse(self, Z: FloatArray, alpha: FloatArray) -> float:
         """Mean squared error at preactivations ``Z``."""
-        return self._mse(Z.__getitem__, alpha)
-
-    def _mse(self, preactivations: Callable[[slice], FloatArray], alpha: FloatArray) -> float:
         total = self.scatter
         for rows in blocks(len(self.y)):
-            residual = self.y[rows] - np.maximum(preactivations(rows), 0.0) @ alpha
+            residual = self.y[rows] - np.maximum(Z[rows], 0.0) @ alpha
             total += float(residual @ residual)
         return total / self.total_weight
 
@@ -265,11 +264,8 @@ class WhitenedProblem:
         """``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order; written into ``out`` if given."""
         Z = np.empty((len(self.y), len(V)), order="F") if out is None else out
         for rows in blocks(len(self.y)):
-            Z[rows] = self._some_preactivations(V, rows)
+            Z[rows] = (V @ self.Q[rows].T).T
         return Z
-
-    def _some_preactivations(self, V: FloatArray, rows: slice) -> FloatArray:
-        return (V @ self.Q[rows].T).T
 
     def whiten(self, network: Network) -> FloatArray:
         """Hidden weights of ``network`` in whitened coordinates, of shape (n_hidden, rank)."""

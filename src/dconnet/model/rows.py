@@ -1,4 +1,4 @@
-"""Rows in an order of their own, equal ones together: training then depends on neither order nor copies."""
+"""Sorted rows, equal ones together, so that training depends neither on their order nor on copies."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import BoolArray, FloatArray, Frozen
 from dconnet.model.blocks import blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class Groups(Frozen):
     """Rows sorted by their inputs and grouped where these are equal.
 
     Attributes

@@ -60,7 +60,7 @@ class Constants:
         return self.gamma / self.total_weight
 
     def sufficient_decrease(self, max_dca_iter: int = 50) -> float:
-        """Constant a of the sufficient-decrease condition (H1) for an epoch of at most so many DCA steps a neuron."""
+        """Constant a of the sufficient-decrease condition (H1), with a limit on the DCA steps for each neuron."""
         return min(self.dca_decrease / max_dca_iter, self.output_decrease)
 
     def relative_error(self, objective: float, split: str = "net") -> float:

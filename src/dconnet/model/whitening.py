@@ -17,16 +17,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, Frozen
 from dconnet.model.blocks import blocks, qr_blocks, triangle_of
 
 # Directions of M (columns scaled to one) whose singular value is below this fraction of the largest are
 # taken as dependent. Weights along them could not be mapped back to u with more than five digits.
 RANK_TOLERANCE = 1e-11
 
+# Two ways back to u are the same if the preactivations of weights of length one differ by less than this.
+SAME = 1e-9
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Whitening:
+class Whitening(Frozen):
     """A rank-revealing factorisation of the design, ``M = Q to_white``.
 
     Attributes
@@ -73,7 +76,11 @@ class Whitening:
         penalty : array of shape (n_penalties, n_columns), optional
             P of the penalty ``|M u|² + |P u|²``.
         """
-        scale = _column_scale(np.max([np.max(np.abs(block(rows)), axis=0) for rows in blocks(n_rows)], axis=0))
+        largest = np.max([np.max(np.abs(block(rows)), axis=0) for rows in blocks(n_rows)], axis=0)
+        if penalty is not None:
+            # Scaled by M alone, the penalty on a column of tiny entries would make all others look dependent.
+            largest = np.maximum(largest, np.max(np.abs(penalty), axis=0))
+        scale = _column_scale(largest)
         P = np.empty((0, len(scale))) if penalty is None else penalty / scale
         parts = (block(rows) / scale for rows in qr_blocks(n_rows, len(scale)))
         triangle = triangle_of(itertools.chain(parts, [P] if len(P) else []))
@@ -90,7 +97,9 @@ class Whitening:
         to_white = correction @ (singular[:rank, None] * right[:rank] * scale)
         from_white = linalg.solve_triangular(correction, basis.T, trans="T", check_finite=False).T / scale[:, None]
         full_rank = rank == len(scale)
-        return cls(Q, to_white, from_white if full_rank else _minimum_norm_inverse(to_white, from_white))
+        return cls(
+            Q, to_white, from_white if full_rank else _minimum_norm_inverse(triangle * scale, to_white, from_white)
+        )
 
 
 def padded(shape: tuple[int, int]) -> FloatArray:
@@ -106,14 +115,14 @@ def _column_scale(largest: FloatArray) -> FloatArray:
     return scale
 
 
-def _minimum_norm_inverse(to_white: FloatArray, right_inverse: FloatArray) -> FloatArray:
+def _minimum_norm_inverse(R: FloatArray, to_white: FloatArray, right_inverse: FloatArray) -> FloatArray:
     """The pseudo-inverse of ``to_white``: of all its right inverses the one with the shortest columns.
 
-    Where columns of M differ in scale by more than double precision resolves, shortest has no meaning that can be
-    computed, and the given right inverse stands.
+    It leans on directions that were taken as dependent, and where columns of M differ much in scale these may count:
+    then it makes something else of the data, which R, the triangle of M, tells, and the given right inverse stands.
     """
     row_space, triangle = linalg.qr(to_white.T, mode="economic", check_finite=False)
     with np.errstate(all="ignore"):
         pseudo_inverse: FloatArray = row_space @ linalg.pinv(triangle.T, check_finite=False)
-        error = np.max(np.abs(to_white @ pseudo_inverse - np.eye(len(to_white))))
-    return pseudo_inverse if error < 1e-6 else right_inverse
+        error = np.max(np.abs(R @ (pseudo_inverse - right_inverse)))
+    return pseudo_inverse if error < SAME else right_inverse

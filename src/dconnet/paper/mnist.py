@@ -12,17 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import get_backend
 from dconnet.estimators import DCONClassifier
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem
 from dconnet.model.targets import winning_classes
 from dconnet.paper import adam, printed
 from dconnet.paper.datasets import Images, load_mnist
 from dconnet.paper.experiment import Experiment, Findings
 from dconnet.paper.page import MISSING, Section, Sheet, Table, number
 from dconnet.paper.store import Result
-from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
 
 DIGITS = tuple(range(10))
@@ -208,16 +205,15 @@ def _by_the_estimator(cell: Cell, settings: Settings, parts: MnistParts) -> Netw
 
 
 def _by_algorithm_1(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:
-    """The descent itself: the certificate of the estimator is slow where many neurons of so many rows die."""
-    first = Problem(parts.training.X, parts.training.signs(0), cell.parameters[0])
-    options = Options(max_seconds=settings.paper_seconds_a_digit)
-    solutions = []
-    for digit in DIGITS:
-        rng = np.random.default_rng([settings.seed, digit])
-        problem = first.with_targets(parts.training.signs(digit))
-        start = xavier(problem.X.shape[1], settings.n_hidden, rng)
-        solutions.append(Descent(problem, get_backend("native"), options, rng).run(start))
-    return [solution.network for solution in solutions], [solution.n_epochs for solution in solutions]
+    model = DCONClassifier(
+        settings.n_hidden,
+        gamma=cell.parameters[0],
+        algorithm="paper",
+        max_seconds=settings.paper_seconds_a_digit,
+        random_state=settings.seed,
+    )
+    model.fit(parts.training.X, parts.training.digits)
+    return model.networks_, [len(history) - 1 for history in model.histories_]
 
 
 def _by_adam(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:

@@ -1,7 +1,7 @@
 """The accelerated algorithm: joint steps and hops by the kernel between the sweeps of the paper's block descent.
 
-One epoch is a round: the kernel explores (a race of starts in the first round, bursts of L-BFGS on all weights, hops
-out of the minimum reached, new neurons for those that carry nothing), then every neuron gets its DCA, the output
+An epoch is a round: the kernel explores (a race of starts in the first round, bursts of L-BFGS on all weights, hops
+out of the minimum reached, new neurons in place of dead ones), then every neuron gets its DCA, the output
 weights their ridge regression, and every neuron is balanced. RegLoss never rises, and the sweeps keep the convergence
 argument of the paper, which the documentation writes out.
 """
@@ -89,32 +89,32 @@ class AcceleratedDescent(Descent):
 
     Parameters
     ----------
-        problem : Problem
-            The data and the regularisation.
-        backend : Backend
-            Who solves the convex programmes of the sweeps.
-        options : Options
-            Limits and choices; an epoch is a round.
-        rng : numpy.random.Generator
-            Source of the starts, the hops and the order of the neurons.
-        moves : Moves, optional
-            Which parts of the algorithm to use; all of them by default.
+    problem : Problem
+        The data and the regularisation.
+    backend : Backend
+        Solver of the convex programmes in the sweeps.
+    options : Options
+        Limits and choices; an epoch is a round.
+    rng : numpy.random.Generator
+        Source of the starts, the hops and the order of the neurons.
+    moves : Moves, optional
+        Which parts of the algorithm to use; all of them by default.
 
     Examples
     --------
-        >>> import numpy as np
-        >>> from dconnet.training.accelerated import AcceleratedDescent
-        >>> from dconnet.convex.backend import get_backend
-        >>> from dconnet.training.descent import Options
-        >>> from dconnet.training.initialization import xavier
-        >>> from dconnet.model.problem import Problem
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(50, 2))
-        >>> problem = Problem(X, np.abs(X[:, 0]), gamma=0.01)
-        >>> descent = AcceleratedDescent(problem, get_backend("native"), Options(split="net"), rng)
-        >>> solution = descent.run(xavier(n_features=2, n_hidden=4, rng=rng))
-        >>> bool(np.all(np.diff(solution.history.objective) <= 0))
-        True
+    >>> import numpy as np
+    >>> from dconnet.training.accelerated import AcceleratedDescent
+    >>> from dconnet.convex.backend import get_backend
+    >>> from dconnet.training.descent import Options
+    >>> from dconnet.training.initialization import xavier
+    >>> from dconnet.model.problem import Problem
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50, 2))
+    >>> problem = Problem(X, np.abs(X[:, 0]), gamma=0.01)
+    >>> descent = AcceleratedDescent(problem, get_backend("native"), Options(split="net"), rng)
+    >>> solution = descent.run(xavier(n_features=2, n_hidden=4, rng=rng))
+    >>> bool(np.all(np.diff(solution.history.objective) <= 0))
+    True
     """
 
     def __init__(
@@ -150,7 +150,6 @@ class AcceleratedDescent(Descent):
 
     def step(self, state: State) -> None:
         """One round: explore, then a sweep with the output layer, then balance."""
-        V, alpha, objective = state.V, state.alpha, state.history.epochs[-1].objective
         self.explore(state)
         if self.seconds_left() <= 0.0:
             return
@@ -162,9 +161,6 @@ class AcceleratedDescent(Descent):
             self.balance(state)
         if self.moves.newton and self.kernel.settled:
             self.newton(state)
-        self.problem.preactivations(state.V, out=state.Z)
-        if not self.problem.regloss(state.V, state.Z, state.alpha) <= objective:  # the rounding of many small steps
-            state.V, state.alpha = V, alpha
 
     def block_descent(self, state: State) -> None:
         """A sweep with the output layer, as in the paper, and further in its direction."""
@@ -187,14 +183,14 @@ class AcceleratedDescent(Descent):
             self.move(state, V, alpha)
 
     def extrapolate(self, state: State, V: FloatArray, alpha: FloatArray) -> None:
-        """Go on in the direction of the sweep that began at these weights, twice as far each time, while it pays."""
+        """Continue in the direction of the sweep from these weights, twice as far each time, while RegLoss falls."""
         step_V, step_alpha = state.V - V, state.alpha - alpha
         length = 1.0
         while self.seconds_left() > 0.0 and self.advance(state, length * step_V, length * step_alpha):
             length *= 2.0
 
     def newton(self, state: State) -> None:
-        """Newton steps with rows held at their kinks, until none leads lower or they have taken their share of work."""
+        """Take Newton steps with rows held at their kinks, until none lowers RegLoss or their share of work is used."""
         cost = newton_work(self.problem, len(state.alpha))
         round_work = self.budget * EVALUATION * self.problem.Q.size * len(state.alpha)
         self.credit = max(cost, round_work) if self.credit is None else self.credit + round_work
@@ -208,18 +204,18 @@ class AcceleratedDescent(Descent):
                 self.width = (self.width + 1) % len(NEWTON_WIDTHS)
 
     def newton_step(self, state: State, width: float) -> bool:
-        """A Newton step, or a part of it, if RegLoss falls enough; tells whether it did."""
+        """Take a Newton step, or a part of it, if RegLoss falls enough; return whether it did."""
         step = newton_step(self.problem, state.V, state.Z, state.alpha, width)
         return step is not None and any(self.advance(state, t * step[0], t * step[1]) for t in NEWTON_LENGTHS)
 
     def advance(self, state: State, step_V: FloatArray, step_alpha: FloatArray) -> bool:
-        """Move by this step if RegLoss falls by enough for its length, and tell whether it did."""
+        """Move by this step if RegLoss falls by enough for its length; return whether it did."""
         square = float(np.sum(step_V**2)) + float(step_alpha @ step_alpha)
         enough = SUFFICIENT_DECREASE * self.problem.gamma * square / self.problem.total_weight
         return square > 0.0 and self.move(state, state.V + step_V, state.alpha + step_alpha, decrease=enough)
 
     def balance(self, state: State) -> None:
-        """Scale every neuron to its least penalty, which leaves the network as it is."""
+        """Scale every neuron to its smallest penalty, which does not change the network."""
         hidden, output = np.linalg.norm(state.V, axis=1), np.abs(state.alpha)
         scale = np.ones(len(hidden))
         alive = (hidden > 0.0) & (output > 0.0)
@@ -227,24 +223,24 @@ class AcceleratedDescent(Descent):
         self.move(state, state.V * scale[:, None], state.alpha / scale)
 
     def move(self, state: State, V: FloatArray, alpha: FloatArray, decrease: float = 0.0) -> bool:
-        """Go to other weights if RegLoss falls by at least this much, and tell whether it did."""
-        before = self.problem.regloss(state.V, state.Z, state.alpha)
-        lower = self.problem.regloss(V, None, alpha) <= before - decrease
+        """Move to these weights if RegLoss falls by at least ``decrease``; return whether it did."""
+        Z = self.problem.preactivations(V)
+        mse = self.problem.mse(Z, alpha)
+        lower = mse + self.problem.penalty(V, alpha) <= self.objective(state) - decrease
         if lower:
-            state.V, state.alpha = V, alpha
-            self.problem.preactivations(V, out=state.Z)
+            state.V, state.alpha, state.Z, state.mse, state.swept = V, alpha, Z, mse, False
         return lower
 
     def has_converged(self, state: State) -> bool:
         """Whether all hops are tried and a whole round, sweep included, has nothing left to gain."""
-        if not self.kernel.settled or not self.moves.sweep:
+        if not self.kernel.settled or not self.moves.sweep or state.risen:
             return False
         before, after = (epoch.objective for epoch in state.history.epochs[-2:])
         return before - after <= self.options.tol * before
 
     def progress(self, state: State) -> str:
-        """How near to convergence, for the message."""
+        """How close to convergence, for the message."""
         before, after = (epoch.objective for epoch in state.history.epochs[-2:])
         share = (before - after) / before if before > 0.0 else 0.0
-        hops = "no hop leads lower" if self.kernel.settled else "hops may still lead lower"
-        return f"the last epoch lowered RegLoss by {share:.1e} of it, with tol = {self.options.tol:.1e}, and {hops}"
+        hops = "no hop led lower" if self.kernel.settled else "hops may still lead lower"
+        return f"relative decrease {share:.1e} (tol {self.options.tol:g}), {hops}"

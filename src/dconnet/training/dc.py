@@ -22,6 +22,7 @@ from dconnet import _native
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.convex.backend import ConvexSolution, Solver, solve_inexactly
 from dconnet.convex.programme import Programme
+from dconnet.model.problem import WhitenedProblem
 
 # The kernel, which runs the same DCA, holds the figures.
 # Norm of the difference of two iterates at which the paper ends the DCA.
@@ -81,8 +82,18 @@ class NeuronProblem:
     gamma: float
     size: float = 0.0  # of F, of which O is a part and with which it is rounded
 
+    @classmethod
+    def of(
+        cls, white: WhitenedProblem, hidden: FloatArray, alpha: FloatArray, unit: int, split: str, size: float = 0.0
+    ) -> NeuronProblem:
+        """The subproblem of one neuron of a network with these activations (n_rows, n_hidden) and output weights."""
+        if split not in SPLITS:
+            raise ValueError(f"split must be one of {sorted(SPLITS)}, got {split!r}.")
+        beta_g, beta_h = SPLITS[split](white.y, hidden, alpha, unit)
+        return cls(white.Q, beta_g, beta_h, float(alpha[unit]) ** 2, white.gamma, size)
+
     def value(self, v: FloatArray, z: FloatArray) -> float:
-        """O(v), with ``z = design @ v`` at hand."""
+        """O(v), given ``z = design @ v``."""
         active = np.maximum(z, 0.0)
         hinges = float((self.beta_g - self.beta_h) @ active) + self.curvature * float(active @ active)
         return hinges + self.gamma * float(v @ v)

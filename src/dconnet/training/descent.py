@@ -19,6 +19,9 @@ from dconnet.training.output_layer import solve_output_weights
 from dconnet.training.result import Epoch, History, Solution, Status
 from dconnet.training.sweep import Tally, make_sweep
 
+# RegLoss in the units of the data may differ by this share from the one in whitened coordinates.
+LOST = 1e-3
+
 Monitor = Callable[[int, Epoch], None]
 Visitor = Callable[[Network], None]
 
@@ -51,13 +54,20 @@ class State:
 
     ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) are the network in whitened coordinates; a neuron changes in one
     assignment, so that an interrupt finds a whole network between any two lines. ``Z`` (n_rows, n_hidden) are its
-    preactivations, in Fortran order: those of one neuron lie together.
+    preactivations, in Fortran order: those of one neuron lie together. ``mse`` is the mean squared error at ``Z`` and
+    ``alpha``. A sweep rounds ``Z`` in its own way, and an interrupt may leave it half done: after ``swept``, both are
+    computed anew before they are recorded. ``recorded`` are V and alpha of the last record, and ``risen`` tells whether
+    the last epoch was undone because it would have raised RegLoss by more than rounding.
     """
 
     V: FloatArray
     alpha: FloatArray
     Z: FloatArray
+    mse: float
     network: Network
+    recorded: tuple[FloatArray, FloatArray]
+    swept: bool = False
+    risen: bool = False
     status: Status = Status.RUNNING
     n_epochs: int = 0
     history: History = field(default_factory=History)
@@ -72,7 +82,7 @@ class Descent:
     problem : Problem
         The data and the regularisation.
     backend : Backend
-        Who solves the convex programmes.
+        Solver of the convex programmes.
     options : Options
         Limits and choices.
     rng : numpy.random.Generator
@@ -95,6 +105,7 @@ class Descent:
     """
 
     def __init__(self, problem: Problem, backend: Backend, options: Options, rng: np.random.Generator) -> None:
+        self.data = problem
         self.problem = problem.whitened
         self.backend = backend
         self.options = options
@@ -140,7 +151,7 @@ class Descent:
         return self.solution(state, validation)
 
     def output_layer_only(self, start: Network) -> Solution:
-        """What can still be returned after an interrupt: the start with the best output weights for it."""
+        """After an interrupt: the start with the best output weights for it."""
         self.began = time.perf_counter()
         state = self.init(start)
         state.status = Status.INTERRUPTED
@@ -149,14 +160,34 @@ class Descent:
         return self.solution(state, None)
 
     def solution(self, state: State, validation: Validation | None) -> Solution:
-        """The state as a result; with early stopping, the best network in the place of the last."""
-        reached = state.network if validation is None else validation.choose(state.network)
-        return Solution(reached, state.history, state.status, state.n_epochs, self.message(state, validation))
+        """The state as a result; with early stopping, the best network in the place of the last.
+
+        Raises
+        ------
+        ValueError
+            If rounding keeps the network from being what it was trained to in the units of the data.
+        """
+        last, best = state.network, state.network if validation is None else validation.choose(state.network)
+        trained, objective = state.history.epochs[-1].objective, self.data.objective(last)
+        if not abs(objective - trained) <= LOST * (trained + LOST * self.data.zero_objective):
+            # Neurons add up to no more than F / (2 gamma), and F is at most |y|² as a rule: from this gamma on, their
+            # rounding is below the share LOST of |y|.
+            enough = np.finfo(float).eps / (2.0 * LOST) * np.linalg.norm(self.problem.y)
+            raise ValueError(
+                f"Rounding spoils the network in the units of the data: its RegLoss is {objective:.3g}, after training "
+                f"to {trained:.3g}. Standardise X, for example with sklearn.preprocessing.StandardScaler: its columns "
+                "differ too much in scale, or are too far from zero for their spread. "
+                + (f"Or raise gamma to at least {enough:.1e}." if self.problem.gamma < enough else "")
+            )
+        objective = objective if best is last else self.data.objective(best)
+        message = self.message(state, validation)
+        return Solution(best, state.history, state.status, state.n_epochs, message, objective)
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
         """The state at the start, recorded as epoch 0."""
-        V = self.problem.whiten(start)
-        state = State(V, start.alpha.copy(), self.problem.preactivations(V), start)
+        V, alpha = self.problem.whiten(start), start.alpha.copy()
+        Z = self.problem.preactivations(V)
+        state = State(V, alpha, Z, self.problem.mse(Z, alpha), start, recorded=(V.copy(), alpha))
         options = self.options
         self.sweep = make_sweep(
             self.problem,
@@ -167,51 +198,75 @@ class Descent:
             restart=options.restart,
             inexact=options.inexact,
         )
-        mse = self.problem.mse(state.Z, state.alpha)
-        objective = mse + self.problem.penalty(state.V, state.alpha)
         validation_mse = float("nan") if validation is None else validation.observe(start)
-        state.history.epochs.append(Epoch(objective, mse, validation_mse=validation_mse))
+        state.history.epochs.append(Epoch(self.objective(state), state.mse, validation_mse=validation_mse))
         return state
+
+    def objective(self, state: State) -> float:
+        """RegLoss of the iterate."""
+        return state.mse + self.problem.penalty(state.V, state.alpha)
+
+    def settle(self, state: State) -> None:
+        """Compute what a sweep has left to be computed anew."""
+        if state.swept:
+            self.problem.preactivations(state.V, out=state.Z)
+            state.mse = self.problem.mse(state.Z, state.alpha)
+            state.swept = False
 
     def step(self, state: State) -> None:
         """One epoch: all neurons in random order, then the output layer."""
         order = self.rng.permutation(len(state.alpha))
+        state.swept = True
         state.tally = self.sweep.run(state.V, state.Z, state.alpha, order, self.seconds_left())
         if state.tally.visited == len(order):
             self.improve_output_layer(state)
             state.n_epochs += 1
+        else:
+            self.settle(state)
 
     def improve_output_layer(self, state: State) -> None:
         """The alpha subproblem."""
         alpha = solve_output_weights(state.Z, self.problem.y, self.problem.gamma)
-        before = self.problem.regloss(state.V, state.Z, state.alpha)
-        after = self.problem.regloss(state.V, state.Z, alpha)
+        state.mse, mse = (self.problem.mse(state.Z, weights) for weights in (state.alpha, alpha))
+        before, after = self.objective(state), mse + self.problem.penalty(state.V, alpha)
         if after <= before:
-            state.alpha = alpha
+            state.alpha, state.mse = alpha, mse
         elif not after <= before * (1.0 + ROUNDING):
             state.tally = replace(state.tally, refused=state.tally.refused + 1)
 
     def record(self, state: State, validation: Validation | None) -> None:
         """Append what the epoch reached to the history."""
-        self.problem.preactivations(state.V, out=state.Z)  # an interrupt may have come between V and Z
+        self.settle(state)
+        self.undo_rise(state)
         network = self.problem.network(state.V, state.alpha)
         step_norm = safe_norm(network.parameters - state.network.parameters)
         state.network = network
-        mse = self.problem.mse(state.Z, state.alpha)
         state.history.epochs.append(
             Epoch(
-                objective=mse + self.problem.penalty(state.V, state.alpha),
-                mse=mse,
+                objective=self.objective(state),
+                mse=state.mse,
                 step_norm=step_norm,
                 seconds=time.perf_counter() - self.began,
                 **state.tally.counts(),
                 validation_mse=float("nan") if validation is None else validation.observe(network),
             )
         )
-        state.tally = Tally()
+        state.tally, state.recorded = Tally(), (state.V.copy(), state.alpha)
+
+    def undo_rise(self, state: State) -> None:
+        """Go back to the weights of the last record if RegLoss is higher: by the rounding of many small steps.
+
+        For a tiny gamma, the outputs of large neurons cancel, and rounding is all that an epoch changes.
+        """
+        before, after = state.history.epochs[-1].objective, self.objective(state)
+        state.risen = not after <= before * (1.0 + ROUNDING)
+        if not after <= before:
+            state.V, state.alpha, state.swept = state.recorded[0].copy(), state.recorded[1], True
+            state.tally = replace(state.tally, refused=state.tally.refused + state.risen)
+            self.settle(state)
 
     def verdict(self, state: State, validation: Validation | None) -> Status:
-        """Whether to go on, and if not, why."""
+        """Whether to continue, and why not."""
         if self.seconds_left() <= 0.0:
             return Status.TIME_LIMIT
         if self.has_converged(state):
@@ -223,21 +278,21 @@ class Descent:
         return Status.RUNNING
 
     def has_converged(self, state: State) -> bool:
-        """Whether the last epoch hardly moved the weights."""
-        return state.history.epochs[-1].step_norm <= self.options.tol
+        """Whether the last epoch hardly moved the weights, and not because it was undone."""
+        return state.history.epochs[-1].step_norm <= self.options.tol and not state.risen
 
     def progress(self, state: State) -> str:
-        """How near to convergence, for the message."""
+        """How close to convergence, for the message."""
         step, tol = state.history.epochs[-1].step_norm, self.options.tol
-        return f"the last step {step:.1e} is {'below' if step <= tol else 'not below'} tol = {tol:.1e}"
+        return f"step {step:.1e} (tol {tol:g})"
 
     def seconds_left(self) -> float:
-        """What is left of the budget of wall time."""
+        """Seconds left of `max_seconds`."""
         limit = self.options.max_seconds
         return float("inf") if limit is None else limit - (time.perf_counter() - self.began)
 
     def message(self, state: State, validation: Validation | None) -> str:
-        """The sentence of the status, with its figures."""
+        """The message of the status, with its figures."""
         return state.status.value.format(
             epochs=state.n_epochs,
             progress=self.progress(state),

@@ -1,4 +1,4 @@
-"""Early stopping: watch the error on validation data and keep the best network, whole."""
+"""Early stopping: record the error on validation data and keep the best network."""
 
 from __future__ import annotations
 

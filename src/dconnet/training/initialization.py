@@ -43,11 +43,24 @@ def check_start(problem: Problem, start: Network) -> None:
         If RegLoss at the start overflows, or is so large that y is below its rounding error.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        objective = problem.objective(start)
-    drowned = 0.0 < problem.zero_objective < np.finfo(float).eps * objective
-    if drowned or not np.isfinite(objective):
-        raise ValueError(
-            f"The features are too large for this start: its RegLoss is {objective:.1e}, and y with a mean square of "
-            f"{problem.zero_objective:.1e} would drown in its rounding. Scale the features, for example with "
-            "sklearn.preprocessing.StandardScaler."
-        )
+        objective, mse = problem.objective(start), problem.mse(start)
+    if not _drowns(problem, objective):
+        return
+    if _drowns(problem, mse):
+        culprit = "The features are"
+        remedy = "Scale the features, for example with sklearn.preprocessing.StandardScaler."
+    else:
+        shrunk = f" with shrinkage = {problem.shrinkage:g}" if problem.shrinkage > 0.0 else ""
+        culprit = f"gamma = {problem.gamma:g}{shrunk} is"
+        largest = problem.gamma * problem.zero_objective / (np.finfo(float).eps * objective)
+        remedy = f"Use a gamma below {largest:.1e}." if largest > 0.0 else "Use a smaller gamma."
+    raise ValueError(
+        f"{culprit} too large for this start: its RegLoss is {objective:.1e}, and y, with a mean square of "
+        f"{problem.zero_objective:.1e}, would be lost in its rounding. {remedy}"
+    )
+
+
+def _drowns(problem: Problem, value: float) -> bool:
+    """Whether rounding of this value is larger than the mean square of y."""
+    drowned = 0.0 < problem.zero_objective < float(np.finfo(float).eps) * value
+    return drowned or not bool(np.isfinite(value))

@@ -13,7 +13,8 @@ def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArr
 
     The QR factorisation of [Σ y] reduces the problem to min(n_rows, n_hidden) rows, the smaller of the two Gram forms;
     the singular values of what is left then solve (ΣᵀΣ + gamma I) alpha = Σᵀy. ΣᵀΣ itself, which would square the
-    condition number, is never formed.
+    condition number, is never formed. The kernel has a ridge regression of its own, by the faster normal equations,
+    within its hops: L-BFGS goes on from there, and so the last digits do not count.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Progress of a fit for people: a bar, or a line an epoch."""
+"""Progress of a fit: a bar, or a line for each epoch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dconnet.training.result import Epoch
 
 @contextmanager
 def progress_monitor(verbose: int, max_epochs: int | None, label: str) -> Iterator[Monitor | None]:
-    """A monitor for ``Descent.run``: none at ``verbose=0``, a bar at 1, a line an epoch from 2 on."""
+    """A monitor for ``Descent.run``: none at ``verbose=0``, a bar at 1, a line for each epoch from 2 on."""
     if verbose <= 0:
         yield None
     elif verbose == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """Outcome of a fit. The value is the sentence for the user, with places for the figures."""
+    """Why a fit stopped. The value is the message for the user, with placeholders for the figures."""
 
     RUNNING = "Still running after {epochs} epochs."
     CONVERGED = "Converged after {epochs} epochs: {progress}."
@@ -30,7 +30,7 @@ class Status(Enum):
 
     @property
     def is_success(self) -> bool:
-        """Whether the fit ended by a criterion of its own and not by a limit."""
+        """Whether the fit converged or was stopped early, rather than by a limit or an interrupt."""
         return self in (Status.CONVERGED, Status.EARLY_STOPPED)
 
 
@@ -53,21 +53,22 @@ class Epoch:
     iterations : int
         Iterations that the backend took for them.
     refused : int
-        Steps of this epoch that would have raised RegLoss by more than rounding, and were not taken.
+        Steps of this epoch that were not taken, or undone, because they would have raised RegLoss by more than
+        rounding.
     unsolved : int
-        Programmes of this epoch that the backend gave up at its iteration limit.
+        Convex programmes of this epoch that were not solved to tolerance.
     validation_mse : float
         Mean squared error on the validation data; NaN without any.
     evaluations : int
         Evaluations of RegLoss and its gradient by the accelerated algorithm.
     hops, accepted : int
-        Hops out of the minimum reached that were tried, and those that ended lower.
+        Number of hops, and of those that reached a lower minimum.
     revived : int
-        Neurons that carried nothing and were replaced by a useful one.
+        Dead neurons that were replaced by useful ones.
     barren : int
-        Neurons that carry nothing, and for which no replacement was found that lowers RegLoss.
+        Dead neurons for which no replacement was found that lowers RegLoss.
     restarts : int
-        How often a better subgradient led on from where the DCA of a neuron stood still.
+        Number of times that a better subgradient lowered RegLoss after the DCA of a neuron had stopped.
     """
 
     objective: float
@@ -87,16 +88,26 @@ class Epoch:
     restarts: int = 0
 
 
+_FIELDS = tuple(field.name for field in fields(Epoch))
+
+
 @dataclass(slots=True)
 class History:
-    """All epochs of a fit; each field of `Epoch` can be read as an array.
+    """The record of a fit, epoch by epoch; each field of `Epoch` can be read as an array.
+
+    Attributes
+    ----------
+    epochs : list of Epoch
+        The start, and what was reached after each epoch.
+    objective, mse, step_norm, ... : array of shape (n_epochs + 1,)
+        The field of that name of all epochs.
 
     Examples
     --------
     >>> from dconnet.training.result import Epoch, History
-    >>> history = History([Epoch(objective=2.0, mse=1.0), Epoch(objective=1.0, mse=0.5)])
-    >>> history.objective
-    array([2., 1.])
+    >>> history = History([Epoch(objective=2.0, mse=1.0), Epoch(objective=1.0, mse=0.5, hops=3)])
+    >>> history.objective, history.hops
+    (array([2., 1.]), array([0., 3.]))
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -104,45 +115,28 @@ class History:
     def __len__(self) -> int:
         return len(self.epochs)
 
+    def __getattr__(self, name: str) -> FloatArray:
+        if name not in _FIELDS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.column(name)
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *_FIELDS]
+
     def column(self, name: str) -> FloatArray:
         """One field of every epoch, as an array."""
         return np.array([getattr(epoch, name) for epoch in self.epochs], dtype=np.float64)
-
-    @property
-    def objective(self) -> FloatArray:
-        """RegLoss after each epoch."""
-        return self.column("objective")
-
-    @property
-    def mse(self) -> FloatArray:
-        """Training mean squared error after each epoch."""
-        return self.column("mse")
-
-    @property
-    def step_norm(self) -> FloatArray:
-        """Distance from the weights one epoch before."""
-        return self.column("step_norm")
-
-    @property
-    def seconds(self) -> FloatArray:
-        """Wall time since the start."""
-        return self.column("seconds")
-
-    @property
-    def validation_mse(self) -> FloatArray:
-        """Validation mean squared error after each epoch."""
-        return self.column("validation_mse")
 
     def total(self, name: str) -> int:
         """Sum of a counting field, such as ``refused``, over all epochs."""
         return int(self.column(name).sum())
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Plain lists, one a field."""
-        return {f.name: [asdict(epoch)[f.name] for epoch in self.epochs] for f in fields(Epoch)}
+        """A list for each field, with a number for each epoch."""
+        return {name: [getattr(epoch, name) for epoch in self.epochs] for name in _FIELDS}
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas DataFrame with one row an epoch."""
+        """A pandas DataFrame with a row for each epoch."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -152,20 +146,22 @@ class History:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """The network that was reached, how, and why the descent stopped there.
+    """The result of a descent.
 
     Attributes
     ----------
     network : Network
         The trained network, in the coordinates of the data.
     history : History
-        One entry an epoch, the start included.
+        What each epoch reached, the start included.
     status : Status
         Why the descent stopped.
     n_epochs : int
         Completed epochs.
     message : str
-        The sentence of the status with its figures.
+        The message of the status, with its figures.
+    objective : float
+        RegLoss of the network.
     """
 
     network: Network
@@ -173,3 +169,4 @@ class Solution:
     status: Status
     n_epochs: int
     message: str
+    objective: float

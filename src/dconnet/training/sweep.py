@@ -17,7 +17,7 @@ from dconnet._arrays import FloatArray
 from dconnet.convex.backend import GAP_SHARE, Backend, Solver
 from dconnet.convex.native import Native
 from dconnet.model.problem import WhitenedProblem
-from dconnet.training.dc import SPLITS, DCAOutcome, NeuronProblem, dca
+from dconnet.training.dc import DCAOutcome, NeuronProblem, dca
 from dconnet.training.restart import dca_with_restarts
 
 
@@ -139,8 +139,7 @@ class PythonSweep:
 
     def neuron(self, Z: FloatArray, alpha: FloatArray, unit: int, size: float) -> NeuronProblem:
         """The DC subproblem of one neuron."""
-        beta_g, beta_h = SPLITS[self.split](self.problem.y, np.maximum(Z, 0.0), alpha, unit)
-        return NeuronProblem(self.problem.Q, beta_g, beta_h, float(alpha[unit]) ** 2, self.problem.gamma, size)
+        return NeuronProblem.of(self.problem, np.maximum(Z, 0.0), alpha, unit, self.split, size)
 
 
 class NativeSweep:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet.certificates.kinks import _shares
+from dconnet.training.kinks import _shares
 
 
 @pytest.mark.parametrize("size", [0.01, 1.0, 100.0])

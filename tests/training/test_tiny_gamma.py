@@ -1,0 +1,36 @@
+"""Where gamma is tiny, rounding decides: RegLoss still never rises, and no solver fails."""
+
+import numpy as np
+import pytest
+
+from dconnet import DCONRegressor
+
+SPOILED = "Rounding spoils the network in the units of the data.* Or raise gamma to at least"
+
+
+def fitted(seed, gamma, algorithm, solver):
+    rng = np.random.default_rng(seed)
+    m, n, n_hidden = int(rng.integers(5, 80)), int(rng.integers(1, 6)), int(rng.integers(2, 25))
+    X = rng.normal(size=(m, n))
+    X = np.round(X) if seed % 3 == 0 else X
+    y = (np.abs(X[:, 0]) + 0.1 * (seed % 2) * rng.normal(size=m)) * 10.0 ** rng.choice([0, 0, -6, 6])
+    model = DCONRegressor(
+        n_hidden, gamma=gamma, algorithm=algorithm, solver=solver, max_epochs=12, tol=0.0, random_state=seed
+    )
+    return model.fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("gamma", [1e-12, 1e-20, 1e-28, 1e-40, 1e-100, 1e-300])
+@pytest.mark.parametrize(
+    ("solver", "seeds"), [("native", (12, 24, 27, 29, 34, 44, 49, 53, 57)), ("reference", (2, 3, 6))]
+)
+def test_regloss_never_rises(solver, seeds, gamma):
+    for seed in seeds:
+        history = fitted(seed, gamma, "paper", solver).history_
+        assert np.all(np.diff(history.objective) <= 0.0), seed
+
+
+def test_what_rounding_spoils_is_refused_with_a_gamma_that_will_do():
+    with pytest.raises(ValueError, match=SPOILED):
+        fitted(47, 1e-28, "paper", "native")
