@@ -7,7 +7,7 @@ from sklearn.preprocessing import scale
 
 from dconnet import DCONRegressor, Network, Problem
 from dconnet.certificates import dead_neurons, local_optimality, stationarity
-from dconnet.cli import _count_dead
+from dconnet.cli.inspect import count_dead
 from dconnet.inspection.path import count_active
 from dconnet.model.piecewise import active_neurons
 from dconnet.training.dc import NeuronProblem
@@ -115,7 +115,7 @@ def test_dead_neurons_are_counted_alike_everywhere(gamma, algorithm):
     problem, network = Problem(X, y, gamma), model.network_
     dead = dead_neurons(problem, network)
     assert count_active(problem, network) == np.count_nonzero(~dead)
-    assert _count_dead(network) == np.count_nonzero(dead)
+    assert count_dead(network) == np.count_nonzero(dead)
     np.testing.assert_array_equal(active_neurons(network), ~dead)
     # They are of no use: without them, the error is the same to four digits.
     pruned = Network(network.W[~dead], network.b[~dead], network.alpha[~dead])

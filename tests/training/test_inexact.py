@@ -137,5 +137,5 @@ def test_inexact_dca_does_not_touch_the_tangent_it_is_given():
 
 
 def test_bad_value_is_refused():
-    with pytest.raises(ValueError, match="inexact must be True or False"):
+    with pytest.raises(ValueError, match="'inexact' parameter"):
         DCONRegressor(inexact=0.1).fit(*data())

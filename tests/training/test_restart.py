@@ -196,5 +196,5 @@ def test_dead_neuron_with_an_output_weight_comes_to_life():
 
 
 def test_bad_value_is_refused():
-    with pytest.raises(ValueError, match="restart must be True or False"):
+    with pytest.raises(ValueError, match="'restart' parameter"):
         DCONRegressor(restart="yes").fit(*parabola())

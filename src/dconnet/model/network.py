@@ -81,6 +81,12 @@ class Network(Frozen):
         """
         with np.errstate(over="ignore", invalid="ignore"):
             output: FloatArray = self.hidden(X) @ self.alpha
-        if not np.isfinite(output).all() and np.isfinite(np.asarray(X, dtype=np.float64)).all():
-            raise OverflowError("The output of the network overflows: its weights or the inputs are too large.")
-        return output
+        return refuse_overflow(output) if np.isfinite(np.asarray(X, dtype=np.float64)).all() else output
+
+
+def refuse_overflow(outputs: FloatArray) -> FloatArray:
+    """Outputs of shape (n_samples,) or (n_samples, n_networks), if they are finite."""
+    if not np.isfinite(outputs).all():
+        row = int(np.flatnonzero(~np.isfinite(outputs).reshape(len(outputs), -1).all(axis=1))[0])
+        raise OverflowError(f"The prediction for row {row} of X overflows: its values are too large for this model.")
+    return outputs

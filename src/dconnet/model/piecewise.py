@@ -105,7 +105,7 @@ def hinges(network: Network, low: ArrayLike, high: ArrayLike) -> Hinges:
     """
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     if network.n_features not in (1, 2):
-        raise ValueError(f"Hinges are drawn of networks with one or two inputs, not {network.n_features}.")
+        raise ValueError(f"Hinges are defined for networks with one or two inputs, not {network.n_features}.")
     corners = np.array(list(product(*zip(low, high, strict=True))))
     bending = np.flatnonzero(active_neurons(network, corners) & network.W.any(axis=1))
     # In a box of side one, the clipping does not depend on the units of the inputs.

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import FloatArray, frozen_copy
 from dconnet._text import printable
-from dconnet.model.network import Network
+from dconnet.model.network import Network, refuse_overflow
 from dconnet.model.targets import Targets
 from dconnet.persistence.files import written_whole
 from dconnet.persistence.parts import Scaling, Score, Training
@@ -128,7 +128,7 @@ class SavedModel:
         inputs = self._checked(X)
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = self.feature_scaling.apply(inputs)
-            return _finite(np.column_stack([network.predict(scaled) for network in self.networks]))
+            return refuse_overflow(np.column_stack([network.predict(scaled) for network in self.networks]))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the target of every row of ``X``.
@@ -156,7 +156,7 @@ class SavedModel:
         if self.classes is not None:
             return predicted
         with np.errstate(over="ignore"):
-            return _finite(self.target_scaling.undo(predicted))
+            return refuse_overflow(self.target_scaling.undo(predicted))
 
     def _checked(self, X: ArrayLike) -> FloatArray:
         names = list(getattr(X, "column_names", getattr(X, "columns", ())))
@@ -311,14 +311,6 @@ def _read(path: Path, max_bytes: int | None) -> bytes:
             "command line)."
         )
     return content
-
-
-def _finite(values: FloatArray) -> FloatArray:
-    """The values themselves, unless one of them has overflowed."""
-    if not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
-        raise OverflowError(f"The prediction for row {row} of X overflows: its values are too large for this model.")
-    return values
 
 
 def _check(holds: bool, fault: str) -> None:

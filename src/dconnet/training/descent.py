@@ -13,7 +13,7 @@ from dconnet._arrays import FloatArray, safe_norm
 from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
-from dconnet.training.dc import ROUNDING
+from dconnet.training.dc import ROUNDING, SPLITS
 from dconnet.training.early_stopping import Validation
 from dconnet.training.output_layer import solve_output_weights
 from dconnet.training.result import Epoch, History, Solution, Status
@@ -28,7 +28,7 @@ Visitor = Callable[[Network], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Limits and choices of a descent; see `DCONRegressor`, which checks them, for their meaning."""
+    """Limits and choices of a descent; see `DCONRegressor` for their meaning."""
 
     split: str = "paper"
     max_epochs: int | None = 1000
@@ -40,8 +40,22 @@ class Options:
     patience: int | Literal["auto"] | None = "auto"  # hops in vain before the accelerated algorithm gives them up
 
     def __post_init__(self) -> None:
+        # Also those that use a descent without an estimator, whose checks come first otherwise, get a clear error.
+        if self.split not in SPLITS:
+            raise ValueError(f"split must be one of {sorted(SPLITS)}, got {self.split!r}.")
+        if self.max_epochs is not None and not _is_count(self.max_epochs):
+            raise ValueError(f"max_epochs must be a positive integer or None, got {self.max_epochs!r}.")
+        if self.max_seconds is not None and not self.max_seconds > 0.0:
+            raise ValueError(f"max_seconds must be positive or None, got {self.max_seconds!r}.")
+        if not _is_count(self.max_dca_iter):
+            raise ValueError(f"max_dca_iter must be a positive integer, got {self.max_dca_iter!r}.")
+        if not (np.isfinite(self.tol) and self.tol >= 0.0):
+            raise ValueError(f"tol must be a finite number not below zero, got {self.tol!r}.")
         if self.patience not in ("auto", None) and not _is_count(self.patience):
             raise ValueError(f"patience must be a positive integer, 'auto' or None, got {self.patience!r}.")
+        for name in ("restart", "inexact"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
 
 
 def _is_count(value: object) -> bool:

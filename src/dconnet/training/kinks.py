@@ -193,7 +193,7 @@ class Kinks:
             basis = basis[singular > 1e-10 * singular[0]]
             across = across - basis.T @ (basis @ across)
         lengths = np.linalg.norm(across, axis=0)
-        farthest = int(np.argmax(lengths / norms))
+        farthest = int(np.argmax(lengths / np.where(norms > 0.0, norms, 1.0)))
         if lengths[farthest] > FLAT * norms[farthest]:
             yield across[:, farthest]
             yield -across[:, farthest]
