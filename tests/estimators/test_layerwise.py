@@ -209,7 +209,7 @@ class TestRegressor:
         model.set_params(hidden_layer_sizes=(5, 4, 3)).fit(X, Y)
         assert model.networks_[:2] == kept
         assert model.objectives_[2] <= model.objectives_[1]
-        with pytest.raises(ValueError, match="n_hidden is 6"):
+        with pytest.raises(ValueError, match="6 neurons and 2 inputs are needed"):
             model.set_params(hidden_layer_sizes=(6, 4, 3)).fit(X, Y)
 
     def test_validation_data_go_through_the_layers(self):
@@ -235,6 +235,14 @@ class TestRegressor:
         assert model.statuses_ == (Status.EPOCH_LIMIT,) * first + (Status.INTERRUPTED,) * (3 - first)
         assert np.all(np.diff(model.objectives_) <= 0.0)
         assert np.isfinite(model.predict(X)).all()
+
+    def test_after_an_interrupt_a_warm_start_trains_on(self, monkeypatch):
+        with monkeypatch.context() as patch:
+            interrupt_at(patch, 1)
+            model = regressor(warm_start=True)
+            with pytest.raises(KeyboardInterrupt):
+                model.fit(X, Y)
+        assert model.fit(X, Y).statuses_ == (Status.EPOCH_LIMIT, Status.CONVERGED)
 
     def test_frames_keep_their_feature_names(self):
         frame = pd.DataFrame(X, columns=["a", "b"])
@@ -345,6 +353,9 @@ class TestClassifier:
         ({"gamma": "strong"}, "'gamma' parameter"),
         ({"gamma": (0.1, 0.0)}, "positive finite number in every layer"),
         ({"gamma": np.nan}, "'gamma' parameter"),
+        ({"gamma": [True, 0.1]}, "positive finite number in every layer"),
+        ({"gamma": np.array(0.1)}, "positive finite number in every layer"),
+        ({"hidden_layer_sizes": [True, 2]}, "a positive integer for each layer"),
         ({"lower_epochs": 0}, "'lower_epochs' parameter"),
         ({"lower_epochs": 1.5}, "'lower_epochs' parameter"),
         ({"max_epochs": 0}, "'max_epochs' parameter"),

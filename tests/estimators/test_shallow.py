@@ -1,6 +1,7 @@
 """The estimators: what they return, how they start and stop, and how they work with the rest of scikit-learn."""
 
 import pickle
+from pkgutil import resolve_name
 
 import numpy as np
 import pandas as pd
@@ -169,6 +170,74 @@ class TestRegressor:
             model.fit(X[:, :2], Y)
         np.testing.assert_array_equal(model.predict(X), before)
 
+    @pytest.mark.parametrize("bad", [{"sample_weight": -np.ones(60)}, {"X_val": X[:5]}])
+    def test_a_failed_fit_leaves_the_estimator_as_it_was(self, bad):
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        model = regressor().fit(frame, Y)
+        before = model.predict(frame)
+        with pytest.raises(ValueError, match=r"negative|together"):
+            model.fit(frame[["c", "b", "a"]], Y, **bad)
+        np.testing.assert_array_equal(model.predict(frame), before)
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(frame[["c", "b", "a"]])
+
+    def test_a_failed_first_fit_leaves_it_unfitted(self):
+        model = regressor()
+        with pytest.raises(ValueError, match="negative"):
+            model.fit(X, Y, sample_weight=-np.ones(60))
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+        with pytest.raises(NotFittedError):
+            model.problems(X, Y)
+
+    @pytest.mark.parametrize(
+        ("y_val", "weight"),
+        [
+            (np.array([1.0, None, 2.0], dtype=object), None),
+            (np.full(3, 1e200), None),
+            (np.ones(3), [-1.0, 1.0, 1.0]),
+        ],
+    )
+    def test_bad_validation_data_are_refused(self, y_val, weight):
+        with pytest.raises(ValueError, match=r"NaN|overflow|negative"):
+            regressor(early_stopping=True).fit(X, Y, X_val=X[:3], y_val=y_val, sample_weight_val=weight)
+
+    def test_problems_are_those_of_the_fit(self):
+        data = X.copy()
+        model = regressor().fit(data, Y).set_params(gamma=5.0)
+        (problem,) = model.problems(data, Y)
+        data[:] = 0.0
+        assert problem.gamma == 0.3
+        assert problem.objective(model.network_) == pytest.approx(model.objective_)
+
+    @pytest.mark.parametrize(
+        "where", ["dconnet.training.descent.Descent.init", "dconnet.estimators.levels.stationarity"]
+    )
+    def test_an_interrupt_outside_of_the_epochs_keeps_what_was_reached(self, monkeypatch, where):
+        calls, plain = [], resolve_name(where)
+
+        def interrupted(*args, **kwargs):
+            calls.append(1)
+            if len(calls) == 1:
+                raise KeyboardInterrupt
+            return plain(*args, **kwargs)
+
+        monkeypatch.setattr(where, interrupted)
+        model = regressor()
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+        assert np.isfinite(model.predict(X)).all()
+        assert len(model.stationarities_) == 1
+
+    def test_pickles_of_version_0_1_keep_their_parameters(self):
+        model = regressor()
+        state = {"network_": None, "n_features_in_": 3, **model.__getstate__()}
+        with pytest.warns(UserWarning, match=r"fitted with dconnet 0\.1"):
+            model.__setstate__(state)
+        assert model.get_params() == regressor().get_params()
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+
     def test_validation_data_have_weights(self):
         weight = np.arange(20.0)
         model = regressor().fit(X, Y, X_val=X[:20], y_val=Y[:20], sample_weight_val=weight)
@@ -236,7 +305,7 @@ class TestClassifier:
         np.testing.assert_array_equal(model.predict(X), before)
 
     def test_unknown_validation_labels_are_refused(self):
-        with pytest.raises(ValueError, match=r"did not have: nowhere\. Known classes: left, middle, right\."):
+        with pytest.raises(ValueError, match=r"did not have: 'nowhere'\. Known classes: 'left', 'middle', 'right'\."):
             classifier().fit(X, LABELS, X_val=X[:3], y_val=["left", "nowhere", "right"])
 
     @pytest.mark.parametrize("fraction", [0.1, 0.3])
@@ -248,6 +317,21 @@ class TestClassifier:
         assert all(np.isfinite(history.validation_mse).all() for history in model.histories_)
         # With no row of its own in training, the network of the class would be minus one everywhere.
         assert model.networks_[2].predict(X[[7]])[0] > -0.9
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_early_stopping_keeps_the_only_row_of_a_class_that_counts(self, seed):
+        labels, weight = LABELS.copy(), np.ones(60)
+        labels[[7, 8]], weight[8] = "rare", 0.0
+        parameters = {"early_stopping": True, "validation_fraction": 0.5, "gamma": 0.01, "random_state": seed}
+        model = classifier(**parameters).fit(X, labels, sample_weight=weight)
+        assert model.networks_[2].predict(X[[7]])[0] > -0.9
+
+    @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+    def test_missing_labels_are_refused(self, missing):
+        labels = LABELS.astype(object)
+        labels[3] = missing
+        with pytest.raises(ValueError, match="missing class labels"):
+            classifier().fit(X, labels)
 
     def test_early_stopping_of_too_small_classes_is_refused(self):
         with pytest.raises(ValueError, match="too small to set aside"):

@@ -134,3 +134,13 @@ def test_frames_are_taken(data):
     model = DCONRegressor(2, tol=1e-2, random_state=0)
     paths = [gamma_path(model, X, data[1], gammas=[0.1], X_val=X, y_val=data[1]) for X in (frame, data[0])]
     np.testing.assert_array_equal(paths[0].validation_mse, paths[1].validation_mse)
+
+
+def test_early_stopping_does_not_freeze_the_path(data):
+    """The network of the gamma before is where a fit starts, and may have the least validation error."""
+    plain, stopping = (
+        gamma_path(DCONRegressor(4, tol=1e-3, random_state=0, early_stopping=early), *data, gammas=[1e-3, 1.0, 100.0])
+        for early in (False, True)
+    )
+    np.testing.assert_array_equal(stopping.mse, plain.mse)
+    assert stopping.active[-1, 0] == 0

@@ -228,7 +228,7 @@ class TestNetworkDisplay:
             NetworkDisplay.from_estimator(models[4], X, classes=[1])
         with pytest.raises(ValueError, match="classes must be some of"):
             NetworkDisplay.from_estimator(classifier, iris[0], classes=["rose"])
-        with pytest.raises(ValueError, match="did not have: rose"):
+        with pytest.raises(ValueError, match="did not have: 'rose'"):
             NetworkDisplay.from_estimator(classifier, iris[0][:1], ["rose"])
         with pytest.raises(TypeError, match="not a Ridge"):
             NetworkDisplay.from_estimator(Ridge().fit(X, y), X)

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dconnet import DCONClassifier, DCONRegressor
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor
 from dconnet.inspection.replay import record, replay
 
 
@@ -61,7 +61,13 @@ def test_a_fit_that_cannot_be_repeated_is_refused(data):
         replay(model, *data)
 
 
+def test_layerwise_estimators_are_refused_before_any_work(data):
+    with pytest.raises(TypeError, match="not a LayerwiseDCONRegressor"):
+        record(LayerwiseDCONRegressor(), *data)
+
+
 def test_a_recorded_estimator_can_be_pickled(data):
-    model = DCONRegressor(2, tol=1e-2, random_state=0)
+    model = DCONRegressor(2, tol=1e-2, random_state=0, verbose=2)
     record(model, *data)
+    assert model.verbose == 2
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(data[0]), model.predict(data[0]))

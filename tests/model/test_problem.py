@@ -107,7 +107,7 @@ def test_network_shapes_must_agree():
 
 def test_an_output_that_overflows_is_refused():
     network = Network(W=[[1e308], [1e308]], b=[0.0, 0.0], alpha=[1.0, -1.0])
-    with pytest.raises(OverflowError, match="The output of the network overflows"):
+    with pytest.raises(OverflowError, match="The prediction for row 0 of X overflows"):
         network.predict([[10.0]])
     np.testing.assert_array_equal(network.predict([[-10.0]]), [0.0])
     np.testing.assert_array_equal(network.predict([[np.nan]]), [np.nan])

@@ -42,3 +42,16 @@ def test_classes_are_those_of_rows_that_count():
 def test_a_single_class_is_named_in_plain_text():
     with pytest.raises(ValueError, match="only one class: 'cat'"):
         Targets.of_labels(np.array(["cat", "cat"]), np.ones(2))
+
+
+@pytest.mark.parametrize("targets", [Targets(), Targets(["a", "b"])])
+def test_targets_have_one_dimension(targets):
+    columns = np.array([[0.0], [1.0]]) if targets.classes is None else np.array([["a"], ["b"]])
+    assert targets.columns(columns).shape == (2, 1)
+    with pytest.raises(ValueError, match=r"one dimension, got shape \(2, 2\)"):
+        targets.columns(np.hstack([columns, columns]))
+
+
+def test_text_and_numbers_look_different_in_messages():
+    with pytest.raises(ValueError, match=r"did not have: '0'\. Known classes: 0, 1\."):
+        Targets([0, 1]).columns(["0"])

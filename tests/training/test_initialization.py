@@ -42,5 +42,7 @@ def test_shrinkage_is_named(data):
 @pytest.mark.parametrize("factor", [1e9, 1e200])
 def test_huge_features_are_to_blame(data, factor):
     X, y = data
-    with pytest.raises(ValueError, match=r"^The features are too large for this start: .* Scale the features"):
+    with pytest.raises(
+        ValueError, match=r"^The features are too large, or y is too small, for this start: .* Scale X and y"
+    ):
         DCONRegressor(3, random_state=0).fit(factor * X, y)

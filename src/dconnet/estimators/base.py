@@ -1,4 +1,4 @@
-"""What all estimators share: parameters, data, and a network for each column of the coded target.
+"""What all estimators share: parameters, and how a fit goes from data to networks and to fitted attributes.
 
 A regressor and a classifier differ only in how a target becomes columns of numbers and outputs become predictions,
 which `Targets` defines. Shallow and layer-wise estimators differ in how many levels of networks they train.
@@ -8,36 +8,29 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dconnet._arrays import FloatArray
-from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
-from dconnet.model.network import Network
+from dconnet.estimators.data import Rows, checked_weight, refuse_missing, refuse_unusable, split_off
+from dconnet.estimators.levels import Level, VisitorOf
 from dconnet.model.problem import Problem
 from dconnet.model.targets import Targets
 from dconnet.training.dc import SPLITS
-from dconnet.training.descent import Options, Visitor
+from dconnet.training.descent import Options
 from dconnet.training.early_stopping import Validation
-from dconnet.training.initialization import check_start
 from dconnet.training.result import Solution, Status
 from dconnet.training.trainer import DEFAULT_SPLITS, Trainer
-
-VisitorOf = Callable[[Problem], Visitor]
 
 
 class _Number(Interval):
@@ -59,106 +52,8 @@ POSITIVE = _Number(Real, 0, None, closed="neither")
 NOT_NEGATIVE = _Number(Real, 0, None, closed="left")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Rows of data with their coded targets.
-
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-        Inputs.
-    Y : array of shape (n_rows, n_columns)
-        The columns that the networks learn.
-    weight : array of shape (n_rows,)
-        Sample weights.
-    """
-
-    X: FloatArray
-    Y: FloatArray
-    weight: FloatArray
-
-    def validation(self, column: int, patience: int | None) -> Validation:
-        """These rows as the validation data of one network."""
-        return Validation(self.X, self.Y[:, column], self.weight, patience)
-
-
-def posed(rows: Rows, gamma: float, shrinkage: float = 0.0) -> list[Problem]:
-    """The problem of each column; the inputs and their factorisation are shared."""
-    first = Problem(
-        rows.X, rows.Y[:, 0], gamma, rows.weight, shrinkage=shrinkage, copy=False, check_finite=False
-    )  # scikit-learn has looked for NaN and infinity
-    return [first] + [first.with_targets(column) for column in rows.Y.T[1:]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Level:
-    """A layer of networks: the problem of each column, and its solution."""
-
-    problems: Sequence[Problem]
-    solutions: tuple[Solution, ...]
-
-    @classmethod
-    def kept(cls, problems: Sequence[Problem], solutions: tuple[Solution, ...]) -> Level:
-        """Networks of an earlier fit, on the problems of this one."""
-        pairs = zip(problems, solutions, strict=True)
-        return cls(problems, tuple(replace(s, objective=problem.objective(s.network)) for problem, s in pairs))
-
-    @property
-    def networks(self) -> tuple[Network, ...]:
-        """The trained networks."""
-        return tuple(solution.network for solution in self.solutions)
-
-    @property
-    def objectives(self) -> FloatArray:
-        """RegLoss of each network."""
-        return np.array([solution.objective for solution in self.solutions])
-
-    @property
-    def stationarities(self) -> FloatArray:
-        """Norm of a subgradient at each network."""
-        return np.array(
-            [stationarity(p, network).norm for p, network in zip(self.problems, self.networks, strict=True)]
-        )
-
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether the training of a network was interrupted."""
-        return any(solution.status is Status.INTERRUPTED for solution in self.solutions)
-
-
-def train_level(
-    trainer: Trainer,
-    problems: Sequence[Problem],
-    starts: Sequence[Network],
-    generators: Sequence[np.random.Generator],
-    labels: Sequence[str],
-    validations: Sequence[Validation | None],
-    visitor: VisitorOf | None = None,
-    interrupted: bool = False,
-) -> Level:
-    """Train a network for each column; after an interrupt, only the output layers of those that are left."""
-    solutions: list[Solution] = []
-    for problem, start, rng, label, validation in zip(problems, starts, generators, labels, validations, strict=True):
-        if interrupted:
-            solution = trainer.fit_output_layer(problem, start, rng)
-        else:
-            visit = None if visitor is None else visitor(problem)
-            solution = trainer.train(problem, start, rng, label=label, validation=validation, visit=visit)
-        interrupted |= solution.status is Status.INTERRUPTED
-        solutions.append(solution)
-    return Level(problems, tuple(solutions))
-
-
-def checked_start(problem: Problem, start: Network, n_hidden: int) -> Network:
-    """The network to start from, if it suits the problem."""
-    n_features = problem.X.shape[1]
-    if (start.n_hidden, start.n_features) != (n_hidden, n_features):
-        raise ValueError(
-            f"The network to start from has {start.n_hidden} neurons and {start.n_features} inputs, but n_hidden "
-            f"is {n_hidden} and X has {n_features} columns."
-        )
-    check_start(problem, start)
-    return start
+# What scikit-learn's validation notes about the features.
+_SEEN = ("n_features_in_", "feature_names_in_")
 
 
 class DCONEstimator(BaseEstimator):
@@ -185,6 +80,20 @@ class DCONEstimator(BaseEstimator):
     targets_: Targets
     solutions_: tuple[Solution, ...]
     _levels: tuple[tuple[Solution, ...], ...]
+    _fitted_params: dict[str, Any]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "solutions_")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "solutions_" not in state and any(name in state for name in ("network_", "networks_")):
+            warnings.warn(
+                f"This {type(self).__name__} was fitted with dconnet 0.1. Its parameters were kept; fit it again.",
+                stacklevel=2,
+            )
+            names = self._get_param_names()
+            state = {name: value for name, value in state.items() if name in names or name == "_sklearn_version"}
+        super().__setstate__(state)
 
     # --- what the families fill in ---
 
@@ -193,8 +102,8 @@ class DCONEstimator(BaseEstimator):
         """Train all levels of networks, from bottom to top."""
 
     @abstractmethod
-    def _keep(self, levels: list[Level]) -> None:
-        """Set the fitted attributes."""
+    def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
+        """The fitted attributes, with these stationarities of the top level."""
 
     @abstractmethod
     def _outputs(self, X: FloatArray) -> FloatArray:
@@ -223,7 +132,8 @@ class DCONEstimator(BaseEstimator):
     ) -> Self:
         """Train on data.
 
-        Ctrl-C keeps the networks reached so far, so that the estimator can predict, and raises KeyboardInterrupt.
+        Ctrl-C during the training keeps the networks reached so far, so that the estimator can predict, and raises
+        KeyboardInterrupt. If a fit fails, the estimator stays as it was.
 
         Parameters
         ----------
@@ -257,24 +167,44 @@ class DCONEstimator(BaseEstimator):
     ) -> Self:
         """As `fit`, and let ``visitor`` see the network of every epoch."""
         self._validate_params()
-        known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
-        inputs, target = self._checked_pair(X, y, reset=known is None)
-        weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64)
-        targets = self._targets_of(target, weight)
-        if known is not None and not known.equals(targets):
-            raise ValueError("warm_start=True needs the same classes as the last fit.")
-        rows = Rows(inputs, targets.columns(target, weight), weight)
-        validation = self._given_validation(targets, X_val, y_val, sample_weight_val)
-        if validation is None and self.early_stopping:
-            rows, validation = self._set_aside(rows, None if targets.classes is None else target)
-        levels = self._train(rows, validation, targets, visitor)
-        self.targets_ = targets
-        self._levels = tuple(level.solutions for level in levels)
-        self.solutions_ = self._levels[-1]
-        self.n_iter_ = max(solution.n_epochs for solution in self.solutions_)
-        self._keep(levels)
+        seen = {name: vars(self)[name] for name in _SEEN if name in vars(self)}
+        try:
+            known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
+            inputs, target = self._checked_pair(X, y, reset=known is None)
+            weight = checked_weight(sample_weight, inputs)
+            targets = self._targets_of(target, weight)
+            if known is not None and not known.equals(targets):
+                raise ValueError("warm_start=True needs the same classes as the last fit.")
+            rows = Rows(inputs, targets.columns(target, weight), weight)
+            validation = self._given_validation(targets, X_val, y_val, sample_weight_val)
+            if validation is None and self.early_stopping:
+                rows, validation = self._set_aside(rows, None if targets.classes is None else target)
+            levels = self._train(rows, validation, targets, visitor)
+        except BaseException:
+            # A fit that fails leaves the estimator as it was, with the features that its networks know.
+            for name in _SEEN:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(seen)
+            raise
+        self._set_fitted(targets, levels)
         self._report(levels)
         return self
+
+    def _set_fitted(self, targets: Targets, levels: list[Level]) -> None:
+        """Set all fitted attributes at once; an interrupt only leaves the stationarity unknown."""
+        fitted = {
+            "targets_": targets,
+            "_levels": tuple(level.solutions for level in levels),
+            "solutions_": levels[-1].solutions,
+            "n_iter_": max(solution.n_epochs for solution in levels[-1].solutions),
+            "_fitted_params": self.get_params(deep=False),
+        }
+        try:
+            self.__dict__.update(fitted, **self._attributes(levels, levels[-1].stationarities))
+        except KeyboardInterrupt:
+            unknown = np.full(len(levels[-1].solutions), np.nan)
+            self.__dict__.update(fitted, **self._attributes(levels, unknown))
+            raise
 
     def _report(self, levels: list[Level]) -> None:
         """Raise after an interrupt, and warn if a network missed its goal."""
@@ -334,27 +264,30 @@ class DCONEstimator(BaseEstimator):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    @property
-    def _patience(self) -> int | None:
-        return int(self.n_iter_no_change) if self.early_stopping else None
+    def _validations(self, rows: Rows | None, n_columns: int) -> list[Validation | None]:
+        """Validation data for each network."""
+        patience = int(self.n_iter_no_change) if self.early_stopping else None
+        return [None if rows is None else rows.validation(k, patience) for k in range(n_columns)]
 
     def _checked(self, X: ArrayLike) -> FloatArray:
         """Inputs for a fitted estimator."""
         check_is_fitted(self)
-        _refuse_unusable(X)
+        refuse_unusable(X)
         checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         return checked
 
     def _checked_pair(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, NDArray[Any]]:
-        _refuse_unusable(X)
+        refuse_unusable(X)
         is_regressor = isinstance(self, RegressorMixin)
+        if not is_regressor:
+            refuse_missing(y)
         inputs, target = validate_data(self, X, y, dtype=np.float64, y_numeric=is_regressor, reset=reset)
         return inputs, target
 
     def _checked_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, targets: Targets) -> Rows:
         """Data for a fitted estimator."""
         inputs, target = self._checked_pair(X, y, reset=False)
-        weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64)
+        weight = checked_weight(sample_weight, inputs)
         return Rows(inputs, targets.columns(target, weight), weight)
 
     def _given_validation(
@@ -366,18 +299,14 @@ class DCONEstimator(BaseEstimator):
             if weight is not None:
                 raise ValueError("sample_weight_val needs X_val and y_val.")
             return None
-        rows = self._checked_rows(X_val, y_val, weight, targets)
-        _check_some_weight(rows, "All validation rows have weight zero.")
-        return rows
+        return self._checked_rows(X_val, y_val, weight, targets)
 
     def _set_aside(self, rows: Rows, labels: NDArray[Any] | None) -> tuple[Rows, Rows]:
-        """Split the rows into a training and a validation part."""
-        train, held_out = split_off(len(rows.X), float(self.validation_fraction), self._seed(), labels)
-        parts = [Rows(rows.X[part], rows.Y[part], rows.weight[part]) for part in (train, held_out)]
-        _check_some_weight(
-            parts[1], "All rows set aside for validation have weight zero. Give X_val and y_val instead."
-        )
-        return parts[0], parts[1]
+        """Split the rows that count into a training and a validation part."""
+        counting = np.flatnonzero(rows.weight > 0.0)
+        own = None if labels is None else labels[counting]
+        train, held_out = split_off(len(counting), float(self.validation_fraction), self._seed(), own)
+        return rows.some(counting[train]), rows.some(counting[held_out])
 
 
 class Regression(RegressorMixin):
@@ -419,50 +348,3 @@ class Classification(ClassifierMixin):
         """
         outputs: FloatArray = self._outputs(self._checked(X))
         return self.targets_.confidence(outputs)
-
-
-def split_off(
-    n_rows: int, fraction: float, seed: int, labels: NDArray[Any] | None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows to train on and rows to set aside, with the same shares of the classes in both.
-
-    Where some class is too small for that, each class gives what it can: at most its share, and never its last row.
-    """
-    rows, n_held_out = np.arange(n_rows), int(np.ceil(fraction * n_rows))
-    if labels is not None:
-        _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-        if counts.min() < 2 or len(counts) > min(n_held_out, n_rows - n_held_out):
-            return _class_by_class(codes, fraction, seed)
-    train, held_out = train_test_split(rows, test_size=fraction, random_state=seed, stratify=labels)
-    return train, held_out
-
-
-def _class_by_class(codes: NDArray[np.intp], fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    order = np.random.default_rng(seed).permutation(len(codes))
-    members = [order[codes[order] == code] for code in range(codes.max() + 1)]
-    held_out = np.concatenate([own[: int(fraction * len(own))] for own in members])
-    if len(held_out) == 0:
-        raise ValueError(
-            f"The classes are too small to set aside {fraction:g} of their rows for validation. "
-            "Raise validation_fraction, or give X_val and y_val."
-        )
-    return np.setdiff1d(order, held_out), held_out
-
-
-def _check_some_weight(rows: Rows, message: str) -> None:
-    if not np.any(rows.weight > 0.0):
-        raise ValueError(message)
-
-
-def _refuse_unusable(X: object) -> None:
-    """Refuse inputs of which NumPy or pandas would only say that a type cannot be cast."""
-    if issparse(X):
-        raise ValueError("X is sparse, but dense data is required. Convert it with X.toarray().")
-    dtype = getattr(X, "dtype", None)
-    if getattr(dtype, "names", None) is not None:
-        raise ValueError(
-            "X is a structured array. Convert it with numpy.lib.recfunctions.structured_to_unstructured(X)."
-        )
-    kinds = [dtype] if dtype is not None else list(getattr(X, "dtypes", []))
-    if any(str(kind).lower().startswith(("date", "time", "duration", "period", "<m8")) for kind in kinds):
-        raise ValueError("X holds dates or times. Convert them to numbers first, for example to days since some date.")

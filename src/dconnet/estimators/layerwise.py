@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,25 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.estimators.base import (
-    COUNT,
-    POSITIVE,
-    Classification,
-    DCONEstimator,
-    Level,
-    Regression,
-    Rows,
-    VisitorOf,
-    checked_start,
-    posed,
-    train_level,
-)
+from dconnet.estimators.base import COUNT, POSITIVE, Classification, DCONEstimator, Regression
+from dconnet.estimators.data import Rows
+from dconnet.estimators.levels import Level, VisitorOf, checked_start, posed, train_level
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.continuation import continuation, whitened_regloss
-from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
 from dconnet.training.result import History, Solution, Status
 
@@ -97,13 +85,14 @@ class _Layerwise(DCONEstimator):
 
     def _sizes_and_gammas(self) -> tuple[list[int], list[float]]:
         """Number of neurons and strength of the regularisation of each layer, checked."""
-        sizes = np.asarray(self.hidden_layer_sizes).tolist()
+        sizes = list(self.hidden_layer_sizes) if np.ndim(self.hidden_layer_sizes) == 1 else []
         if not sizes or not all(map(COUNT.is_satisfied_by, sizes)):
             raise ValueError(
                 "hidden_layer_sizes must hold a positive integer for each layer, such as (20, 20), "
                 f"got {self.hidden_layer_sizes!r}."
             )
-        gammas: Any = [self.gamma] * len(sizes) if isinstance(self.gamma, Real) else np.asarray(self.gamma).tolist()
+        given: Any = self.gamma
+        gammas: list[float] = list(given) if np.ndim(given) == 1 else [given] * len(sizes)
         if len(gammas) != len(sizes):
             raise ValueError(f"gamma must be one number, or one for each of {len(sizes)} layers, got {self.gamma!r}.")
         if not all(map(POSITIVE.is_satisfied_by, gammas)):
@@ -124,7 +113,8 @@ class _Layerwise(DCONEstimator):
             starts = known or self._starts(problems, sizes[depth], generators, stack, levels)
             for problem, start in zip(problems, starts, strict=True):
                 checked_start(problem, start, sizes[depth])
-            if known and depth < len(sizes) - 1:  # a warm start keeps all layers but the top
+            if known and depth < len(sizes) - 1 and not _is_interrupted(before[depth]):
+                # A warm start keeps the layers below the top.
                 levels.append(Level.kept(problems, before[depth]))
             else:
                 title = f"layer {depth + 1} of {len(sizes)}"
@@ -135,20 +125,13 @@ class _Layerwise(DCONEstimator):
                         starts,
                         generators,
                         labels=[f"{title}, {label}" if label else title for label in targets.labels],
-                        validations=self._validations(validation, stack, targets.n_columns),
+                        validations=self._validations(_above(validation, stack), targets.n_columns),
                         visitor=visitor,
                         interrupted=any(level.is_interrupted for level in levels),
                     )
                 )
             stack = stack.with_layer(levels[-1].networks)
         return levels
-
-    def _validations(self, validation: Rows | None, stack: Stack, n_columns: int) -> list[Validation | None]:
-        """Validation data as the next layer sees them."""
-        if validation is None:
-            return [None] * n_columns
-        seen = replace(validation, X=stack.features(validation.X))
-        return [seen.validation(k, self._patience) for k in range(n_columns)]
 
     def _limit(self, depth: int, n_layers: int) -> dict[str, int]:
         """The limit on epochs that the lower layers have."""
@@ -175,15 +158,18 @@ class _Layerwise(DCONEstimator):
             return short
         return [solution for solution in short if solution.status is not Status.EPOCH_LIMIT]
 
-    def _keep(self, levels: list[Level]) -> None:
-        self._stack = Stack(bool(self.skip), tuple(level.networks for level in levels))
-        self.networks_ = tuple(self._of_layer(level.networks) for level in levels)
-        self.histories_ = tuple(self._of_layer([s.history for s in level.solutions]) for level in levels)
-        self.statuses_ = tuple(self._of_layer([s.status for s in level.solutions]) for level in levels)
-        self.messages_ = tuple(self._of_layer([s.message for s in level.solutions]) for level in levels)
-        self.objectives_ = np.array([self._of_layer(level.objectives) for level in levels])
-        self.objective_ = self.objectives_[-1]
-        self.stationarity_ = self._of_layer(levels[-1].stationarities)
+    def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
+        objectives = np.array([self._of_layer(level.objectives) for level in levels])
+        return {
+            "_stack": Stack(bool(self.skip), tuple(level.networks for level in levels)),
+            "networks_": tuple(self._of_layer(level.networks) for level in levels),
+            "histories_": tuple(self._of_layer([s.history for s in level.solutions]) for level in levels),
+            "statuses_": tuple(self._of_layer([s.status for s in level.solutions]) for level in levels),
+            "messages_": tuple(self._of_layer([s.message for s in level.solutions]) for level in levels),
+            "objectives_": objectives,
+            "objective_": objectives[-1],
+            "stationarity_": self._of_layer(stationarities),
+        }
 
     @staticmethod
     def _of_layer(values: Sequence[Any] | FloatArray) -> Any:
@@ -213,7 +199,7 @@ class _Layerwise(DCONEstimator):
         check_is_fitted(self)
         rows = self._checked_rows(X, y, sample_weight, self.targets_)
         below = Stack(self._stack.skip, self._stack.layers[:-1])
-        return posed(replace(rows, X=below.features(rows.X)), self._sizes_and_gammas()[1][-1])
+        return posed(replace(rows, X=below.features(rows.X)), np.ravel(self._fitted_params["gamma"])[-1], copy=True)
 
     def hidden(self, X: ArrayLike) -> FloatArray:
         """Activations of the top hidden layer.
@@ -231,6 +217,15 @@ class _Layerwise(DCONEstimator):
         checked = self._checked(X)
         features = self._stack.features(checked)
         return features[:, : sum(network.n_hidden for network in self._stack.layers[-1])]
+
+
+def _is_interrupted(solutions: Sequence[Solution]) -> bool:
+    return any(solution.status is Status.INTERRUPTED for solution in solutions)
+
+
+def _above(validation: Rows | None, stack: Stack) -> Rows | None:
+    """Validation data as the next layer sees them."""
+    return None if validation is None else replace(validation, X=stack.features(validation.X))
 
 
 class LayerwiseDCONRegressor(Regression, _Layerwise):

@@ -11,20 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.estimators.base import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Classification,
-    DCONEstimator,
-    Level,
-    Regression,
-    Rows,
-    VisitorOf,
-    checked_start,
-    posed,
-    train_level,
-)
+from dconnet.estimators.base import COUNT, NOT_NEGATIVE, POSITIVE, Classification, DCONEstimator, Regression
+from dconnet.estimators.data import Rows
+from dconnet.estimators.levels import Level, VisitorOf, checked_start, posed, train_level
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.targets import Targets
@@ -47,6 +36,8 @@ class _Shallow(DCONEstimator):
     histories_: tuple[History, ...]
     statuses_: tuple[Status, ...]
     messages_: tuple[str, ...]
+    objectives_: FloatArray
+    stationarities_: FloatArray
 
     def __init__(
         self,
@@ -96,9 +87,7 @@ class _Shallow(DCONEstimator):
         generators = [rng] if n_columns == 1 else rng.spawn(n_columns)
         problems = posed(rows, self.gamma, self.shrinkage)
         starts = [self._start(problem, k, generators[k]) for k, problem in enumerate(problems)]
-        validations = [
-            None if validation is None else validation.validation(k, self._patience) for k in range(n_columns)
-        ]
+        validations = self._validations(validation, n_columns)
         labels = [label or type(self).__name__ for label in targets.labels]
         return [train_level(self._trainer(), problems, starts, generators, labels, validations, visitor)]
 
@@ -110,14 +99,16 @@ class _Shallow(DCONEstimator):
             return checked_start(problem, self.init, self.n_hidden)
         return checked_start(problem, xavier(problem.X.shape[1], int(self.n_hidden), rng), self.n_hidden)
 
-    def _keep(self, levels: list[Level]) -> None:
+    def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
         (level,) = levels
-        self.networks_ = level.networks
-        self.histories_ = tuple(s.history for s in level.solutions)
-        self.statuses_ = tuple(s.status for s in level.solutions)
-        self.messages_ = tuple(s.message for s in level.solutions)
-        self.objectives_ = level.objectives
-        self.stationarities_ = level.stationarities
+        return {
+            "networks_": level.networks,
+            "histories_": tuple(s.history for s in level.solutions),
+            "statuses_": tuple(s.status for s in level.solutions),
+            "messages_": tuple(s.message for s in level.solutions),
+            "objectives_": level.objectives,
+            "stationarities_": stationarities,
+        }
 
     def _outputs(self, X: FloatArray) -> FloatArray:
         return np.column_stack([network.predict(X) for network in self.networks_])
@@ -140,7 +131,8 @@ class _Shallow(DCONEstimator):
             One problem for each of ``networks_``.
         """
         check_is_fitted(self)
-        return posed(self._checked_rows(X, y, sample_weight, self.targets_), self.gamma, self.shrinkage)
+        rows, fitted = self._checked_rows(X, y, sample_weight, self.targets_), self._fitted_params
+        return posed(rows, fitted["gamma"], fitted["shrinkage"], copy=True)
 
 
 class DCONRegressor(Regression, _Shallow):

@@ -77,7 +77,8 @@ def gamma_path(
     Parameters
     ----------
     estimator : DCONRegressor or DCONClassifier
-        Its parameters but ``gamma`` and ``warm_start`` are used; it is not changed and need not be fitted.
+        Its parameters but ``gamma``, ``warm_start`` and ``early_stopping`` are used; it is not changed and need not be
+        fitted.
     X : array-like of shape (n_samples, n_features)
         Training inputs.
     y : array-like of shape (n_samples,)
@@ -109,7 +110,8 @@ def gamma_path(
     grid = _checked_grid(gammas)
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val must be given together.")
-    model = clone(estimator).set_params(warm_start=True)
+    # Early stopping would return the network of the gamma before, which each fit starts from.
+    model = clone(estimator).set_params(warm_start=True, early_stopping=False)
     networks, training, validation = [], [], []
     for gamma in grid:
         model.set_params(gamma=float(gamma)).fit(X, y, sample_weight=sample_weight)

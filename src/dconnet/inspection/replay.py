@@ -71,7 +71,12 @@ def record(
         recorded.append((problem, []))
         return recorded[-1][1].append
 
-    estimator.set_params(verbose=0)._fit(X, y, **(fit_params or {}), visitor=visitor)
+    check_is_dcon(estimator)
+    verbose, estimator.verbose = estimator.verbose, 0
+    try:
+        estimator._fit(X, y, **(fit_params or {}), visitor=visitor)
+    finally:
+        estimator.verbose = verbose
     options = estimator._trainer().options
     return tuple(
         Trajectory(

@@ -94,20 +94,23 @@ class Targets:
         ValueError
             If y holds a class that is not one of ``classes``.
         """
-        if self.classes is None or self.positives is None:
-            return np.asarray(y, dtype=np.float64).reshape(-1, 1)
         labels = np.asarray(y)
+        labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+        if labels.ndim != 1:
+            raise ValueError(f"y must have one dimension, got shape {labels.shape}.")
+        if self.classes is None or self.positives is None:
+            return labels.astype(np.float64)[:, None]
         self._check_known(labels if weight is None else labels[weight > 0.0])
         return np.column_stack([np.where(labels == positive, 1.0, -1.0) for positive in self.positives])
 
     def _check_known(self, labels: NDArray[Any]) -> None:
         """Refuse labels that are not among the classes; the text "1" is not the number 1."""
         known = [] if self.classes is None else self.classes.tolist()
-        unknown = sorted(map(printable, set(labels.tolist()) - set(known)))
+        unknown = sorted(printable(repr(label)) for label in set(labels.tolist()) - set(known))
         if unknown:
             raise ValueError(
                 f"y holds classes that the training data did not have: {', '.join(unknown[:5])}. "
-                f"Known classes: {', '.join(map(printable, known[:20]))}."
+                f"Known classes: {', '.join(printable(repr(label)) for label in known[:20])}."
             )
 
     def predictions(self, outputs: ArrayLike) -> NDArray[Any]:

@@ -47,15 +47,15 @@ def check_start(problem: Problem, start: Network) -> None:
     if not _drowns(problem, objective):
         return
     if _drowns(problem, mse):
-        culprit = "The features are"
-        remedy = "Scale the features, for example with sklearn.preprocessing.StandardScaler."
+        culprit = "The features are too large, or y is too small,"
+        remedy = "Scale X and y, for example with sklearn.preprocessing.StandardScaler."
     else:
         shrunk = f" with shrinkage = {problem.shrinkage:g}" if problem.shrinkage > 0.0 else ""
-        culprit = f"gamma = {problem.gamma:g}{shrunk} is"
+        culprit = f"gamma = {problem.gamma:g}{shrunk} is too large"
         largest = problem.gamma * problem.zero_objective / (np.finfo(float).eps * objective)
         remedy = f"Use a gamma below {largest:.1e}." if largest > 0.0 else "Use a smaller gamma."
     raise ValueError(
-        f"{culprit} too large for this start: its RegLoss is {objective:.1e}, and y, with a mean square of "
+        f"{culprit} for this start: its RegLoss is {objective:.1e}, and y, with a mean square of "
         f"{problem.zero_objective:.1e}, would be lost in its rounding. {remedy}"
     )
 

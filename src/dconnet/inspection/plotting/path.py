@@ -54,6 +54,7 @@ class PathDisplay:
         sample_weight: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
         """Fit the estimator over a grid of gamma and plot the path; see `dconnet.inspection.path.gamma_path`.
@@ -70,6 +71,8 @@ class PathDisplay:
             Weights of the training rows.
         X_val, y_val : array-like, optional
             Validation data.
+        sample_weight_val : array-like, optional
+            Weights of the validation rows.
         ax : Axes or array of two Axes, optional
             Axes to draw on; a new figure by default.
 
@@ -77,7 +80,16 @@ class PathDisplay:
         -------
         PathDisplay
         """
-        path = gamma_path(estimator, X, y, gammas=gammas, sample_weight=sample_weight, X_val=X_val, y_val=y_val)
+        path = gamma_path(
+            estimator,
+            X,
+            y,
+            gammas=gammas,
+            sample_weight=sample_weight,
+            X_val=X_val,
+            y_val=y_val,
+            sample_weight_val=sample_weight_val,
+        )
         return cls(path).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:

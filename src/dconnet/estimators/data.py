@@ -1,0 +1,115 @@
+"""Data as the estimators use them: checked rows with coded targets, and rows set aside for validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import _check_sample_weight
+
+from dconnet._arrays import FloatArray
+from dconnet.training.early_stopping import Validation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of data with their coded targets.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+        Inputs.
+    Y : array of shape (n_rows, n_columns)
+        The columns that the networks learn.
+    weight : array of shape (n_rows,)
+        Sample weights.
+    """
+
+    X: FloatArray
+    Y: FloatArray
+    weight: FloatArray
+
+    def __post_init__(self) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.sum(self.weight @ self.Y**2)
+        if not np.isfinite(squares):
+            raise ValueError(
+                "y contains NaN or infinity, or the squares of y overflow. Drop such rows, or scale y down."
+            )
+
+    def some(self, chosen: NDArray[Any]) -> Rows:
+        """Some of the rows."""
+        return Rows(self.X[chosen], self.Y[chosen], self.weight[chosen])
+
+    def validation(self, column: int, patience: int | None) -> Validation:
+        """These rows as the validation data of one network."""
+        return Validation(self.X, self.Y[:, column], self.weight, patience)
+
+
+def checked_weight(sample_weight: ArrayLike | None, X: FloatArray) -> FloatArray:
+    """Sample weights that are not negative, and not all zero; one by default."""
+    weight: FloatArray = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if np.any(weight < 0.0):
+        raise ValueError("Sample weights must not be negative.")
+    if not np.any(weight > 0.0):
+        raise ValueError("All sample weights are zero: no row is left.")
+    return weight
+
+
+def split_off(
+    n_rows: int, fraction: float, seed: int, labels: NDArray[Any] | None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows to train on and rows to set aside, with the same shares of the classes in both.
+
+    Where some class is too small for that, each class gives what it can: at most its share, and never its last row.
+    """
+    rows, n_held_out = np.arange(n_rows), int(np.ceil(fraction * n_rows))
+    if labels is not None:
+        _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        if counts.min() < 2 or len(counts) > min(n_held_out, n_rows - n_held_out):
+            return _class_by_class(codes, fraction, seed)
+    train, held_out = train_test_split(rows, test_size=fraction, random_state=seed, stratify=labels)
+    return train, held_out
+
+
+def _class_by_class(codes: NDArray[np.intp], fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    order = np.random.default_rng(seed).permutation(len(codes))
+    members = [order[codes[order] == code] for code in range(codes.max() + 1)]
+    held_out = np.concatenate([own[: int(fraction * len(own))] for own in members])
+    if len(held_out) == 0:
+        raise ValueError(
+            f"The classes are too small to set aside {fraction:g} of their rows for validation. "
+            "Raise validation_fraction, or give X_val and y_val."
+        )
+    return np.setdiff1d(order, held_out), held_out
+
+
+def refuse_unusable(X: object) -> None:
+    """Refuse inputs of which NumPy or pandas would only say that a type cannot be cast."""
+    if issparse(X):
+        raise ValueError("X is sparse, but dense data is required. Convert it with X.toarray().")
+    dtype = getattr(X, "dtype", None)
+    if getattr(dtype, "names", None) is not None:
+        raise ValueError(
+            "X is a structured array. Convert it with numpy.lib.recfunctions.structured_to_unstructured(X)."
+        )
+    kinds = [dtype] if dtype is not None else list(getattr(X, "dtypes", []))
+    if any(str(kind).lower().startswith(("date", "time", "duration", "period", "<m8")) for kind in kinds):
+        raise ValueError("X holds dates or times. Convert them to numbers first, for example to days since some date.")
+
+
+def refuse_missing(labels: object) -> None:
+    """Refuse missing class labels, of which NumPy would only say that they cannot be compared."""
+    array = np.asarray(labels)
+    if array.ndim > 0 and array.dtype == object and any(map(_is_missing, array.ravel().tolist())):
+        raise ValueError("y contains missing class labels (NaN or None). Drop these rows, or give them a class.")
+
+
+def _is_missing(label: object) -> bool:
+    return (
+        label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)
+    )

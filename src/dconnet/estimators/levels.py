@@ -1,0 +1,102 @@
+"""A level of networks: a problem and a solution for each column of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dconnet._arrays import FloatArray
+from dconnet.certificates import stationarity
+from dconnet.estimators.data import Rows
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.training.descent import Visitor
+from dconnet.training.early_stopping import Validation
+from dconnet.training.initialization import check_start
+from dconnet.training.result import Solution, Status
+from dconnet.training.trainer import Trainer
+
+VisitorOf = Callable[[Problem], Visitor]
+
+
+def posed(rows: Rows, gamma: float, shrinkage: float = 0.0, *, copy: bool = False) -> list[Problem]:
+    """The problem of each column; the inputs and their factorisation are shared."""
+    # scikit-learn has looked for NaN and infinity.
+    first = Problem(rows.X, rows.Y[:, 0], gamma, rows.weight, shrinkage=shrinkage, copy=copy, check_finite=False)
+    return [first] + [first.with_targets(column) for column in rows.Y.T[1:]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """A layer of networks: the problem of each column, and its solution."""
+
+    problems: Sequence[Problem]
+    solutions: tuple[Solution, ...]
+
+    @classmethod
+    def kept(cls, problems: Sequence[Problem], solutions: tuple[Solution, ...]) -> Level:
+        """Networks of an earlier fit, on the problems of this one."""
+        pairs = zip(problems, solutions, strict=True)
+        return cls(problems, tuple(replace(s, objective=problem.objective(s.network)) for problem, s in pairs))
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """The trained networks."""
+        return tuple(solution.network for solution in self.solutions)
+
+    @property
+    def objectives(self) -> FloatArray:
+        """RegLoss of each network."""
+        return np.array([solution.objective for solution in self.solutions])
+
+    @property
+    def stationarities(self) -> FloatArray:
+        """Norm of a subgradient at each network."""
+        return np.array(
+            [stationarity(p, network).norm for p, network in zip(self.problems, self.networks, strict=True)]
+        )
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the training of a network was interrupted."""
+        return any(solution.status is Status.INTERRUPTED for solution in self.solutions)
+
+
+def train_level(
+    trainer: Trainer,
+    problems: Sequence[Problem],
+    starts: Sequence[Network],
+    generators: Sequence[np.random.Generator],
+    labels: Sequence[str],
+    validations: Sequence[Validation | None],
+    visitor: VisitorOf | None = None,
+    interrupted: bool = False,
+) -> Level:
+    """Train a network for each column; after an interrupt, only the output layers of those that are left."""
+    solutions: list[Solution] = []
+    for problem, start, rng, label, validation in zip(problems, starts, generators, labels, validations, strict=True):
+        if not interrupted:
+            visit = None if visitor is None else visitor(problem)
+            try:
+                solution = trainer.train(problem, start, rng, label=label, validation=validation, visit=visit)
+            except KeyboardInterrupt:  # before the first epoch
+                interrupted = True
+        if interrupted:
+            solution = trainer.fit_output_layer(problem, start, rng)
+        interrupted |= solution.status is Status.INTERRUPTED
+        solutions.append(solution)
+    return Level(problems, tuple(solutions))
+
+
+def checked_start(problem: Problem, start: Network, n_hidden: int) -> Network:
+    """The network to start from, if it suits the problem."""
+    n_features = problem.X.shape[1]
+    if (start.n_hidden, start.n_features) != (n_hidden, n_features):
+        raise ValueError(
+            f"The network to start from has {start.n_hidden} neurons and {start.n_features} inputs, but {n_hidden} "
+            f"neurons and {n_features} inputs are needed."
+        )
+    check_start(problem, start)
+    return start
