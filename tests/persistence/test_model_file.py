@@ -678,3 +678,9 @@ class TestFrames:
     def test_frames_without_names_go_by_position(self, model):
         pd = pytest.importorskip("pandas")
         np.testing.assert_array_equal(model.predict(pd.DataFrame(self.X)), model.predict(self.X))
+
+
+def test_settings_are_those_of_the_fit():
+    X = np.linspace(-1.0, 1.0, 20).reshape(-1, 1)
+    estimator = DCONRegressor(2, gamma=0.5, tol=1e-2, random_state=0).fit(X, np.abs(X[:, 0])).set_params(gamma=7.0)
+    assert SavedModel.from_estimator(estimator).settings["gamma"] == 0.5

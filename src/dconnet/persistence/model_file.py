@@ -218,7 +218,7 @@ class SavedModel:
             feature_scaling=Scaling.identity(n_features) if feature_scaling is None else feature_scaling,
             target_scaling=Scaling.identity(1) if target_scaling is None else target_scaling,
             classes=None if classes is None else tuple(classes.tolist()),
-            settings={name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
+            settings={name: _plain(value) for name, value in estimator._fitted_params.items()},
         )
 
     def with_scores(self, scores: Mapping[str, Score]) -> SavedModel:
