@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dconnet._arrays import FloatArray
+from dconnet._threads import one_blas_thread
 from dconnet.convex.backend import get_backend
 from dconnet.estimators.data import Rows, checked_weight, refuse_missing, refuse_unusable, split_off
 from dconnet.estimators.levels import Level, VisitorOf
@@ -179,14 +180,16 @@ class DCONEstimator(BaseEstimator):
             validation = self._given_validation(targets, X_val, y_val, sample_weight_val)
             if validation is None and self.early_stopping:
                 rows, validation = self._set_aside(rows, None if targets.classes is None else target)
-            levels = self._train(rows, validation, targets, visitor)
+            with one_blas_thread():
+                levels = self._train(rows, validation, targets, visitor)
         except BaseException:
             # A fit that fails leaves the estimator as it was, with the features that its networks know.
             for name in _SEEN:
                 self.__dict__.pop(name, None)
             self.__dict__.update(seen)
             raise
-        self._set_fitted(targets, levels)
+        with one_blas_thread():
+            self._set_fitted(targets, levels)
         self._report(levels)
         return self
 
