@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
@@ -24,7 +23,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
 from dconnet.model.network import Network
@@ -341,12 +340,12 @@ class DCONEstimator(BaseEstimator):
     def _checked(self, X: ArrayLike) -> FloatArray:
         """Inputs for a fitted estimator."""
         check_is_fitted(self)
-        _refuse_unusable(X)
+        refuse_unusable(X)
         checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         return checked
 
     def _checked_pair(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, NDArray[Any]]:
-        _refuse_unusable(X)
+        refuse_unusable(X)
         is_regressor = isinstance(self, RegressorMixin)
         inputs, target = validate_data(self, X, y, dtype=np.float64, y_numeric=is_regressor, reset=reset)
         return inputs, target
@@ -452,17 +451,3 @@ def _class_by_class(codes: NDArray[np.intp], fraction: float, seed: int) -> tupl
 def _check_some_weight(rows: Rows, message: str) -> None:
     if not np.any(rows.weight > 0.0):
         raise ValueError(message)
-
-
-def _refuse_unusable(X: object) -> None:
-    """Refuse inputs of which NumPy or pandas would only say that a type cannot be cast."""
-    if issparse(X):
-        raise ValueError("X is sparse, but dense data is required. Convert it with X.toarray().")
-    dtype = getattr(X, "dtype", None)
-    if getattr(dtype, "names", None) is not None:
-        raise ValueError(
-            "X is a structured array. Convert it with numpy.lib.recfunctions.structured_to_unstructured(X)."
-        )
-    kinds = [dtype] if dtype is not None else list(getattr(X, "dtypes", []))
-    if any(str(kind).lower().startswith(("date", "time", "duration", "period", "<m8")) for kind in kinds):
-        raise ValueError("X holds dates or times. Convert them to numbers first, for example to days since some date.")
