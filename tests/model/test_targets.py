@@ -42,3 +42,8 @@ def test_classes_are_those_of_rows_that_count():
 def test_a_single_class_is_named_in_plain_text():
     with pytest.raises(ValueError, match="only one class: 'cat'"):
         Targets.of_labels(np.array(["cat", "cat"]), np.ones(2))
+
+
+def test_the_empty_class_has_a_label():
+    assert Targets(["", "a", "b"]).labels == ["class ''", "class a", "class b"]
+    assert Targets(["\0", ""]).names == ["''"]
