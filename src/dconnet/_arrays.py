@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from datetime import date, time, timedelta
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -13,6 +14,9 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 
 T = TypeVar("T")
+
+# How the names of the types of dates and times begin in NumPy, pandas and polars.
+DATES = ("date", "time", "duration", "period", "<m8")
 
 
 def frozen_copy(values: ArrayLike, *, name: str, ndim: int, copy: bool = True, check_finite: bool = True) -> FloatArray:
@@ -71,15 +75,38 @@ def _restored(kind: type[T], contents: dict[str, Any]) -> T:
 
 
 def _as_float(values: ArrayLike, name: str, copy: bool) -> FloatArray:
-    if hasattr(values, "toarray"):
-        raise ValueError(f"{name} is sparse, but dense data is required. Convert it with {name}.toarray().")
+    refuse_unusable(values, name)
     array: NDArray[Any] = np.asarray(values)
+    refuse_unusable(array, name)  # lists and Arrow tables have no dtype before
     if np.iscomplexobj(array):
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}.")
     try:
         return array.astype(np.float64, order="C", copy=copy)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numeric, got dtype {array.dtype}: {error}") from error
+
+
+def refuse_unusable(values: object, name: str = "X") -> None:
+    """Refuse what is not a dense table of numbers, where NumPy would raise an obscure error or make up numbers."""
+    if hasattr(values, "toarray"):
+        raise ValueError(f"{name} is sparse, but dense data is required. Convert it with {name}.toarray().")
+    dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "names", None) is not None:
+        raise ValueError(
+            f"{name} is a structured array. Convert it with numpy.lib.recfunctions.structured_to_unstructured({name})."
+        )
+    kinds = [str(kind).lower() for kind in (getattr(values, "dtypes", ()) if dtype is None else (dtype,))]
+    if any(kind.startswith(DATES) for kind in kinds) or ("object" in kinds and _has_dates(values)):
+        raise ValueError(
+            f"{name} holds dates or times. Convert them to numbers first, for example to days since some date."
+        )
+
+
+def _has_dates(values: Any) -> bool:
+    """Whether one of these objects is a date or time, of which NumPy makes nanoseconds; those of pandas are too."""
+    return any(
+        isinstance(cell, (date, time, timedelta, np.datetime64, np.timedelta64)) for cell in np.asarray(values).flat
+    )
 
 
 def safe_norm(values: FloatArray) -> float:

@@ -36,7 +36,7 @@ def test_a_regressor_has_one_certificate():
     assert found.decrease is None
 
 
-def test_a_classifier_has_one_a_network():
+def test_a_classifier_has_one_for_each_network():
     X, y = load_iris(return_X_y=True)
     X = scale(X)
     model = DCONClassifier(n_hidden=2, gamma=1.0, tol=1e-3, random_state=0).fit(X, y)
@@ -134,3 +134,12 @@ def test_unknown_labels_pipelines_and_unfitted_models_are_refused():
         certify(make_pipeline(StandardScaler(), model).fit(X, y), X, y)
     with pytest.raises(ValueError, match="did not have: 7"):
         certify(model, X, np.where(y == 2, 7, y))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_figures_that_overflow_are_none_for_machines():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    network = Network(W=[[1e80, 0.0]], b=[0.0], alpha=[1e70])
+    plain = certificate(Problem(X, 1e150 * np.abs(X[:, 0]), 0.1), network).to_dict()
+    assert plain["stationarity"]["norm"] is None
+    json.dumps(plain, allow_nan=False)

@@ -4,9 +4,11 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ import dconnet
 from dconnet import DCONClassifier, DCONRegressor, Status
 from dconnet.cli import app
 from dconnet.cli.inspect import count_dead
+from dconnet.cli.shared import check_output
 from dconnet.model.network import Network
 from dconnet.persistence.model_file import Scaling, load_model
 from dconnet.persistence.tables import read_table, write_csv
@@ -270,6 +273,20 @@ class TestFit:
         assert message.endswith("Or use its values as classes with --task classification.")
         assert "'2x' is not a number" in refusal("fit", "data.csv", "--target", "y", "--task", "regression")
 
+    def test_values_that_are_too_large(self, data):
+        message = "The values of column {} are too large to be standardised. Scale them down."
+        for name in ("y", "big one"):
+            write_csv("large.csv", list(data), [v * 1e200 if key == name else v for key, v in data.items()])
+            found = refusal("fit", "large.csv", "--target", "y", "--drop", "colour")
+            assert found == message.format(repr(name))
+
+    def test_codes_are_classes(self):
+        write_csv("codes.csv", ["a", "y"], [np.arange(20.0), ["01", "1"] * 10])
+        text = run("fit", "codes.csv", "--target", "y", *QUICK).stdout
+        assert "classification, 2 classes (for regression, use --task regression)" in text
+        assert load_model("model.json").classes == ("01", "1")
+        run("fit", "codes.csv", "--target", "y", "--task", "regression", "--force", *QUICK)
+
     def test_one_class_only(self):
         write_csv("data.csv", ["a", "y"], [[1, 2, 3], ["u", "u", "u"]])
         assert "at least two classes" in refusal("fit", "data.csv", "--target", "y")
@@ -449,6 +466,24 @@ class TestPipes:
         assert done.stdout.decode() == expected
         assert done.stderr == b""
 
+    @pytest.mark.skipif(os.name != "posix", reason="POSIX")
+    def test_predict_into_a_pipe(self, model, monkeypatch):
+        expected = run("predict", "model.json", "data.csv").stdout
+        command = [sys.executable, "-m", "dconnet", "predict", "model.json", "data.csv", "-o", "/dev/stdout"]
+        done = subprocess.run(command, capture_output=True, check=True)
+        assert done.stdout.decode() == expected
+        assert done.stderr == b""
+
+    @pytest.mark.skipif(os.name != "posix", reason="POSIX")
+    def test_the_folder_of_a_pipe_does_not_matter(self, monkeypatch):
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        read, write = os.pipe()
+        try:
+            check_output(Path(f"/dev/fd/{write}"), force=False)
+        finally:
+            os.close(read)
+            os.close(write)
+
     def test_fit_from_a_pipe(self, model, data):
         content = Path("data.csv").read_bytes()
         result = run("fit", "-", "--target", "y", "--drop", "colour", "-o", "p.json", *QUICK, stdin=content)
@@ -599,6 +634,33 @@ class TestInspectWithData:
         assert summary["examination"]["is_training_data"] is True
         assert summary["examination"]["report"] == "report.html"
         assert summary["kind"] == "regressor"
+
+    def test_dead_neurons_are_those_on_the_data(self, model):
+        # A neuron that is positive beyond the data only, which no summary can know without them.
+        network = model.networks[0]
+        b = np.where(np.arange(network.n_hidden) == 0, -1e3, network.b)
+        replace(model, networks=(Network(network.W, b, network.alpha),)).save("model.json")
+        assert "3 neurons, 0 of them dead" in run("inspect", "model.json").stdout
+        text = run("inspect", "model.json", "--data", "data.csv").stdout
+        assert "3 neurons, 1 of them dead" in text
+        assert re.search(r"^dead neurons +1 ", text, re.MULTILINE)
+        summary = json.loads(run("inspect", "model.json", "--data", "data.csv", "--json", "--force").stdout)
+        assert summary["networks"][0]["dead_neurons"] == 1
+
+    @pytest.mark.parametrize("column", ["a", "y"])
+    @pytest.mark.parametrize("cell", ["1e308", "-1e200", "1e80"])
+    def test_cells_that_are_too_large_are_named(self, model, points, column, cell):
+        points[column] = [*points[column][:3], cell, *points[column][4:]]
+        write_csv("large.csv", list(points), list(points.values()))
+        place = f"large.csv, line 5, column {column!r}"
+        remedy = "Correct the column or delete the row."
+        message = f"{place}: {float(cell)} is too large for this model. {remedy}"
+        assert refusal("inspect", "model.json", "--data", "large.csv") == message
+
+    def test_a_gamma_that_is_too_large_is_named(self, model):
+        replace(model, settings={**model.settings, "gamma": 10**400}).save("model.json")
+        message = "The gamma in the settings of the model file is too large for a floating-point number."
+        assert refusal("inspect", "model.json", "--data", "data.csv") == message
 
     def test_an_existing_report_is_kept_unless_forced(self, model):
         Path("report.html").write_text("mine")

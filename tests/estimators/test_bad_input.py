@@ -40,6 +40,7 @@ def regressor(**changes):
         (np.full((40, 2), "2020-01-01", dtype="datetime64[D]"), "dates or times"),
         (pd.DataFrame({"a": X[:, 0], "b": pd.Timestamp("2020-01-01")}), "dates or times"),
         (pd.DataFrame({"a": X[:, 0], "b": pd.Timedelta(1, "s")}), "dates or times"),
+        (pd.DataFrame({"a": X[:, 0], "b": pd.Timestamp("2020-01-01")}, dtype=object), "dates or times"),
     ],
 )
 def test_bad_inputs_are_named(model, data, message):

@@ -10,7 +10,7 @@ from dconnet.certificates import stationarity
 from dconnet.inspection.examination import examine, in_data_units
 from dconnet.inspection.split import split_rows
 from dconnet.persistence.model_file import SavedModel, Scaling, Score
-from dconnet.persistence.tables import read_table, write_csv
+from dconnet.persistence.tables import Table, read_table, write_csv
 
 
 @pytest.fixture
@@ -173,3 +173,15 @@ def test_training_that_cannot_be_repeated_is_refused(table):
     model.settings["colour"] = "red"
     with pytest.raises(ValueError, match="not those of a DCONRegressor"):
         examine(model, table, repeat=True)
+
+
+def test_classes_are_given_to_machines_as_they_are(table):
+    empty = np.where(table.column("kind") == "mid", "", table.column("kind"))
+    for labels, expected in ((empty, ["", "high", "low"]), (table.numeric(["a"])[:, 0] > 100.0, [True])):
+        X = Scaling.of(table.numeric(["a", "b"])).apply(table.numeric(["a", "b"]))
+        model = SavedModel.from_estimator(
+            DCONClassifier(2, gamma=0.1, tol=1.0, random_state=0).fit(X, labels), feature_names=["a", "b"]
+        )
+        found = examine(model, Table(("a", "b", "y"), (X[:, 0], X[:, 1], labels.astype(object))))
+        assert [network["class"] for network in found.to_dict()["networks"]] == expected
+        assert all(finding.certificate.label for finding in found.findings)

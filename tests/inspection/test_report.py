@@ -16,7 +16,6 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from dconnet import DCONClassifier, DCONRegressor
 from dconnet.inspection.examination import examine
 from dconnet.inspection.report import report_page, write_report
-from dconnet.inspection.report.figures import prediction_figure
 from dconnet.inspection.report.inputs import MAX_FEATURES, influences
 from dconnet.inspection.report.predictions import Confusion, Predictions
 from dconnet.inspection.report.summary import plain_lines
@@ -221,12 +220,6 @@ def test_influence_is_the_rise_of_the_error():
 def test_only_the_strongest_of_many_features_are_shuffled():
     page = report_page(examined(25))
     assert f"Of the 25 features, the {MAX_FEATURES} with the largest weights are listed" in page
-
-
-def test_predictions_beyond_the_largest_number_are_not_drawn():
-    y = np.array([1.0, 2.0])
-    every = np.ones(2, dtype=bool)
-    assert prediction_figure(Predictions(y, np.array([np.inf, np.nan]), ~every, every, Score(2)), "y") is None
 
 
 def test_other_data_are_called_so():

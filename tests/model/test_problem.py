@@ -111,3 +111,15 @@ def test_an_output_that_overflows_is_refused():
         network.predict([[10.0]])
     np.testing.assert_array_equal(network.predict([[-10.0]]), [0.0])
     np.testing.assert_array_equal(network.predict([[np.nan]]), [np.nan])
+
+
+def test_problems_of_columns_share_their_inputs():
+    rng = np.random.default_rng(0)
+    X, Y, weight = rng.normal(size=(8, 2)), rng.normal(size=(8, 3)), rng.uniform(1.0, 2.0, size=8)
+    found = Problem.of_columns(X, Y, 0.5, weight, shrinkage=0.1)
+    assert len(found) == 3
+    for problem, y in zip(found, Y.T, strict=True):
+        assert problem.whitening is found[0].whitening
+        np.testing.assert_array_equal(problem.y, y)
+        np.testing.assert_array_equal(problem.sample_weight, weight)
+        assert (problem.gamma, problem.shrinkage) == (0.5, 0.1)

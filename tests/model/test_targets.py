@@ -55,3 +55,8 @@ def test_targets_have_one_dimension(targets):
 def test_text_and_numbers_look_different_in_messages():
     with pytest.raises(ValueError, match=r"did not have: '0'\. Known classes: 0, 1\."):
         Targets([0, 1]).columns(["0"])
+
+
+def test_the_empty_class_has_a_label():
+    assert Targets(["", "a", "b"]).labels == ["class ''", "class a", "class b"]
+    assert Targets(["\0", ""]).names == ["''"]

@@ -197,6 +197,15 @@ class TestScaling:
         assert scaling.scale.tolist() == [1.0]
         np.testing.assert_allclose(scaling.apply([[0.1]]), 0.0, atol=1e-15)
 
+    @pytest.mark.parametrize("size", [1e152, 1e200, 1e308])
+    @pytest.mark.filterwarnings("error")
+    def test_names_columns_that_are_too_large(self, size):
+        values = np.array([[1.0, -size], [2.0, size]])
+        with pytest.raises(ValueError, match="The values of column 'b' are too large to be standardised"):
+            Scaling.of(values, ["a", "b"])
+        with pytest.raises(ValueError, match="The values of column 1 are too large"):
+            Scaling.of(values)
+
     def test_is_that_of_scikit_learn(self):
         values = np.random.default_rng(3).normal(size=(20, 3))
         scaler = StandardScaler().fit(values)
@@ -255,6 +264,12 @@ class TestEstimators:
         estimator = DCONRegressor(2, tol=1.0, random_state=0).fit(frame, self.X[:, 0])
         save_model(estimator, tmp_path / "model.json")
         assert load_model(tmp_path / "model.json").feature_names == ("height", "width")
+
+    def test_labels_that_numpy_would_merge_are_not_saved(self, tmp_path):
+        X, labels = np.arange(6.0)[:, None], np.array(["a", "a\0"] * 3, dtype=object)
+        estimator = DCONClassifier(1, tol=1.0, random_state=0).fit(X, labels)
+        with pytest.raises(ValueError, match="must not end in the character NUL"):
+            save_model(estimator, tmp_path / "model.json")
 
     def test_scaling_goes_into_the_file(self, tmp_path):
         X, y = 100.0 + 5.0 * self.X, 1000.0 + 30.0 * self.X[:, 0]
@@ -403,6 +418,11 @@ class TestTampering:
             (["target", "classes"], ["a", "b"], "1 network(s) needed, got 3."),
             (["target", "classes"], ["a", 1, 2], "the classes must be all strings, all integers"),
             (["target", "classes"], [1, 2, 2**63], "the classes must be finite and fit into 64 bits."),
+            (
+                ["target", "classes"],
+                ["a", "b", "a\0"],
+                "a class must not end in the character NUL, which NumPy cuts off",
+            ),
             (["target", "classes"], ["a", "b", None], "got `null` - at `$.target.classes[2]`."),
             (["target", "classes"], ["a", "b", ["c"]], "got `array` - at `$.target.classes[2]`."),
             (["target", "mean"], [0], "Object contains unknown field `mean` - at `$.target`."),
@@ -556,9 +576,10 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text() | st.sampled_from(
     ['say "x"', "a\nb", "\\", '\\"', "ключ", "\x00", "\u2028", "{}:,", "\N{GRINNING FACE}"]
 )
+LABELS = TEXTS.filter(lambda text: not text.endswith("\0"))
 CLASSES = st.one_of(
     st.lists(kind, min_size=2, max_size=4, unique=True)
-    for kind in (TEXTS, st.integers(-(2**63) + 1, 2**63 - 1), st.floats(-1e18, 1e18), st.booleans())
+    for kind in (LABELS, st.integers(-(2**63) + 1, 2**63 - 1), st.floats(-1e18, 1e18), st.booleans())
 )
 
 
@@ -678,6 +699,27 @@ class TestFrames:
     def test_frames_without_names_go_by_position(self, model):
         pd = pytest.importorskip("pandas")
         np.testing.assert_array_equal(model.predict(pd.DataFrame(self.X)), model.predict(self.X))
+
+    @pytest.mark.parametrize("names", [["a", "b", 2], [0, "b", "c"]])
+    def test_frames_with_some_names_are_refused(self, model, names):
+        pd = pytest.importorskip("pandas")
+        with pytest.raises(ValueError, match=r"Some column names of X are text, but [02] is not"):
+            model.predict(pd.DataFrame(self.X, columns=names))
+
+    @pytest.mark.parametrize("kind", ["datetime64[us]", "timedelta64[us]"])
+    @pytest.mark.parametrize("as_objects", [False, True])
+    def test_dates_and_times_are_refused(self, model, frame, kind, as_objects):
+        values = np.full(12, 3, dtype=kind)
+        columns = {"a": self.X[:, 0], "b": values.tolist() if as_objects else values, "c": self.X[:, 2]}
+        with pytest.raises(ValueError, match="Column 'b' of X holds dates or times"):
+            model.predict(frame(columns))
+
+    def test_dates_are_refused_by_position_too(self, model):
+        pd = pytest.importorskip("pandas")
+        dates = pd.DataFrame({0: self.X[:, 0], 1: pd.Timestamp("2020-01-01"), 2: self.X[:, 2]})
+        for X in (dates, dates.astype(object), np.full((12, 3), "2020", dtype="datetime64[s]")):
+            with pytest.raises(ValueError, match="X holds dates or times"):
+                model.predict(X)
 
 
 def test_settings_are_those_of_the_fit():

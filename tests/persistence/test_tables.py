@@ -182,6 +182,13 @@ class TestLabels:
         assert read_table(csv_file("a\n1\n2.5\n")).labels("a").tolist() == ["1.0", "2.5"]
         assert read_table(csv_file("a\n1\n1e300\n")).labels("a").tolist() == ["1.0", "1e+300"]
 
+    @pytest.mark.parametrize("rows_between", [0, tables.CHUNK_ROWS])
+    def test_codes_with_leading_zeros_are_text(self, csv_file, rows_between):
+        table = read_table(csv_file("a,b\n" + "1,0.5\n" * (1 + rows_between) + " 01 ,00.5\n00,-01\n0,1\n"))
+        assert sorted(set(table.labels("a").tolist())) == ["0", "00", "01", "1"]
+        assert not table.is_numeric("a")
+        assert table.numeric(["a", "b"])[-3:].tolist() == [[1.0, 0.5], [0.0, -1.0], [0.0, 1.0]]
+
     def test_text_is_stripped(self, csv_file):
         assert read_table(csv_file("a,b\n yes ,1\nno,2\n")).labels("a").tolist() == ["yes", "no"]
 

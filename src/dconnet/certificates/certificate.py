@@ -26,6 +26,17 @@ MAX_HESSIAN = 1500
 # A correlation of a new neuron that exceeds one by less is rounding.
 PAYS = 1e-9
 
+# What `Certificate.to_dict` adds to the fields of its parts.
+DERIVED = {
+    "stationarity": ["norm"],
+    "critical": ["norm"],
+    "subgradient": ["norm"],
+    "local": ["verdicts"],
+    "gap": ["gap", "relative_gap", "kind"],
+    "constants": ["strong_convexity"],
+    "kl": ["invertible", "negative", "holds"],
+}
+
 Line = tuple[str, str, str]  # name, value and meaning of one row of the report
 
 
@@ -172,14 +183,9 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain lists, numbers and text that JSON can hold; what is not finite is None."""
         plain: dict[str, Any] = _plain(self)
-        plain["stationarity"]["norm"] = self.stationarity.norm
-        plain["critical"]["norm"] = self.critical.norm
-        plain["subgradient"]["norm"] = _plain(self.subgradient.norm)
-        plain["local"]["verdicts"] = list(self.local.verdicts)
-        plain["gap"] |= {"gap": self.gap.gap, "relative_gap": self.gap.relative_gap, "kind": self.gap.kind}
-        plain["constants"]["strong_convexity"] = self.constants.strong_convexity
-        if self.kl is not None:
-            plain["kl"] |= {"invertible": self.kl.invertible, "negative": self.kl.negative, "holds": self.kl.holds}
+        for part, names in DERIVED.items():
+            if plain[part] is not None:
+                plain[part] |= {name: _plain(getattr(getattr(self, part), name)) for name in names}
         return plain
 
 

@@ -162,8 +162,8 @@ def _trained(
     from dconnet.estimators import DCONClassifier, DCONRegressor
     from dconnet.persistence.model_file import SavedModel, Scaling
 
-    features = Scaling.of(X) if scale else Scaling.identity(X.shape[1])
-    outcome = Scaling.of(y[:, None]) if scale and not classify else Scaling.identity(1)
+    features = Scaling.of(X, names) if scale else Scaling.identity(X.shape[1])
+    outcome = Scaling.of(y[:, None], [target]) if scale and not classify else Scaling.identity(1)
     estimator = (DCONClassifier if classify else DCONRegressor)(**parameters)
     interrupted = _fit_until_interrupted(estimator, features.apply(X), y if classify else outcome.apply(y))
     model = SavedModel.from_estimator(
@@ -203,6 +203,8 @@ def _report_fit(model: SavedModel, table: Table, task: Task, output: Path) -> No
     hint = ""
     if task is Task.auto and model.classes is None:
         hint = " (for classification, use --task classification)"
+    elif task is Task.auto and table.share_of_numbers(model.target_name) == 1.0:
+        hint = " (for regression, use --task regression)"
     typer.echo(f"{table.source}: {table.n_rows} rows, {len(model.feature_names)} features, {kind}{hint}")
     labels = [f"{label}: " for label in model.targets.labels] if len(model.networks) > 1 else [""]
     for label, training in zip(labels, model.trainings, strict=True):

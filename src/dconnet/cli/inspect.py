@@ -63,7 +63,7 @@ def inspect(
         if as_json:
             _print_json(loaded, found, report)
         else:
-            _print_model(loaded)
+            _print_model(loaded, found)
             if found is not None:
                 _print_examination(found, report)
         if obstacle is not None:
@@ -91,7 +91,7 @@ def _write_report(found: Examination, path: Path) -> ImportError | None:
 
 
 def _print_json(model: SavedModel, found: Examination | None, report: Path | None) -> None:
-    summary = _summary(model)
+    summary = _summary(model, found)
     if found is not None:
         summary["examination"] = {**found.to_dict(), "report": None if report is None else str(report)}
     typer.echo(json.dumps(summary, indent=2, allow_nan=False))
@@ -106,7 +106,7 @@ def _print_examination(found: Examination, report: Path | None) -> None:
         typer.echo(f"The report is in {report}.")
 
 
-def _summary(model: SavedModel) -> dict[str, Any]:
+def _summary(model: SavedModel, found: Examination | None) -> dict[str, Any]:
     """What `inspect --json` prints."""
     return {
         "kind": model.kind,
@@ -115,18 +115,18 @@ def _summary(model: SavedModel) -> dict[str, Any]:
         "features": list(model.feature_names),
         "settings": dict(model.settings),
         "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
-        "networks": [_network_summary(model, index) for index in range(len(model.networks))],
+        "networks": [_network_summary(model, found, index) for index in range(len(model.networks))],
     }
 
 
-def _network_summary(model: SavedModel, index: int) -> dict[str, Any]:
+def _network_summary(model: SavedModel, found: Examination | None, index: int) -> dict[str, Any]:
     network, training = model.networks[index], model.trainings[index]
     neurons, features = _strengths(network)
     positives = model.targets.positives
     return {
         "class": None if positives is None else positives.tolist()[index],
         "n_hidden": network.n_hidden,
-        "dead_neurons": count_dead(network),
+        "dead_neurons": count_dead(network) if found is None else int(found.findings[index].certificate.dead.sum()),
         "status": training.status.name,
         "message": training.message,
         "recorded_epochs": training.recorded_epochs,
@@ -160,7 +160,7 @@ def _ranked(kind: str, names: Sequence[object], strengths: FloatArray) -> list[d
     return [{kind: names[i], "strength": float(strengths[i])} for i in order]
 
 
-def _print_model(model: SavedModel) -> None:
+def _print_model(model: SavedModel, found: Examination | None) -> None:
     typer.echo(f"{model.kind} of {printable(model.target_name)} with {len(model.feature_names)} features")
     typer.echo(f"features: {_shortened(model.feature_names)}")
     if model.classes is not None:
@@ -170,11 +170,11 @@ def _print_model(model: SavedModel) -> None:
     for part, score in model.scores.items():
         typer.echo(score_line(part, score))
     for index in range(len(model.networks)):
-        _print_network(_network_summary(model, index))
+        _print_network(model.targets.labels[index], _network_summary(model, found, index))
 
 
-def _print_network(network: dict[str, Any]) -> None:
-    of = "" if network["class"] is None else f" for class {printable(network['class'])}"
+def _print_network(label: str, network: dict[str, Any]) -> None:
+    of = f" for {label}" if label else ""
     first, stationarity = network["first_objective"], network["stationarity"]
     typer.echo(f"\nnetwork{of}: {network['n_hidden']} neurons, {network['dead_neurons']} of them dead")
     typer.echo(f"  {network['status'].lower()}: {printable(network['message'])}")

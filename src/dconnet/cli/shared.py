@@ -46,10 +46,14 @@ def load(path: Path, max_bytes: int | None) -> SavedModel:
 
 def check_output(output: Path, force: bool) -> None:
     """Refuse an output that cannot be written, before the work and not after it."""
+    from dconnet.persistence.files import is_stream
+
     if output.is_dir():
         raise ValueError(f"{output} is a folder. Name a file.")
     if output.is_file() and not force:
         raise ValueError(f"{output} exists already. Name another --output, or replace it with --force.")
+    if is_stream(output):
+        return
     folder = output.resolve().parent
     if not folder.is_dir():
         raise ValueError(f"The folder of {output} does not exist.")

@@ -20,10 +20,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet._threads import one_blas_thread
 from dconnet.convex.backend import get_backend
-from dconnet.estimators.data import Rows, checked_weight, refuse_missing, refuse_unusable, split_off
+from dconnet.estimators.data import Rows, checked_weight, refuse_missing, split_off
 from dconnet.estimators.levels import Level, VisitorOf
 from dconnet.model.problem import Problem
 from dconnet.model.targets import Targets

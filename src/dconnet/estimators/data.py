@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight
 
@@ -86,20 +85,6 @@ def _class_by_class(codes: NDArray[np.intp], fraction: float, seed: int) -> tupl
             "Raise validation_fraction, or give X_val and y_val."
         )
     return np.setdiff1d(order, held_out), held_out
-
-
-def refuse_unusable(X: object) -> None:
-    """Refuse inputs of which NumPy or pandas would only say that a type cannot be cast."""
-    if issparse(X):
-        raise ValueError("X is sparse, but dense data is required. Convert it with X.toarray().")
-    dtype = getattr(X, "dtype", None)
-    if getattr(dtype, "names", None) is not None:
-        raise ValueError(
-            "X is a structured array. Convert it with numpy.lib.recfunctions.structured_to_unstructured(X)."
-        )
-    kinds = [dtype] if dtype is not None else list(getattr(X, "dtypes", []))
-    if any(str(kind).lower().startswith(("date", "time", "duration", "period", "<m8")) for kind in kinds):
-        raise ValueError("X holds dates or times. Convert them to numbers first, for example to days since some date.")
 
 
 def refuse_missing(labels: object) -> None:

@@ -22,10 +22,8 @@ VisitorOf = Callable[[Problem], Visitor]
 
 
 def posed(rows: Rows, gamma: float, shrinkage: float = 0.0, *, copy: bool = False) -> list[Problem]:
-    """The problem of each column; the inputs and their factorisation are shared."""
-    # scikit-learn has looked for NaN and infinity.
-    first = Problem(rows.X, rows.Y[:, 0], gamma, rows.weight, shrinkage=shrinkage, copy=copy, check_finite=False)
-    return [first] + [first.with_targets(column) for column in rows.Y.T[1:]]
+    """The problem of each column; scikit-learn has looked for NaN and infinity."""
+    return Problem.of_columns(rows.X, rows.Y, gamma, rows.weight, shrinkage=shrinkage, copy=copy, check_finite=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

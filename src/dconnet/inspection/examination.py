@@ -14,11 +14,14 @@ from dconnet.certificates import Certificate, Trajectory, certificate
 from dconnet.inspection.split import split_rows
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
-from dconnet.persistence.model_file import SavedModel, Score
-from dconnet.persistence.tables import Table
+from dconnet.persistence.model_file import SavedModel, Scaling, Score
+from dconnet.persistence.tables import Fault, Table
 
 # RegLoss on the rows of the training agrees with the stored one to rounding; on other rows it does not.
 SAME_OBJECTIVE = 1e-8
+
+# Largest value in scaled units: RegLoss and its derivatives hold products of four, which must be finite.
+LARGEST_VALUE = 1e70
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +70,7 @@ class Examination:
     score : Score
         How well the model predicts all rows.
     findings : tuple of Finding
-        One a network.
+        One for each network.
     """
 
     model: SavedModel
@@ -101,6 +104,8 @@ class Examination:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""
+        positives = self.model.targets.positives
+        classes = [None] if positives is None else positives.tolist()
         return {
             "data": self.source,
             "rows": len(self.y),
@@ -109,11 +114,11 @@ class Examination:
             "score": {"rows": self.score.rows, **self.score.measures},
             "networks": [
                 {
-                    "class": finding.label or None,
+                    "class": label,
                     "stored_objective": finding.stored_objective,
                     "certificate": finding.certificate.to_dict(),
                 }
-                for finding in self.findings
+                for label, finding in zip(classes, self.findings, strict=True)
             ],
         }
 
@@ -136,13 +141,15 @@ def examine(model: SavedModel, table: Table, *, repeat: bool = False) -> Examina
     Raises
     ------
     ValueError
-        If a column is missing or not numeric, a class is unknown, the file does not tell gamma, or the training cannot
-        be repeated.
+        If a column is missing or not numeric, a value is too large for the model, a class is unknown, the file does not
+        tell gamma, or the training cannot be repeated.
     """
     X = table.numeric(model.feature_names, needed=True)
     table.require([model.target_name])
+    _refuse_too_large(table, model.feature_names, X, model.feature_scaling)
     if model.classes is None:
         y: NDArray[Any] = table.numeric([model.target_name], needed=True)[:, 0]
+        _refuse_too_large(table, [model.target_name], y[:, None], model.target_scaling)
     else:
         y = _known_labels(table.labels(model.target_name), model)
     trained_on = next((rows for rows in _candidates(model, y) if _is_trained_on(model, X[rows], y[rows])), None)
@@ -156,21 +163,30 @@ def examine(model: SavedModel, table: Table, *, repeat: bool = False) -> Examina
     return Examination(model, table.source, X, y, rows, Score.of(model, X, y), findings)
 
 
+def _refuse_too_large(table: Table, names: Sequence[str], values: FloatArray, scaling: Scaling) -> None:
+    with np.errstate(over="ignore"):
+        too_large = ~(np.abs(scaling.apply(values)) <= LARGEST_VALUE)
+    for name, faulty in zip(names, too_large.T, strict=True):
+        table.refuse(name, faulty, _too_large, needed=True)
+
+
+def _too_large(cell: object) -> Fault:
+    return f"{cell} is too large for this model", "Correct the column or delete the row"
+
+
 def _findings(
     model: SavedModel, problems: list[Problem], trajectories: Sequence[Trajectory | None], is_training_data: bool
 ) -> tuple[Finding, ...]:
     found = []
-    for k, (label, network, training) in enumerate(
-        zip(model.targets.names, model.networks, model.trainings, strict=True)
-    ):
+    for k, (network, training) in enumerate(zip(model.networks, model.trainings, strict=True)):
         measured = certificate(
             problems[k],
             network,
             objectives=training.objectives if is_training_data else None,
             trajectory=trajectories[k],
-            label=f"class {label}" if label else "",
+            label=model.targets.labels[k],
         )
-        found.append(Finding(label, training.objective, measured, trajectories[k]))
+        found.append(Finding(model.targets.names[k], training.objective, measured, trajectories[k]))
     return tuple(found)
 
 
@@ -231,7 +247,12 @@ def _number(model: SavedModel, name: str, default: float | None = None) -> float
     value = model.settings.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"The model file does not tell the {name} of its training, without which there is no RegLoss.")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(
+            f"The {name} in the settings of the model file is too large for a floating-point number."
+        ) from error
 
 
 def _problems(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> list[Problem]:
@@ -239,8 +260,7 @@ def _problems(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> list[Problem
     targets = network_targets(model, y)
     inputs, gamma = model.feature_scaling.apply(X), _number(model, "gamma")
     shrinkage = _number(model, "shrinkage", default=0.0)  # files from before there was any do not tell it
-    first = Problem(inputs, targets[:, 0], gamma, shrinkage=shrinkage, copy=False)
-    return [first] + [first.with_targets(column) for column in targets.T[1:]]
+    return Problem.of_columns(inputs, targets, gamma, shrinkage=shrinkage, copy=False)
 
 
 def _candidates(model: SavedModel, y: NDArray[Any]) -> Iterator[NDArray[np.intp]]:

@@ -87,6 +87,12 @@ class Problem(Frozen):
         object.__setattr__(self, "sample_weight", kept(weight, name="sample_weight", ndim=1))
         self._check()
 
+    @classmethod
+    def of_columns(cls, X: ArrayLike, Y: FloatArray, *arguments: Any, **options: Any) -> list[Problem]:
+        """A problem for each column of ``Y`` (n_samples, n_columns); the inputs and their factorisation are shared."""
+        first = cls(X, Y[:, 0], *arguments, **options)
+        return [first] + [first.with_targets(column) for column in Y.T[1:]]
+
     def _check(self) -> None:
         if self.X.shape[0] == 0 or self.X.shape[1] == 0:
             raise ValueError(f"X must have at least one row and one column, got shape {self.X.shape}.")

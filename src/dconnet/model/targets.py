@@ -78,8 +78,8 @@ class Targets:
 
     @property
     def names(self) -> list[str]:
-        """The class that each column stands for, as text; of a regression an empty text."""
-        return [""] if self.positives is None else [printable(label) for label in self.positives.tolist()]
+        """The class that each column stands for, as text, which is empty for a regression only."""
+        return [""] if self.positives is None else [printable(label) or "''" for label in self.positives.tolist()]
 
     @property
     def labels(self) -> list[str]:

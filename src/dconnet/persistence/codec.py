@@ -11,11 +11,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dconnet.model.network import Network
 from dconnet.persistence.model_file import FORMAT, VERSION, Label, SavedModel, Setting
-from dconnet.persistence.parts import Scaling, Score, Training
+from dconnet.persistence.parts import LARGEST, Scaling, Score, Training
 from dconnet.training.result import Status
-
-# The product of two numbers within this limit is finite.
-LARGEST = 1e150
 
 Weight: TypeAlias = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Scale: TypeAlias = Annotated[float, Meta(gt=0.0, le=LARGEST)]

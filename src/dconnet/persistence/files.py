@@ -33,12 +33,11 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     ...     (Path(folder) / "note.txt").read_text()
     'done\n'
     """
-    target = Path(path).resolve()
-    if target.exists() and not target.is_file():
-        # A pipe or a device must be written to, not replaced; a folder raises the right error.
-        with target.open("w", encoding="utf-8", newline="") as file:
+    if is_stream(path):
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
             yield file
         return
+    target = Path(path).resolve()
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
     try:
         with _opened_for(temporary, target) as file:
@@ -49,6 +48,14 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether ``path`` is a pipe or a device, which is written to and not replaced, or a folder, which cannot be.
+
+    /dev/stdout may be a link to a pipe that has no path of its own, so that links are followed but not resolved.
+    """
+    return Path(path).exists() and not Path(path).is_file()
 
 
 def _opened_for(temporary: Path, target: Path) -> TextIO:

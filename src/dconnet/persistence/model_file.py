@@ -148,7 +148,8 @@ class SavedModel:
         Raises
         ------
         ValueError
-            If a column is missing, or X has another shape or is not numeric and finite.
+            If a column is missing, only some column names are text, or X has another shape or is not numeric and
+            finite.
         OverflowError
             If a prediction is too large for a floating-point number.
         """
@@ -160,8 +161,14 @@ class SavedModel:
 
     def _checked(self, X: ArrayLike) -> FloatArray:
         names = list(getattr(X, "column_names", getattr(X, "columns", ())))
-        if names and all(isinstance(name, str) for name in names):
+        others = [name for name in names if not isinstance(name, str)]
+        if names and not others:
             return self._matched(X, names)
+        if len(others) < len(names):
+            raise ValueError(
+                f"Some column names of X are text, but {others[0]!r:.40} is not. Columns are matched by name or by "
+                "position: make all names text, for example with X.columns = X.columns.astype(str), or none."
+            )
         array = frozen_copy(X, name="X", ndim=2)
         if array.shape[1] != len(self.feature_names):
             raise ValueError(f"X has {array.shape[1]} columns, but the model has {len(self.feature_names)} features.")
@@ -329,6 +336,8 @@ def _check_classes(classes: tuple[Label, ...]) -> None:
         all(isinstance(label, str) or abs(label) < 2**63 for label in classes),
         "the classes must be finite and fit into 64 bits",
     )
+    cut = [label for label in classes if isinstance(label, str) and label.endswith("\0")]
+    _check(not cut, f"a class must not end in the character NUL, which NumPy cuts off, got {cut[:1]!r:.100}")
     _check(
         len(classes) >= 2 and len(set(classes)) == len(classes),
         "there must be at least two classes, all different",

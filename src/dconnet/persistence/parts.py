@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dconnet._arrays import FloatArray, frozen_copy
+from dconnet._arrays import FloatArray, Frozen, frozen_copy
 from dconnet.training.result import Status
 
 if TYPE_CHECKING:
     from dconnet.persistence.model_file import SavedModel
 
 
+# Largest number of a model file; the product of two such numbers is finite.
+LARGEST = 1e150
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Scaling:
+class Scaling(Frozen):
     """Shift and scale of columns, ``(x - mean) / scale``.
 
     Parameters
@@ -48,10 +53,22 @@ class Scaling:
             raise ValueError("scale must be positive.")
 
     @classmethod
-    def of(cls, values: ArrayLike) -> Scaling:
-        """The scaling that standardises the columns of ``values``; constant columns get scale one."""
+    def of(cls, values: ArrayLike, names: Sequence[str] | None = None) -> Scaling:
+        """The scaling that standardises the columns of ``values``; constant columns get scale one.
+
+        Raises
+        ------
+        ValueError
+            If finite values are too large; the message has the name of the column, or its number without ``names``.
+        """
         values = np.asarray(values, dtype=np.float64)
-        scale = values.std(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale = values.std(axis=0)
+            too_large = np.isfinite(values).all(axis=0) & ~(np.abs(values.mean(axis=0)) + scale <= LARGEST)
+        if too_large.any():
+            column = int(np.flatnonzero(too_large)[0])
+            name = column if names is None else repr(names[column])
+            raise ValueError(f"The values of column {name} are too large to be standardised. Scale them down.")
         # Rounding gives a constant column a tiny spread, which must not be blown up to one.
         constant = (np.ptp(values, axis=0) == 0.0) | (scale == 0.0)
         return cls(values.mean(axis=0), np.where(constant, 1.0, scale))

@@ -39,6 +39,9 @@ PARQUET_MAGIC = b"PAR1"
 # A number takes eight bytes and its text seven times as much: cells are converted chunk by chunk.
 CHUNK_ROWS = 8192
 
+# What float() takes for a number, but a table does not: 1_0 is a name, and 01 a code that is not the same as 1.
+NAMES = re.compile(r"_|^\s*[+-]?0\d+\s*$", re.MULTILINE)
+
 TextArray: TypeAlias = NDArray[np.object_]
 Column: TypeAlias = FloatArray | TextArray
 Fault: TypeAlias = tuple[str, str]  # what is wrong with a cell, and how to correct it
@@ -143,21 +146,21 @@ class Table:
             if np.all(numbers == np.round(numbers)) and np.all(np.abs(numbers) < 2.0**53):
                 return numbers.astype(np.int64)
         else:
-            self._refuse(name, [cell is None for cell in cells], _missing, needed=True)
+            self.refuse(name, [cell is None for cell in cells], _missing, needed=True)
         return np.array([str(cell) for cell in cells.tolist()])
 
     def _numbers(self, name: str, needed: bool) -> FloatArray:
         column = self.column(name)
         if column.dtype == object:
             faulty = [cell is not None and not _is_number(cell) for cell in column]
-            self._refuse(name, faulty, _not_a_number, needed)
+            self.refuse(name, faulty, _not_a_number, needed)
             column = np.array([np.nan if cell is None else str(cell) for cell in column], dtype=np.float64)
         numbers = column.astype(np.float64, copy=False)
-        self._refuse(name, np.isnan(numbers), _missing, needed)
-        self._refuse(name, np.isinf(numbers), _not_finite, needed)
+        self.refuse(name, np.isnan(numbers), _missing, needed)
+        self.refuse(name, np.isinf(numbers), _not_finite, needed)
         return numbers
 
-    def _refuse(self, name: str, faulty: ArrayLike, describe: Callable[[object], Fault], needed: bool) -> None:
+    def refuse(self, name: str, faulty: ArrayLike, describe: Callable[[object], Fault], needed: bool) -> None:
         """Raise the described fault of the first faulty row, if there is one."""
         rows = np.flatnonzero(faulty)
         if len(rows) == 0:
@@ -344,7 +347,7 @@ def _joined(chunks: list[Column]) -> Column:
 
 def _converted(cells: Sequence[str], as_text: bool) -> Column:
     """Numbers where all cells are numbers or blank, otherwise the stripped text with None for blank."""
-    if not as_text and "_" not in "".join(cells):  # float("1_0") is 10.0; in a table it is a name
+    if not as_text and not NAMES.search("\n".join(cells)):
         try:
             return np.array([float(cell) if cell and not cell.isspace() else np.nan for cell in cells])
         except ValueError:

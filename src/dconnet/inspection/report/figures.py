@@ -42,11 +42,9 @@ class Picture:
     width: float
 
 
-def prediction_figure(predictions: Predictions, target_name: str) -> Picture | None:
-    """Draw observed values and residuals over the predictions; None if no prediction is finite."""
+def prediction_figure(predictions: Predictions, target_name: str) -> Picture:
+    """Draw observed values and residuals over the predictions."""
     display = _PredictionPlot(predictions, printable(target_name))
-    if not display.shown.any():
-        return None
     rows = "The orange rows were held out from training: they show how well new rows are predicted. "
     caption = (
         "Left: observed values over predicted values; a perfect prediction is on the line. Right: residuals, observed "
@@ -124,17 +122,12 @@ class _PredictionPlot:
 
     alt_text = "Observed values over predicted values, and residuals over predicted values."
 
-    @property
-    def shown(self) -> Any:
-        """The rows that can be drawn."""
-        return np.isfinite(self.predictions.predicted)
-
     def plot(self, ax: Any) -> Self:
         """Draw into an empty figure."""
         axes = make_panels(ax, 2, 2, (3.7, 3.1))
         self.figure_ = axes[0].figure
         found = self.predictions
-        low, high = found.predicted[self.shown].min(), found.predicted[self.shown].max()
+        low, high = found.predicted.min(), found.predicted.max()
         for axis, values, perfect in (
             (axes[0], found.observed, (low, high)),
             (axes[1], found.observed - found.predicted, (0.0, 0.0)),
@@ -153,11 +146,11 @@ class _PredictionPlot:
     def _groups(self) -> list[tuple[Any, str, str]]:
         found = self.predictions
         if not found.trained_on.any() or found.trained_on.all():
-            return [(self.shown, BLUE, "rows")]
+            return [(slice(None), BLUE, "rows")]
         n_held_out = int(found.judged.sum())
         return [
-            (found.trained_on & self.shown, GREY, f"training rows ({found.n_trained_on})"),
-            (found.judged & self.shown, VERMILION, f"held-out rows ({n_held_out})"),
+            (found.trained_on, GREY, f"training rows ({found.n_trained_on})"),
+            (found.judged, VERMILION, f"held-out rows ({n_held_out})"),
         ]
 
 
