@@ -726,3 +726,8 @@ def test_settings_are_those_of_the_fit():
     X = np.linspace(-1.0, 1.0, 20).reshape(-1, 1)
     estimator = DCONRegressor(2, gamma=0.5, tol=1e-2, random_state=0).fit(X, np.abs(X[:, 0])).set_params(gamma=7.0)
     assert SavedModel.from_estimator(estimator).settings["gamma"] == 0.5
+
+
+def test_a_constant_column_is_scaled_to_zero_whatever_its_size():
+    values = np.full((7, 1), 1.2345678901234567e28)
+    assert not np.any(Scaling.of(values).apply(values))

@@ -136,7 +136,7 @@ class TestNumeric:
         ("cell", "fault"),
         [
             ("red", "'red' is not a number. Encode the column as numbers"),
-            ("1,5", "'1,5' has a decimal comma. Write the column with decimal points"),
+            ("1,5", "'1,5' has a comma. Write decimals with a point, and thousands without a separator"),
             ("", "the value is missing. Fill in the column or delete the row"),
             ("  ", "the value is missing. Fill in the column or delete the row"),
             ("nan", "the value is missing. Fill in the column or delete the row"),
@@ -181,6 +181,10 @@ class TestLabels:
     def test_other_numbers_are_text(self, csv_file):
         assert read_table(csv_file("a\n1\n2.5\n")).labels("a").tolist() == ["1.0", "2.5"]
         assert read_table(csv_file("a\n1\n1e300\n")).labels("a").tolist() == ["1.0", "1e+300"]
+
+    def test_whole_numbers_that_float64_merges_are_refused(self, csv_file):
+        with pytest.raises(ValueError, match=r"beyond 2\*\*53.*as text"):
+            read_table(csv_file("a\n9007199254740992\n9007199254740993\n17\n")).labels("a")
 
     @pytest.mark.parametrize("rows_between", [0, tables.CHUNK_ROWS])
     def test_codes_with_leading_zeros_are_text(self, csv_file, rows_between):

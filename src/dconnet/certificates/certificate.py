@@ -175,7 +175,7 @@ class Certificate:
             ("strong convexity", f"{constants.strong_convexity:.2e}", "modulus of g, 2 gamma sigma_min² / m"),
         ]
         if self.order is not None:
-            lines.append(("convergence order", f"{self.order.all:.3f}", f"early epochs {self.order.early:.3f}"))
+            lines.append(_order_line(self.order))
         lines += [_condition("(H1) constant a", self.decrease)] if self.decrease else []
         lines += [_condition("(H2) constant b", self.relative_error)] if self.relative_error else []
         return lines
@@ -296,6 +296,12 @@ def certify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | N
 
 def _has_small_hessian(network: Network) -> bool:
     return network.n_hidden * (network.n_features + 2) <= MAX_HESSIAN
+
+
+def _order_line(order: ConvergenceOrder) -> Line:
+    if np.isnan(order.all):
+        return "convergence order", "unknown", "too few epochs"
+    return "convergence order", f"{order.all:.3f}", f"early epochs {order.early:.3f}"
 
 
 def _condition(name: str, condition: Condition) -> Line:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dconnet.cli.shared import INTERRUPTED, DataArgument, ForceOption, check_output, score_line, user_errors
+from dconnet.cli.shared import INTERRUPTED, DataArgument, ForceOption, check_output, counted, score_line, user_errors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,9 +110,14 @@ def fit(
         model = _scored(model, {"train": (X[train], y[train]), "test": (X[test], y[test])})
         model.save(output)
         if not quiet:
-            _report_fit(model, table, task, output)
+            _report_data(table, model, task)
+            _report_fit(model, output)
         if interrupted:
             raise typer.Exit(INTERRUPTED)
+
+
+# By how much R² or accuracy on test rows may be lower than on training rows without a remark.
+MUCH_WORSE = 0.3
 
 
 def _feature_names(table: Table, target: str, drop: list[str]) -> list[str]:
@@ -198,18 +203,36 @@ def _scored(model: SavedModel, parts: dict[str, tuple[FloatArray, NDArray[Any]]]
     return model.with_scores({part: Score.of(model, X, y) for part, (X, y) in parts.items() if len(y) > 0})
 
 
-def _report_fit(model: SavedModel, table: Table, task: Task, output: Path) -> None:
+def _report_data(table: Table, model: SavedModel, task: Task) -> None:
     kind = "regression" if model.classes is None else f"classification, {len(model.classes)} classes"
     hint = ""
     if task is Task.auto and model.classes is None:
         hint = " (for classification, use --task classification)"
     elif task is Task.auto and table.share_of_numbers(model.target_name) == 1.0:
         hint = " (for regression, use --task regression)"
-    typer.echo(f"{table.source}: {table.n_rows} rows, {len(model.feature_names)} features, {kind}{hint}")
+    sizes = f"{counted(table.n_rows, 'row')}, {counted(len(model.feature_names), 'feature')}"
+    typer.echo(f"{table.source}: {sizes}, {kind}{hint}")
+
+
+def _report_fit(model: SavedModel, output: Path) -> None:
     labels = [f"{label}: " for label in model.targets.labels] if len(model.networks) > 1 else [""]
     for label, training in zip(labels, model.trainings, strict=True):
         typer.echo(f"{label}{training.message} RegLoss {training.objective:.6g}.")
     for name, score in model.scores.items():
         typer.echo(score_line(name, score))
+    if _predicts_new_rows_worse(model):
+        typer.echo(
+            "New rows are predicted much worse than the training rows: try a larger --gamma, fewer neurons with "
+            "--n-hidden, or --early-stopping."
+        )
     part = "the training part of the data" if "test" in model.scores else "all the data"
     typer.echo(f"The model, trained on {part}, is in {output}.")
+
+
+def _predicts_new_rows_worse(model: SavedModel) -> bool:
+    """Whether the score on test rows, R² or accuracy, is far below that on training rows."""
+    train, test = (model.scores.get(part) for part in ("train", "test"))
+    if train is None or test is None:
+        return False
+    pairs = ((train.r2, test.r2), (train.accuracy, test.accuracy))
+    return any(a is not None and b is not None and a - b > MUCH_WORSE for a, b in pairs)

@@ -48,6 +48,8 @@ def check_output(output: Path, force: bool) -> None:
     """Refuse an output that cannot be written, before the work and not after it."""
     from dconnet.persistence.files import is_stream
 
+    if str(output) == "-":
+        raise ValueError("The output cannot be '-'. Name a file, or /dev/stdout.")
     if output.is_dir():
         raise ValueError(f"{output} is a folder. Name a file.")
     if output.is_file() and not force:
@@ -61,11 +63,16 @@ def check_output(output: Path, force: bool) -> None:
         raise ValueError(f"The folder of {output} cannot be written to.")
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things, such as "1 row" or "2 rows"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def score_line(part: str, score: Score) -> str:
     """A score on one line."""
     titles = {"mse": "MSE", "r2": "R2", "accuracy": "accuracy"}
     listed = ", ".join(f"{titles[name]} {value:.6g}" for name, value in score.measures.items())
-    return f"{printable(part)}: {listed or 'no score'} on {score.rows} rows"
+    return f"{printable(part)}: {listed or 'no score'} on {counted(score.rows, 'row')}"
 
 
 @contextmanager

@@ -264,13 +264,12 @@ def _problems(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> list[Problem
 
 
 def _candidates(model: SavedModel, y: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
-    """Rows that may be those of the training: all, or the training part of ``dconnet fit``."""
-    yield np.arange(len(y))
+    """Rows that may be those of the training: the training part of ``dconnet fit`` if the file tells it, or all."""
     seed, train, test = model.settings.get("random_state"), model.scores.get("train"), model.scores.get("test")
-    if type(seed) is not int or not 0 <= seed < 2**32 or train is None or test is None:
-        return
-    if 0 < test.rows == len(y) - train.rows < len(y):
+    is_split = train is not None and test is not None and 0 < test.rows == len(y) - train.rows < len(y)
+    if is_split and test is not None and type(seed) is int and 0 <= seed < 2**32:
         yield np.sort(split_rows(y, test.rows, seed, model.classes is not None)[0])
+    yield np.arange(len(y))
 
 
 def _is_trained_on(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> bool:

@@ -69,9 +69,9 @@ class Scaling(Frozen):
             column = int(np.flatnonzero(too_large)[0])
             name = column if names is None else repr(names[column])
             raise ValueError(f"The values of column {name} are too large to be standardised. Scale them down.")
-        # Rounding gives a constant column a tiny spread, which must not be blown up to one.
+        # Rounding gives a constant column a tiny spread, which must not be blown up to one, and a mean off its value.
         constant = (np.ptp(values, axis=0) == 0.0) | (scale == 0.0)
-        return cls(values.mean(axis=0), np.where(constant, 1.0, scale))
+        return cls(np.where(constant, values[0], values.mean(axis=0)), np.where(constant, 1.0, scale))
 
     @classmethod
     def identity(cls, n_columns: int) -> Scaling:

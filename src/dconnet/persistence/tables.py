@@ -142,8 +142,14 @@ class Table:
         cells = self.column(name)
         if self.is_numeric(name):
             numbers = self._numbers(name, needed=True)
-            # Beyond 2**53 float64 skips integers; scikit-learn takes decimals for a regression.
-            if np.all(numbers == np.round(numbers)) and np.all(np.abs(numbers) < 2.0**53):
+            size = np.abs(numbers)
+            if np.any((size >= 2.0**53) & (size < 2.0**64)):
+                raise ValueError(
+                    f"The column {name!r} of {self.source} has whole numbers beyond 2**53, which cannot all be told apart "
+                    "as numbers. Write these labels as text, for example with a letter before them."
+                )
+            # scikit-learn takes decimals for a regression.
+            if np.all(numbers == np.round(numbers)) and np.all(size < 2.0**53):
                 return numbers.astype(np.int64)
         else:
             self.refuse(name, [cell is None for cell in cells], _missing, needed=True)
@@ -399,7 +405,7 @@ def _not_finite(cell: object) -> Fault:
 
 def _not_a_number(cell: object) -> Fault:
     if re.fullmatch(r"[+-]?\d+,\d+", str(cell)):
-        return f"{cell!r} has a decimal comma", "Write the column with decimal points"
+        return f"{cell!r} has a comma", "Write decimals with a point, and thousands without a separator"
     return f"{_shortened(cell)} is not a number", "Encode the column as numbers"
 
 
