@@ -143,3 +143,9 @@ def test_figures_that_overflow_are_none_for_machines():
     plain = certificate(Problem(X, 1e150 * np.abs(X[:, 0]), 0.1), network).to_dict()
     assert plain["stationarity"]["norm"] is None
     json.dumps(plain, allow_nan=False)
+
+
+def test_too_few_epochs_for_an_order_are_said_in_words():
+    model, X, y, weight = fitted()
+    found = certificate(Problem(X, y, 0.5, weight), model.network_, objectives=[2.0, 1.0])
+    assert ("convergence order", "unknown", "too few epochs") in found.lines()

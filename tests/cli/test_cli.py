@@ -92,6 +92,16 @@ class TestFit:
         assert model.scores["test"].rows == 12
         assert model.scores["test"].r2 > 0.5
 
+    def test_a_network_that_only_knows_its_training_rows_is_remarked_on(self, points):
+        noise = np.random.default_rng(1).normal(size=60)
+        write_csv("data.csv", ["a", "b", "y"], [points["a"], points["big one"], noise])
+        options = ("--target", "y", "--n-hidden", "20", "--max-epochs", "2")
+        assert "try a larger --gamma" in run("fit", "data.csv", *options, "--gamma", "1e-5").stdout
+        assert "try a larger --gamma" not in run("fit", "data.csv", *options, "--gamma", "10", "--force").stdout
+
+    def test_a_model_is_not_written_to_a_file_named_like_the_standard_output(self, data):
+        assert "Name a file" in refusal("fit", "data.csv", "--target", "y", "--drop", "colour", "-o", "-")
+
     def test_features_and_target_are_standardised_on_the_training_part(self, model, data):
         assert model.feature_scaling.scale[1] == 1.0  # the constant column
         assert 30.0 < model.feature_scaling.scale[2] < 70.0

@@ -185,3 +185,17 @@ def test_classes_are_given_to_machines_as_they_are(table):
         found = examine(model, Table(("a", "b", "y"), (X[:, 0], X[:, 1], labels.astype(object))))
         assert [network["class"] for network in found.to_dict()["networks"]] == expected
         assert all(finding.certificate.label for finding in found.findings)
+
+
+def test_the_training_part_is_found_where_every_row_has_the_same_loss(tmp_path):
+    """The target is constant, and RegLoss zero on all rows as on the training part."""
+    a = np.linspace(-1.0, 1.0, 40)
+    write_csv(tmp_path / "data.csv", ["a", "b", "y"], [a, a**2, np.full(40, 3.0)])
+    table = read_table(tmp_path / "data.csv")
+    y = table.numeric(["y"])[:, 0]
+    train, test = split_rows(y, 8, 0, False)
+    _, model = regressor_of(table, train)
+    parts = {"train": train, "test": test}
+    X = table.numeric(["a", "b"])
+    model = model.with_scores({name: Score.of(model, X[rows], y[rows]) for name, rows in parts.items()})
+    assert examine(model, table).rows.tolist() == sorted(train.tolist())

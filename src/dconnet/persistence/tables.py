@@ -145,8 +145,8 @@ class Table:
             size = np.abs(numbers)
             if np.any((size >= 2.0**53) & (size < 2.0**64)):
                 raise ValueError(
-                    f"The column {name!r} of {self.source} has whole numbers beyond 2**53, which cannot all be told apart "
-                    "as numbers. Write these labels as text, for example with a letter before them."
+                    f"The column {name!r} of {self.source} has whole numbers beyond 2**53, which cannot all be told "
+                    "apart as numbers. Write these labels as text, for example with a letter before them."
                 )
             # scikit-learn takes decimals for a regression.
             if np.all(numbers == np.round(numbers)) and np.all(size < 2.0**53):
