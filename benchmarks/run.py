@@ -22,6 +22,7 @@ from inexact import inexact
 from processes import growth, simd, startup
 from report import Report, make_console
 from scalable import admm, parallel
+from short import short
 
 PARTS: dict[str, Callable[[bool], Report]] = {
     "programmes": programmes,
@@ -34,6 +35,7 @@ PARTS: dict[str, Callable[[bool], Report]] = {
     "startup": startup,
     "admm": admm,
     "parallel": parallel,
+    "short": short,
 }
 
 

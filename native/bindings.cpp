@@ -3,15 +3,18 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "dispatch.hpp"
 #include "explorer.hpp"
 #include "objective.hpp"
+#include "short_fit.hpp"
 #include "solver.hpp"
 #include "sweep.hpp"
 
@@ -188,6 +191,76 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> expl
   return {told.evaluations, told.hops, told.accepted, told.revived, told.barren};
 }
 
+using Places = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Shares = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using OutNetworks = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+// The features of coded rows: linear ones first, then ramps, then categories.
+std::vector<dconnet::CodedFeature> features_of(const Order& kinds, const Order& columns, const Order& places) {
+  check_length(columns.size(), kinds.size(), "columns");
+  check_length(places.size(), kinds.size(), "places");
+  std::vector<dconnet::CodedFeature> features(kinds.size());
+  for (std::size_t f = 0; f < features.size(); ++f) {
+    const std::size_t kind = kinds.data()[f];
+    if (kind > 2 || (f > 0 && kind < kinds.data()[f - 1])) throw nb::value_error("kinds must be 0, 1 and 2, ascending");
+    features[f] = {static_cast<dconnet::CodedFeature::Kind>(kind), columns.data()[f], places.data()[f]};
+    const bool fits = kind == 2 ? features[f].columns <= features[f].places : features[f].columns == features[f].places;
+    if (!fits || features[f].places == 0 || (kind == 0 && features[f].columns != 1)) {
+      throw nb::value_error("a feature has the wrong number of columns or places");
+    }
+  }
+  return features;
+}
+
+// Every row must stay within the places of its features, which lie one after the other.
+void check_places(const dconnet::CodedRows& rows) {
+  for (std::size_t j = 0; j < rows.rows; ++j) {
+    std::size_t first = 0;
+    for (std::size_t f = 0; f < rows.features.size(); ++f) {
+      const std::size_t place = rows.places[j * rows.features.size() + f];
+      if (place < first || place >= first + rows.features[f].places) throw nb::value_error("a place is out of range");
+      first += rows.features[f].places;
+    }
+  }
+}
+
+std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, Places places, Shares shares,
+                                    Matrix from_white, Vector weights, Matrix targets, Order which, Vector gammas,
+                                    Order seeds, std::size_t evaluations, double seconds, OutNetworks V, OutMatrix alpha) {
+  const dconnet::CodedRows rows{places.shape(0), features_of(kinds, columns, n_places), places.data(), shares.data()};
+  const std::size_t n_fits = gammas.size(), n_hidden = alpha.shape(1), rank = from_white.shape(1);
+  check_length(places.shape(1), rows.features.size(), "a row of places");
+  check_length(shares.shape(0), rows.rows, "shares");
+  check_length(shares.shape(1), rows.features.size(), "a row of shares");
+  check_length(from_white.shape(0), rows.columns(), "from_white");
+  check_length(weights.size(), rows.rows, "weights");
+  check_length(targets.shape(1), rows.rows, "a row of targets");
+  check_length(which.size(), n_fits, "which");
+  check_length(seeds.size(), n_fits, "seeds");
+  check_length(alpha.shape(0), n_fits, "alpha");
+  check_length(V.shape(0), n_fits, "V");
+  check_length(V.shape(1), n_hidden, "V");
+  check_length(V.shape(2), rank, "V");
+  for (std::size_t i = 0; i < n_fits; ++i) {
+    if (which.data()[i] >= targets.shape(0)) throw nb::value_error("which names a target that does not exist");
+  }
+  check_places(rows);
+  std::vector<std::size_t> used(n_fits);
+  Watch watch(seconds);
+  {
+    nb::gil_scoped_release unlocked;
+    dconnet::CodedObjective objective(rows, from_white.data(), rank, weights.data(), n_hidden);
+    for (std::size_t i = 0; i < n_fits && !watch.interrupted(); ++i) {
+      const double* y = targets.data() + which.data()[i] * rows.rows;
+      used[i] = dconnet::fit_shortly(objective, y, gammas.data()[i], evaluations, seeds.data()[i],
+                                     [&watch] { return watch.proceed(); }, V.data() + i * n_hidden * rank,
+                                     alpha.data() + i * n_hidden).evaluations;
+    }
+  }
+  if (watch.interrupted()) throw nb::python_error();
+  return used;
+}
+
 }  // namespace
 
 NB_MODULE(_native, module) {
@@ -242,4 +315,10 @@ NB_MODULE(_native, module) {
            "Go on from V (n_hidden, rank) and alpha, and write there what was reached. Returns the evaluations, the "
            "hops tried and accepted, the neurons revived, and those that carry nothing.")
       .def_prop_ro("settled", &dconnet::Explorer::settled, "Whether all hops have been tried in vain.");
+  module.def("short_fits", &short_fits, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
+             nb::arg("shares"), nb::arg("from_white"), nb::arg("weights"), nb::arg("targets"), nb::arg("which"),
+             nb::arg("gammas"), nb::arg("seeds"), nb::arg("evaluations"), nb::arg("seconds"), nb::arg("V"),
+             nb::arg("alpha"),
+             "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows. Returns the "
+             "evaluations of each.");
 }

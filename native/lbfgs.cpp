@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dense.hpp"
 #include "dispatch.hpp"
+#include "lanes.hpp"
 
 namespace dconnet {
 
@@ -22,10 +24,10 @@ DCONNET_INLINE void add_scaled(std::size_t n, double weight, const double* x, do
 
 }  // namespace
 
-Lbfgs::Lbfgs(Objective& objective, std::size_t memory)
+Lbfgs::Lbfgs(Smooth& objective, std::size_t memory)
     : objective_(objective),
       memory_(memory),
-      size_(objective.layout().size()),
+      size_(objective.size()),
       theta_(size_),
       gradient_(size_),
       trial_(size_),

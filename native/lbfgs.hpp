@@ -1,18 +1,18 @@
-// L-BFGS on the objective of the whole network, with a line search for the weak Wolfe conditions, which also works
-// where the objective has kinks.
+// L-BFGS, with a line search for the weak Wolfe conditions, which also works
+// where the function has kinks.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <vector>
 
-#include "objective.hpp"
+#include "smooth.hpp"
 
 namespace dconnet {
 
 class Lbfgs {
  public:
-  Lbfgs(Objective& objective, std::size_t memory);
+  Lbfgs(Smooth& objective, std::size_t memory);
 
   // Starts anew from theta, without memory.
   void start(const double* theta);
@@ -29,7 +29,7 @@ class Lbfgs {
   bool search_line(double slope);
   void remember();
 
-  Objective& objective_;
+  Smooth& objective_;
   std::size_t memory_, size_;
   std::size_t stored_ = 0, newest_ = 0;
   std::size_t evaluations_ = 0;

@@ -10,10 +10,11 @@
 
 #include "design.hpp"
 #include "layout.hpp"
+#include "smooth.hpp"
 
 namespace dconnet {
 
-class Objective {
+class Objective : public Smooth {
  public:
   Objective(const Design& design, const double* y, double gamma, std::size_t n_hidden);
 
@@ -22,7 +23,8 @@ class Objective {
   const double* targets() const { return y_; }
   double gamma() const { return gamma_; }
 
-  double gradient(const double* theta, double* gradient);
+  std::size_t size() const override { return layout_.size(); }
+  double gradient(const double* theta, double* gradient) override;
   // The value alone, with the residual of every row if asked for.
   double value(const double* theta, double* residual = nullptr);
   // Replaces alpha by the minimiser of F for these V, a ridge regression. By normal equations: fast, for L-BFGS goes on

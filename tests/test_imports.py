@@ -17,6 +17,7 @@ PACKAGE = Path(dconnet.__file__).parent
 LAYERS = [
     ["_arrays", "_moved", "_native", "_text", "_threads"],
     ["convex", "model"],
+    ["encoding"],
     ["training"],
     ["certificates"],
     ["estimators"],

@@ -71,3 +71,21 @@ class Sweep:
         V: FloatArray,
         Z: FloatArray,
     ) -> tuple[int, int, int, int, int]: ...
+
+def short_fits(
+    kinds: NDArray[np.uintp],
+    columns: NDArray[np.uintp],
+    n_places: NDArray[np.uintp],
+    places: NDArray[np.uint32],
+    shares: NDArray[np.float32],
+    from_white: FloatArray,
+    weights: FloatArray,
+    targets: FloatArray,
+    which: NDArray[np.uintp],
+    gammas: FloatArray,
+    seeds: NDArray[np.uintp],
+    evaluations: int,
+    seconds: float,
+    V: FloatArray,
+    alpha: FloatArray,
+) -> list[int]: ...

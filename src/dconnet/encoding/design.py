@@ -1,0 +1,159 @@
+"""Rows of coded features, and the whitening of the design that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from dconnet._arrays import FloatArray
+from dconnet.encoding.features import Feature
+from dconnet.model.blocks import blocks
+
+# Directions whose squared length is below this share of the largest are taken as dependent.
+DEPENDENT = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedDesign:
+    """Rows of coded features; they stand for a design with a column for each ramp and level, and an intercept.
+
+    Attributes
+    ----------
+    features : tuple of Feature
+        Linear ones first, then ramps, then categories.
+    places : array of uint32, of shape (n_rows, n_features)
+        The places, those of each feature behind those of the features before it.
+    shares : array of float32, of shape (n_rows, n_features)
+    """
+
+    features: tuple[Feature, ...]
+    places: NDArray[np.uint32]
+    shares: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, features: Sequence[Feature], columns: Sequence[FloatArray]) -> CodedDesign:
+        """Code the columns of a table, one for each feature."""
+        order = sorted(range(len(features)), key=lambda f: features[f].kind)
+        n_rows = len(columns[0])
+        places = np.empty((n_rows, len(order)), dtype=np.uint32)
+        shares = np.empty((n_rows, len(order)), dtype=np.float32)
+        first = 0
+        for position, f in enumerate(order):
+            place, shares[:, position] = features[f].code(columns[f])
+            places[:, position] = place + first
+            first += features[f].n_places
+        return cls(tuple(features[f] for f in order), places, shares)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the design, without the intercept."""
+        return sum(feature.n_columns for feature in self.features)
+
+    @property
+    def kinds(self) -> NDArray[np.uintp]:
+        """What the kernel calls the kinds of the features."""
+        return np.array([feature.kind for feature in self.features], dtype=np.uintp)
+
+    @property
+    def column_counts(self) -> NDArray[np.uintp]:
+        """Columns of each feature."""
+        return np.array([feature.n_columns for feature in self.features], dtype=np.uintp)
+
+    @property
+    def place_counts(self) -> NDArray[np.uintp]:
+        """Places of each feature."""
+        return np.array([feature.n_places for feature in self.features], dtype=np.uintp)
+
+    def rows(self, chosen: NDArray[np.intp]) -> CodedDesign:
+        """Some of the rows."""
+        return CodedDesign(self.features, self.places[chosen], self.shares[chosen])
+
+    def dense(self, rows: slice) -> FloatArray:
+        """The design in some rows, with the intercept, of shape (n, n_columns + 1)."""
+        parts, first = [], 0
+        for position, feature in enumerate(self.features):
+            place = self.places[rows, position].astype(np.intp) - first
+            parts.append(feature.columns((place, self.shares[rows, position].astype(np.float64))))
+            first += feature.n_places
+        return np.column_stack([*parts, np.ones(len(self.places[rows]))])
+
+    def gram(self, weight: FloatArray) -> FloatArray:
+        """``MᵀSM`` with sample weights S, of shape (n_columns + 1, n_columns + 1)."""
+        total = np.zeros((self.n_columns + 1,) * 2)
+        for rows in blocks(len(self)):
+            M = self.dense(rows)
+            total += M.T @ (weight[rows, None] * M)
+        return total
+
+    def predict(self, U: FloatArray, alpha: FloatArray) -> FloatArray:
+        """Outputs of networks, of shape (n_rows, n_networks).
+
+        Parameters
+        ----------
+        U : array of shape (n_networks, n_columns + 1, n_hidden)
+            Weights of the columns, the intercept last.
+        alpha : array of shape (n_networks, n_hidden)
+            Output weights.
+        """
+        outputs = np.empty((len(self), len(U)))
+        flat = np.concatenate(list(U), axis=1) if len(U) else np.empty((self.n_columns + 1, 0))
+        for rows in blocks(len(self)):
+            hidden = np.maximum(self.dense(rows) @ flat, 0.0).reshape(-1, *alpha.shape)
+            outputs[rows] = np.einsum("jkl,kl->jk", hidden, alpha)
+        return outputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standardisation:
+    """Mean and scale of the columns of a design."""
+
+    mean: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, gram: FloatArray) -> Standardisation:
+        """From the Gram matrix of the design, whose last column is the intercept; constant columns get scale one."""
+        total = gram[-1, -1]
+        mean = gram[-1, :-1] / total
+        variance = np.diag(gram)[:-1] / total - mean**2
+        return cls(mean, np.sqrt(np.where(variance > DEPENDENT, variance, 1.0)))
+
+    def from_white(self, gram: FloatArray, shrinkage: float) -> FloatArray:
+        """B of ``u = B v``: weights of the raw columns, for weights v of which ``|v|²`` is the whole penalty.
+
+        The penalty is ``|M u|² + shrinkage m |w|²``, with w the weights of the standardised columns.
+
+        Parameters
+        ----------
+        gram : array of shape (n_columns + 1, n_columns + 1)
+            Gram matrix of the rows of the training.
+        shrinkage : float
+            Penalty on the weights of the standardised columns, as in `Problem`.
+
+        Returns
+        -------
+        array of shape (n_columns + 1, rank)
+        """
+        T = np.diag(
+            np.append(1.0 / self.scale, 1.0)
+        )  # the standardised design is M Tᵀ, with T changed in its last column
+        T[:-1, -1] = -self.mean / self.scale
+        standard = T @ gram @ T.T
+        standard[np.diag_indices(len(standard) - 1)] += shrinkage * gram[-1, -1]
+        try:
+            R = linalg.cholesky(standard, check_finite=False)
+            if np.min(np.diag(R)) ** 2 > DEPENDENT * np.max(np.diag(standard)):
+                return T.T @ linalg.solve_triangular(R, np.eye(len(R)), check_finite=False)
+        except linalg.LinAlgError:
+            pass
+        values, vectors = linalg.eigh(standard, check_finite=False)
+        kept = values > DEPENDENT * values[-1]
+        basis: FloatArray = T.T @ (vectors[:, kept] / np.sqrt(values[kept]))
+        return basis
