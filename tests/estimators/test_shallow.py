@@ -245,7 +245,7 @@ class TestRegressor:
         assert model.history_.validation_mse[-1] == pytest.approx(expected)
         with pytest.raises(ValueError, match="needs X_val and y_val"):
             regressor().fit(X, Y, sample_weight_val=weight)
-        with pytest.raises(ValueError, match=r"weight zero|non-zero"):  # scikit-learn's words, or ours where it is old
+        with pytest.raises(ValueError, match=r"weights are zero|non-zero"):  # ours, or a later scikit-learn's
             regressor().fit(X, Y, X_val=X[:20], y_val=Y[:20], sample_weight_val=np.zeros(20))
 
 
