@@ -16,8 +16,8 @@ demo: .venv/.installed-plot-$(FILES) ## Train on an embedded dataset and write a
 test: .venv/.installed-dev-$(FILES) ## Run all tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-coverage: .venv/.installed-dev-$(FILES) ## Run all tests and report which lines of src they leave out; too many are an error
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --cov --cov-report=term $(PYTEST_ARGS)
+coverage: PYTEST_ARGS += --cov --cov-report=term
+coverage: test ## Run all tests and report which lines of src they leave out; too many are an error
 
 # scikit-learn 1.6 asks estimators that take no sparse data, too, for one check with them; later versions do not.
 test-oldest: .venv-oldest/.installed ## Run the tests with the oldest versions of the dependencies, without solvers and torch
