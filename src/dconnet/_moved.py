@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -54,12 +53,13 @@ NEW_NAMES = {
 }
 
 
-class _OldNames(MetaPathFinder, Loader):
+class _OldNames:
     """Finder and loader of modules under their old names; it is asked after all others."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         is_package = any(other.startswith(f"{name}.") for other in NEW_NAMES)
-        return ModuleSpec(name, self, is_package=is_package) if name in NEW_NAMES else None
+        # Not a subclass of importlib.abc.Loader: importing that would take longer than the rest of the package.
+        return ModuleSpec(name, self, is_package=is_package) if name in NEW_NAMES else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None
