@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING
 from dconnet import _moved
 
 if TYPE_CHECKING:
-    from dconnet.estimators import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor
+    from dconnet.estimators import (
+        AutoDCONClassifier,
+        AutoDCONRegressor,
+        DCONClassifier,
+        DCONRegressor,
+        LayerwiseDCONClassifier,
+        LayerwiseDCONRegressor,
+    )
     from dconnet.model.network import Network
     from dconnet.model.problem import Problem
     from dconnet.training.result import Status
 
 __version__ = "0.2.0"
 __all__ = [
+    "AutoDCONClassifier",
+    "AutoDCONRegressor",
     "DCONClassifier",
     "DCONRegressor",
     "LayerwiseDCONClassifier",
@@ -28,6 +37,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "AutoDCONClassifier": "dconnet.estimators",
+    "AutoDCONRegressor": "dconnet.estimators",
     "DCONClassifier": "dconnet.estimators",
     "DCONRegressor": "dconnet.estimators",
     "LayerwiseDCONClassifier": "dconnet.estimators",
