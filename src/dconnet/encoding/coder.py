@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,14 @@ from dconnet._arrays import BoolArray, FloatArray
 from dconnet.encoding.columns import Field, Table
 from dconnet.encoding.design import CodedDesign
 from dconnet.encoding.features import CATEGORY, Feature, Levels, Linear, Ramps
+from dconnet.encoding.folds import deal
 
 # Levels with fewer rows than this have no column, and no category has more columns than that.
 MIN_LEVEL, MAX_LEVELS = 10, 50
 # Categories with more levels are the ones that the means of the target can stand for.
 FEW_LEVELS = 12
+# Folds in which the rows of the training get the means of the others, and the code of a level that is not known.
+CROSS_FITS, UNKNOWN = 5, -1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ class Coder:
 
     @property
     def gentle(self) -> BoolArray:
-        """The columns of the design whose scale is softened: levels beside ramps, of which rare ones then count less."""
+        """The columns of the design whose scale is softened: levels beside ramps; rare ones then count less."""
         ordered = sorted(self.features, key=lambda feature: feature.kind)
         soft = [np.full(f.n_columns, f.kind == CATEGORY and self.coding.n_bins > 1) for f in ordered]
         return np.concatenate([np.zeros(0, dtype=np.bool_), *soft])
@@ -148,18 +152,33 @@ class Coder:
 def _target_means(
     table: Table, chosen: list[int], target: NDArray[np.float64], is_class: bool, seed: int
 ) -> tuple[tuple[TargetMeans, ...], list[FloatArray]]:
-    """The means for later, and the columns of the training rows, by scikit-learn's encoder."""
+    """The means for later, and the columns of the training rows, each by the means of other rows."""
+    codes = np.column_stack([np.nan_to_num(table.values[j], nan=UNKNOWN) for j in chosen])
+    encoder = _encoder(codes, target, is_class)
+    columns = encoder.transform(codes)
+    for fold in deal(len(codes), CROSS_FITS, seed, target if is_class else None):
+        others = np.setdiff1d(np.arange(len(codes)), fold)
+        own = _encoder(codes[others], target[others], is_class).transform(codes[fold])
+        if own.shape[1] == columns.shape[1]:  # but for a class that only this fold has
+            columns[fold] = own
+    n_each = columns.shape[1] // len(chosen)
+    means = [
+        TargetMeans(j, _means_of_levels(encoder, codes[:1], position, table.fields[j].n_levels, n_each))
+        for position, j in enumerate(chosen)
+    ]
+    return tuple(means), list(np.ascontiguousarray(columns.T))
+
+
+def _encoder(codes: FloatArray, target: FloatArray, is_class: bool) -> Any:
     from sklearn.preprocessing import TargetEncoder
 
-    codes = np.column_stack([np.nan_to_num(table.values[j], nan=-1.0) for j in chosen])
     kind = "continuous" if not is_class else "binary" if target.max() <= 1 else "multiclass"
-    encoder = TargetEncoder(target_type=kind, shuffle=True, random_state=seed)
-    columns = encoder.fit_transform(codes, target)
-    n_each = columns.shape[1] // len(chosen)
-    means = []
-    for position, j in enumerate(chosen):
-        every = np.tile(codes[:1], (table.fields[j].n_levels + 1, 1))
-        every[:, position] = np.append(np.arange(table.fields[j].n_levels), -2.0)  # -2 is no level at all
-        coded = encoder.transform(every)[:, position * n_each : (position + 1) * n_each]
-        means.append(TargetMeans(j, coded))
-    return tuple(means), list(np.ascontiguousarray(columns.T))
+    return TargetEncoder(target_type=kind).fit(codes, target)
+
+
+def _means_of_levels(encoder: Any, row: FloatArray, position: int, n_levels: int, n_each: int) -> FloatArray:
+    """What the encoder makes of every level of one of its columns, and of one that it does not know."""
+    every = np.tile(row, (n_levels + 1, 1))
+    every[:, position] = np.append(np.arange(n_levels), UNKNOWN)
+    means: FloatArray = encoder.transform(every)[:, position * n_each : (position + 1) * n_each]
+    return means

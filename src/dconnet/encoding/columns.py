@@ -1,7 +1,7 @@
 """A table as typed columns: numbers, categories and dates, with what is missing in them.
 
-What a column of a table is, is decided once, on the rows of the training. A column then becomes one or more fields: arrays of
-numbers, in which a missing number is NaN, and a category is the number of its level.
+What a column of a table is, is decided once, on the rows of the training. A column then becomes one or more fields:
+arrays of numbers, in which a missing number is NaN, and a category is the number of its level.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any, Protocol
@@ -104,7 +104,10 @@ def _of_series(name: str, series: Any) -> RawColumn:
 class Column(Protocol):
     """What a column of the table was found to be."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
 
     @property
     def kind(self) -> str:
@@ -331,7 +334,7 @@ def _moment(value: Any, name: str) -> Any:
     if is_missing(value):
         return np.datetime64("NaT")
     if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(timezone.utc).replace(tzinfo=None, microsecond=0)
+        return value.astimezone(UTC).replace(tzinfo=None, microsecond=0)
     if not isinstance(value, (date, np.datetime64)):
         raise ValueError(f"Column {printable(name)!r} of X holds dates, but also {printable(repr(value))[:60]}.")
     return value

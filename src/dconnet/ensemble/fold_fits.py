@@ -8,6 +8,7 @@ from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
+
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.columns import Table
@@ -128,9 +129,7 @@ class FoldData:
             return cls(shared.coder, shared.design.rows(rows), inside, shared.gram - inside.gram(weight[held]))
         is_class = training.classes is not None
         target = training.columns[rows, 0] if training.classes is None else training.classes[rows].astype(np.float64)
-        coder, outside = Coder.of(coding, training.table).with_target(
-            training.table.rows(rows), target, is_class, seed
-        )
+        coder, outside = Coder.of(coding, training.table).with_target(training.table.rows(rows), target, is_class, seed)
         return cls(coder, outside, coder.code(training.table.rows(held)), outside.gram(weight[rows]))
 
 

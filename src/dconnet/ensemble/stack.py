@@ -122,7 +122,8 @@ def _promising(run: Run, begun: dict[int, Sequence[int]]) -> dict[int, Sequence[
         return begun
     pairs = {f: _said_in_first(run, f) for f in begun}
     weights, _ = _weigh(run.training, np.concatenate(list(pairs.values())), rows)
-    shares, first, chosen = weights / weights.sum(), 0, {}
+    shares, first = weights / weights.sum(), 0
+    chosen: dict[int, Sequence[int]] = {}
     for f, said in pairs.items():
         own = shares[first : first + len(said)]
         first += len(said)

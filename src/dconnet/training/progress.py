@@ -54,12 +54,19 @@ def _progress_bar(max_epochs: int | None, label: str) -> Iterator[Monitor]:
 
 @contextmanager
 def work_bar(verbose: int, label: str, total: float) -> Iterator[Callable[[float], None]]:
-    """A bar for work that is done in parts, with the time that is left; it is told the size of each part that is done."""
+    """A bar for work that is done in parts, with the time that is left; it is told the size of each part."""
     if verbose <= 0:
         yield lambda _: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = [
         TextColumn("{task.description}"),

@@ -13,7 +13,7 @@ def deal(n_rows: int, n_folds: int, seed: int, labels: NDArray[Any] | None = Non
 
     Examples
     --------
-    >>> from dconnet.ensemble.folds import deal
+    >>> from dconnet.encoding.folds import deal
     >>> [len(fold) for fold in deal(11, 3, seed=0)]
     [4, 4, 3]
     """
