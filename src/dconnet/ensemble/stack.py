@@ -109,6 +109,7 @@ def stacked(run: Run, *, drop: bool = True) -> Stacked:
     fits, said = [fit for fit, _ in pairs], np.concatenate([said for _, said in pairs])
     weights, _ = _weigh(training, said, rows)
     kept = weights > KEPT_SHARE * weights.sum()
+    kept[weights.argmax()] = True  # all weights are zero if no member knows more than the shares of the classes
     final = np.zeros(len(weights))
     final[kept], intercepts = _weigh(training, said[kept], rows)
     stack = Stack(tuple(_kept(fits, kept)), final[kept], intercepts)
@@ -122,7 +123,7 @@ def _promising(run: Run, begun: dict[int, Sequence[int]]) -> dict[int, Sequence[
         return begun
     pairs = {f: _said_in_first(run, f) for f in begun}
     weights, _ = _weigh(run.training, np.concatenate(list(pairs.values())), rows)
-    shares, first = weights / weights.sum(), 0
+    shares, first = weights / (weights.sum() or 1.0), 0
     chosen: dict[int, Sequence[int]] = {}
     for f, said in pairs.items():
         own = shares[first : first + len(said)]
@@ -133,7 +134,7 @@ def _promising(run: Run, begun: dict[int, Sequence[int]]) -> dict[int, Sequence[
             fit, outputs = run.trained[f, 0]
             members = [j for j in range(len(said)) if j % len(begun[f]) in gammas]
             run.trained[f, 0] = fit.some(members), outputs[:, members]
-    return chosen
+    return chosen or begun
 
 
 def _said_in_first(run: Run, f: int) -> FloatArray:
