@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,6 +141,16 @@ class Coder:
         columns = [table.values[j] for j in self.plain]
         columns += [values for means in self.means for values in means.values(table)]
         return CodedDesign.of(self.features, columns, n_rows=len(table))
+
+    def column_names(self, fields: Sequence[Field]) -> list[str]:
+        """A name for each column of the design: that of the field, and a number if it has several."""
+        sources = [fields[j].name for j in self.plain] + [fields[m.field].name for m in self.means]
+        ordered = sorted(zip(self.features, sources, strict=True), key=lambda pair: pair[0].kind)
+        return [
+            f"{name} {j + 1}" if feature.n_columns > 1 else name
+            for feature, name in ordered
+            for j in range(feature.n_columns)
+        ]
 
     @property
     def gentle(self) -> BoolArray:

@@ -455,6 +455,10 @@ class Schema:
         """The fields that the columns become."""
         return tuple(field for index, column in enumerate(self.columns) for field in column.fields(index))
 
+    def described(self) -> list[dict[str, str]]:
+        """What each column is, and what is done with it."""
+        return [{"column": c.name, "kind": c.kind, "treatment": c.treatment} for c in self.columns]
+
     def read(self, raws: Sequence[RawColumn]) -> Table:
         """The fields of the rows of a table."""
         values = [array for column, raw in zip(self.columns, raws, strict=True) for array in column.read(raw)]

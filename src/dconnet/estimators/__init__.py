@@ -3,6 +3,7 @@
 from dconnet.estimators.auto import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.estimators.layerwise import LayerwiseDCONClassifier, LayerwiseDCONRegressor
 from dconnet.estimators.shallow import DCONClassifier, DCONRegressor
+from dconnet.estimators.table_encoder import TableEncoder
 
 __all__ = [
     "AutoDCONClassifier",
@@ -11,4 +12,5 @@ __all__ = [
     "DCONRegressor",
     "LayerwiseDCONClassifier",
     "LayerwiseDCONRegressor",
+    "TableEncoder",
 ]

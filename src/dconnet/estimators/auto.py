@@ -18,7 +18,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet._threads import one_blas_thread
@@ -32,6 +32,7 @@ from dconnet.ensemble.stack import Stack, Stacked, stacked
 from dconnet.ensemble.stacking import log_loss, one_hot, probabilities_of
 from dconnet.estimators.base import _Number
 from dconnet.estimators.data import checked_weight, refuse_missing
+from dconnet.estimators.tables import checked_table
 from dconnet.model.targets import Targets
 from dconnet.training.progress import work_bar
 
@@ -103,7 +104,7 @@ class _Auto(BaseEstimator):
             known,
             schema_=schema,
             stack_=result.stack,
-            columns_=[{"column": c.name, "kind": c.kind, "treatment": c.treatment} for c in schema.columns],
+            columns_=schema.described(),
             members_=[asdict(member) for member in result.members],
             weights_=np.array([member.weight for member in result.members]),
             feature_importances_=importances,
@@ -158,24 +159,12 @@ class _Auto(BaseEstimator):
                 self.__dict__.update(before)
             raise
 
-    def _checked_table(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        """The table itself if it is a DataFrame, or an array that scikit-learn has checked."""
-        if not hasattr(X, "columns") or hasattr(X, "toarray"):
-            least = 2 if reset else 1
-            X = check_array(
-                X, dtype=None, ensure_all_finite="allow-nan", ensure_min_samples=least, estimator=self, input_name="X"
-            )
-        validate_data(self, X, y, reset=reset, skip_check_array=True)
-        if len(X) < 1 or len(raw_columns(X)) < 1:
-            raise ValueError(f"X has {len(X)} row(s) and {len(raw_columns(X))} column(s): nothing to work with.")
-        return X
-
     def _weight(self, sample_weight: ArrayLike | None, n_rows: int) -> FloatArray:
         return checked_weight(sample_weight, np.empty((n_rows, 1)))
 
     def _outputs(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        raws: list[RawColumn] = raw_columns(self._checked_table(X, reset=False))
+        raws: list[RawColumn] = raw_columns(checked_table(self, X, reset=False))
         with one_blas_thread():
             return self.stack_.outputs(self.schema_.read(raws))
 
@@ -276,7 +265,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         """
         self._validate_params()
         with self._unchanged_if_it_fails():
-            X = self._checked_table(X, y, reset=True)
+            X = checked_table(self, X, y, reset=True)
             target = checked_target(y)
             check_consistent_length(X, target)
             return self._fit(X, target[:, None], self._weight(sample_weight, len(target)), None)
@@ -445,7 +434,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         """
         self._validate_params()
         with self._unchanged_if_it_fails():
-            X = self._checked_table(X, y, reset=True)
+            X = checked_table(self, X, y, reset=True)
             labels = checked_labels(y)
             check_consistent_length(X, labels)
             weight = self._weight(sample_weight, len(labels))
