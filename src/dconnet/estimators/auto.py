@@ -96,7 +96,7 @@ class _Auto(BaseEstimator):
         training = self._training(table.rows(counting), columns[counting], weight[counting], classes, counting)
         with one_blas_thread():
             result = self._run(training)
-            outputs = self._all_outputs(result, table, counting)
+            outputs = self._all_outputs(training, result, table, counting)
             importances = column_importances(
                 result.stack, training, len(raws), lambda out, rows: self._error(out, training, rows)
             )
@@ -137,10 +137,10 @@ class _Auto(BaseEstimator):
         with work_bar(int(self.verbose), type(self).__name__, total) as run.done:
             return stacked(run, drop=self.quality == "default")
 
-    def _all_outputs(self, result: Stacked, table: Table, counting: BoolArray) -> FloatArray:
-        """Out of fold in the rows that count, and by all folds in the others, which trained none."""
-        outputs = np.empty((len(counting), result.oof_outputs.shape[1]))
-        outputs[counting] = result.oof_outputs
+    def _all_outputs(self, training: Training, result: Stacked, table: Table, counting: BoolArray) -> FloatArray:
+        """Out of fold, by all networks where none was trained on the row, and NaN in rows of no fold."""
+        outputs = np.full((len(counting), result.oof_outputs.shape[1]), np.nan)
+        outputs[np.flatnonzero(counting)[training.held_out]] = result.oof_outputs
         if not counting.all():
             outputs[~counting] = result.stack.outputs(table.rows(~counting))
         return outputs
@@ -271,13 +271,14 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
             return self._fit(X, target[:, None], self._weight(sample_weight, len(target)), None)
 
     def _attributes(self, training: Training, result: Stacked, outputs: FloatArray) -> dict[str, Any]:
-        y, predicted = training.columns[:, 0], result.oof_outputs[:, 0]
+        rows, predicted = training.held_out, result.oof_outputs[:, 0]
+        y, weight = training.columns[rows, 0], training.weight[rows]
         order = np.argsort(np.abs(y - predicted))
         return {
             "oof_prediction_": outputs[:, 0],
-            "oof_score_": _r2(y, predicted, training.weight),
+            "oof_score_": _r2(y, predicted, weight),
             "_residuals": np.abs(y - predicted)[order],
-            "_residual_weights": training.weight[order],
+            "_residual_weights": weight[order],
         }
 
     def predict(self, X: Any) -> FloatArray:
@@ -447,11 +448,13 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             return self._fit(X, columns, weight, codes, classes_=classes)
 
     def _attributes(self, training: Training, result: Stacked, outputs: FloatArray) -> dict[str, Any]:
-        right = probabilities_of(result.oof_outputs).argmax(axis=1) == training.classes
+        assert training.classes is not None
+        rows = training.held_out
+        right = probabilities_of(result.oof_outputs).argmax(axis=1) == training.classes[rows]
         return {
             "oof_prediction_": probabilities_of(outputs),
-            "oof_score_": float(np.average(right, weights=training.weight)),
-            "oof_log_loss_": self._error(result.oof_outputs, training, np.arange(len(training.table))),
+            "oof_score_": float(np.average(right, weights=training.weight[rows])),
+            "oof_log_loss_": self._error(result.oof_outputs, training, rows),
         }
 
     def predict_proba(self, X: Any) -> FloatArray:
