@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
@@ -27,16 +30,22 @@ from dconnet.encoding.folds import deal
 from dconnet.ensemble.families import Family, classification_families, regression_families
 from dconnet.ensemble.fold_fits import Training
 from dconnet.ensemble.importance import column_importances
+from dconnet.ensemble.mixing import mixed_rows
 from dconnet.ensemble.run import Run
 from dconnet.ensemble.stack import Stack, Stacked, stacked
 from dconnet.ensemble.stacking import log_loss, one_hot, probabilities_of
 from dconnet.estimators.base import _Number
 from dconnet.estimators.data import checked_weight, refuse_missing
+from dconnet.estimators.shallow import DCONRegressor
+from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import checked_table
 from dconnet.model.targets import Targets
 from dconnet.training.progress import work_bar
 
 N_FOLDS = {"default": 5, "high": 10}
+
+# To distil: rows of the training at most, rows between them for each, and the strength of the regularisation.
+MAX_DISTILLED, MIXED_PER_ROW, DISTILLED_GAMMA = 20_000, 4, 0.01
 
 
 class _Auto(BaseEstimator):
@@ -68,6 +77,11 @@ class _Auto(BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the rows of the training, which have no place in a file."""
+        state: dict[str, Any] = {name: value for name, value in super().__getstate__().items() if name != "_table"}
+        return state
 
     # --- what the two kinds fill in ---
 
@@ -108,6 +122,7 @@ class _Auto(BaseEstimator):
             members_=[asdict(member) for member in result.members],
             weights_=np.array([member.weight for member in result.members]),
             feature_importances_=importances,
+            _table=training.table,
             **self._attributes(training, result, outputs),
         )
         if result.interrupted:
@@ -319,6 +334,59 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         predicted = self.predict(X)
         half = self._half_width(coverage)
         return predicted - half, predicted + half
+
+    def distil(self, n_hidden: int = 50, *, X: Any = None) -> Pipeline:
+        """One small network that says nearly the same.
+
+        It learns what this estimator predicts, in the rows of the training and in four times as many between them.
+
+        Parameters
+        ----------
+        n_hidden : int, default=50
+            Number of hidden neurons.
+        X : DataFrame or array-like of shape (n_samples, n_features), optional
+            Rows to learn on, without targets; by default those of the training, which an estimator that was loaded
+            from a file does not have.
+
+        Returns
+        -------
+        Pipeline
+            A `TableEncoder` and a fitted `DCONRegressor`, which holds the network.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from dconnet import AutoDCONRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = AutoDCONRegressor(random_state=0).fit(X, y)
+        >>> small = model.distil(n_hidden=10)
+        >>> small[-1].network_.n_hidden
+        10
+        >>> bool(small.score(X, model.predict(X)) > 0.9)
+        True
+        """
+        check_is_fitted(self)
+        table = self._table_to_distil(X)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        chosen = rng.permutation(len(table))[:MAX_DISTILLED]
+        some = table.rows(np.sort(chosen))
+        with one_blas_thread():
+            every = some.with_rows_of(mixed_rows(some, MIXED_PER_ROW * len(some), rng))
+            said = self.stack_.outputs(every)[:, 0]
+        encoder = TableEncoder().fit_fields(self.schema_, some, like=self)
+        network = DCONRegressor(n_hidden, gamma=DISTILLED_GAMMA, max_epochs=1, random_state=self.random_state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a teacher that errs need not be followed to the end
+            network.fit(encoder.encoded(every), said)
+        return Pipeline([("encoder", encoder), ("network", network)])
+
+    def _table_to_distil(self, X: Any) -> Table:
+        if X is not None:
+            return self.schema_.read(raw_columns(checked_table(self, X, reset=False)))
+        if not hasattr(self, "_table"):
+            raise ValueError("The rows of the training are not at hand: give some with distil(n_hidden, X=...).")
+        kept: Table = self._table
+        return kept
 
     def _half_width(self, coverage: float) -> float:
         """The quantile of the errors out of fold; one more row stands for the new one."""
