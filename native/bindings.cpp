@@ -236,7 +236,7 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
   check_length(weights.size(), rows.rows, "weights");
   check_length(targets.shape(1), rows.rows, "a row of targets");
   check_length(which.size(), n_fits, "which");
-  check_length(seeds.size(), n_fits, "seeds");
+  if (seeds.size() > 0) check_length(seeds.size(), n_fits, "seeds");
   check_length(alpha.shape(0), n_fits, "alpha");
   check_length(V.shape(0), n_fits, "V");
   check_length(V.shape(1), n_hidden, "V");
@@ -252,9 +252,11 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
     dconnet::CodedObjective objective(rows, from_white.data(), rank, weights.data(), n_hidden);
     for (std::size_t i = 0; i < n_fits && !watch.interrupted(); ++i) {
       const double* y = targets.data() + which.data()[i] * rows.rows;
-      used[i] = dconnet::fit_shortly(objective, y, gammas.data()[i], evaluations, seeds.data()[i],
-                                     [&watch] { return watch.proceed(); }, V.data() + i * n_hidden * rank,
-                                     alpha.data() + i * n_hidden).evaluations;
+      double* v = V.data() + i * n_hidden * rank;
+      double* a = alpha.data() + i * n_hidden;
+      if (seeds.size() > 0) dconnet::start_at_random(objective, y, seeds.data()[i], v, a);
+      used[i] = dconnet::fit_shortly(objective, y, gammas.data()[i], evaluations, [&watch] { return watch.proceed(); },
+                                     v, a).evaluations;
     }
   }
   if (watch.interrupted()) throw nb::python_error();
@@ -319,6 +321,6 @@ NB_MODULE(_native, module) {
              nb::arg("shares"), nb::arg("from_white"), nb::arg("weights"), nb::arg("targets"), nb::arg("which"),
              nb::arg("gammas"), nb::arg("seeds"), nb::arg("evaluations"), nb::arg("seconds"), nb::arg("V"),
              nb::arg("alpha"),
-             "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows. Returns the "
-             "evaluations of each.");
+             "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows, and write V and "
+             "alpha; without seeds, go on from the V and alpha that are there. Returns the evaluations of each.");
 }

@@ -423,39 +423,37 @@ void CodedObjective::outputs(const double* theta, double* outputs) {
   }
 }
 
-namespace {
-
-// Random weights, balanced and scaled so that the output fits the targets best, with the better sign.
-void start_at_random(CodedObjective& objective, const double* y, const double* weights, std::size_t rows, Random& random,
-                     std::vector<double>& theta) {
+// With the better sign.
+void start_at_random(CodedObjective& objective, const double* y, std::uint64_t seed, double* V, double* alpha) {
   const Layout& layout = objective.layout();
+  Random random(seed);
+  std::vector<double> theta(layout.size()), outputs(objective.n_rows());
   for (std::size_t unit = 0; unit < layout.n_hidden; ++unit) {
     for (std::size_t k = 0; k < layout.columns; ++k) theta[k * layout.width + unit] = random.normal();
     layout.alpha(theta.data())[unit] = random.normal();
   }
   layout.balance(theta.data());
-  std::vector<double> outputs(rows);
   objective.outputs(theta.data(), outputs.data());
   double product = 0.0, square = 0.0, target = 0.0;
-  for (std::size_t j = 0; j < rows; ++j) {
-    product += weights[j] * outputs[j] * y[j];
-    square += weights[j] * outputs[j] * outputs[j];
-    target += weights[j] * y[j] * y[j];
+  for (std::size_t j = 0; j < outputs.size(); ++j) {
+    const double weight = objective.weights()[j];
+    product += weight * outputs[j] * y[j];
+    square += weight * outputs[j] * outputs[j];
+    target += weight * y[j] * y[j];
   }
   const double factor = std::max(std::fabs(product) / square, 1e-3 * std::sqrt(target / square));
   const double root = std::sqrt(factor), sign = product < 0.0 ? -1.0 : 1.0;
-  if (!std::isnormal(root)) return;
-  for (std::size_t unit = 0; unit < layout.n_hidden; ++unit) layout.scale(theta.data(), unit, root, sign * root);
+  if (std::isnormal(root)) {
+    for (std::size_t unit = 0; unit < layout.n_hidden; ++unit) layout.scale(theta.data(), unit, root, sign * root);
+  }
+  layout.unpack(theta.data(), V, alpha);
 }
 
-}  // namespace
-
 ShortFit fit_shortly(CodedObjective& objective, const double* y, double gamma, std::size_t evaluations,
-                     std::uint64_t seed, const Proceed& proceed, double* V, double* alpha) {
-  Random random(seed);
+                     const Proceed& proceed, double* V, double* alpha) {
   std::vector<double> theta(objective.size());
+  objective.layout().pack(V, alpha, theta.data());
   objective.pose(y, gamma);
-  start_at_random(objective, y, objective.weights(), objective.n_rows(), random, theta);
   Lbfgs search(objective, kMemory);
   search.start(theta.data());
   search.run(evaluations, [&] { return search.evaluations() < evaluations && proceed(); });

@@ -1,4 +1,4 @@
-// Short fits: plain L-BFGS from a random start on coded rows, capped by evaluations, in single precision.
+// Short fits: plain L-BFGS from a random or a given start on coded rows, capped by evaluations, in single precision.
 //
 // The problem is that of the whole package,
 //
@@ -66,9 +66,11 @@ struct ShortFit {
 
 using Proceed = std::function<bool()>;
 
-// Trains from a random start, balanced and scaled to the targets, for about this many evaluations, and writes
-// V (n_hidden, rank) and alpha (n_hidden).
+// Writes random weights V (n_hidden, rank) and alpha (n_hidden), balanced and scaled so that the output fits the targets.
+void start_at_random(CodedObjective& objective, const double* y, std::uint64_t seed, double* V, double* alpha);
+
+// Goes on from V and alpha for about this many evaluations, and writes there what was reached: never above the start.
 ShortFit fit_shortly(CodedObjective& objective, const double* y, double gamma, std::size_t evaluations,
-                     std::uint64_t seed, const Proceed& proceed, double* V, double* alpha);
+                     const Proceed& proceed, double* V, double* alpha);
 
 }  // namespace dconnet

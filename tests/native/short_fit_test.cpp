@@ -132,7 +132,8 @@ void test_gradient(const Data& data) {
 Vector fitted(const Data& data, std::size_t evaluations, ShortFit& told) {
   CodedObjective objective(data.rows, data.B.data(), data.rank, data.weights.data(), data.n_hidden);
   Vector weights(data.V.size() + data.n_hidden);
-  told = fit_shortly(objective, data.y.data(), kGamma, evaluations, 7, [] { return true; }, weights.data(),
+  start_at_random(objective, data.y.data(), 7, weights.data(), weights.data() + data.V.size());
+  told = fit_shortly(objective, data.y.data(), kGamma, evaluations, [] { return true; }, weights.data(),
                      weights.data() + data.V.size());
   return weights;
 }
@@ -146,6 +147,10 @@ void test_fit(Data data) {
   std::copy(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(data.V.size()), data.V.begin());
   std::copy(weights.begin() + static_cast<std::ptrdiff_t>(data.V.size()), weights.end(), data.alpha.begin());
   Vector gradient;
+  CodedObjective objective(data.rows, data.B.data(), data.rank, data.weights.data(), data.n_hidden);
+  const ShortFit more = fit_shortly(objective, data.y.data(), kGamma, 20, [] { return true; }, Vector(data.V).data(),
+                                    Vector(data.alpha).data());
+  check(more.value <= told.value, "a fit that goes on ends no higher than its start");
   check(std::fabs(data.naive(gradient) - told.value) <= kSingle * told.value, "the value that is told");
   const bool has_avx2 = use_avx2;
   use_avx2 = false;
