@@ -34,6 +34,9 @@ FREQUENT_LEVELS = partial(Levels.of, least=10)
 # scikit-learn's boosting takes no more than 255 levels.
 FEW_LEVELS = partial(Levels.of, most=254)
 
+# Rows from which on a network sets some aside to stop in time: with fewer it would stop at once.
+STOPPING_ROWS = 5000
+
 GAMMAS = (0.1, 0.3, 1.0, 3.0)  # over the number of columns
 RIDGES = (1e-3, 1e-2, 0.1, 1.0)
 PENALTIES = (0.3, 1.0, 10.0, 100.0)
@@ -233,7 +236,8 @@ def mlp(training: Training) -> Predict:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     estimator = training.choose(MLPRegressor, MLPClassifier)
-    return on_numbers(training, estimator(early_stopping=True, max_iter=500, random_state=training.seed))
+    stops = len(training.y) > STOPPING_ROWS
+    return on_numbers(training, estimator(early_stopping=stops, max_iter=500, random_state=training.seed))
 
 
 def linear(training: Training) -> Predict:
@@ -301,7 +305,13 @@ METHODS: dict[str, Method] = {
         Method("histogram", "scikit-learn's boosting", partial(native, make=histogram_model, learn=FEW_LEVELS)),
         Method("linear", "ridge or logistic regression, the penalty by cross-validation", linear),
         Method("forest", "random forest of 200 trees", forest, most_rows=20_000),
-        Method("mlp", "scikit-learn's network of 100 neurons, early stopping", mlp, most_rows=20_000, most_splits=5),
+        Method(
+            "mlp",
+            f"scikit-learn's network of 100 neurons, up to 500 epochs, early stopping above {STOPPING_ROWS} rows",
+            mlp,
+            most_rows=20_000,
+            most_splits=5,
+        ),
         Method(
             "kernel",
             "kernel ridge regression, or support vectors with calibrated probabilities; width and penalty by "
