@@ -29,6 +29,7 @@ from dconnet.paper.store import Store, key_of
 from report import OUTPUT, make_console
 from tables.datasets import BY_NAME, DATASETS, MOST_SPLITS
 from tables.methods import METHODS, OURS
+from tables.page import write
 from tables.runs import Cell, Settings, cells, compute
 
 NAME = "cells"
@@ -90,6 +91,10 @@ def main() -> None:
         run(store, chosen, console)
     if chosen.pack:
         store.pack()
+    if not store.records():
+        sys.exit(f"There are no results in {chosen.results}.")
+    write(store, chosen.page or chosen.results, chosen.ours)
+    console.print(f"Tables and pictures are in {chosen.page or chosen.results}.", highlight=False)
 
 
 if __name__ == "__main__":

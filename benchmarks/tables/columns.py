@@ -33,7 +33,7 @@ def _parts(column: pd.Series) -> dict[str, pd.Series]:
     if pd.api.types.is_datetime64_any_dtype(column):
         days = (column - pd.Timestamp("2000-01-01")) / pd.Timedelta(days=1)
         calendar = column.dt
-        return {"": days, "year": calendar.dayofyear, "hour": calendar.hour, "week": calendar.day_name()}
+        return {"": days, "year": calendar.day_of_year, "hour": calendar.hour, "week": calendar.day_name()}
     if pd.api.types.is_numeric_dtype(column):
         return {"": column.astype(float)}
     return {"": column.astype(object).where(column.notna(), None)}

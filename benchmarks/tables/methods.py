@@ -244,7 +244,7 @@ def linear(training: Training) -> Predict:
     from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 
     if training.n_classes:
-        model = LogisticRegressionCV(cv=FOLDS, scoring="neg_log_loss", max_iter=300, use_legacy_attributes=False)
+        model = LogisticRegressionCV(cv=FOLDS, scoring="neg_log_loss", max_iter=300)
     else:
         model = RidgeCV(np.logspace(-3, 5, 17))
     return on_numbers(training, model)

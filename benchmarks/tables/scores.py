@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-# Probabilities below this, of any method, count as this: one row must not decide.
+# Probabilities nearer to zero or one than this, of any method, count as this far: one row must not decide.
 LEAST_PROBABILITY = 1e-6
 
 
@@ -17,7 +17,7 @@ def log_loss(y: np.ndarray, probabilities: np.ndarray) -> float:
     """Mean of minus the logarithm of what was given to the class that came."""
     sums = probabilities.sum(axis=1)
     of_class = probabilities[np.arange(len(y)), y] / sums
-    return float(-np.mean(np.log(np.maximum(of_class, LEAST_PROBABILITY))))
+    return float(-np.mean(np.log(np.clip(of_class, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY))))
 
 
 def scores(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
