@@ -82,9 +82,10 @@ def _task(found: pd.DataFrame, task: str, ours: str) -> Section:
             _duel_table(part(found, half=half, kind=kind), f"{half} half, {kind or 'all'} tables", ours)
             for kind in KINDS
         ]
-    if duels(found, ours):
-        caption = f"Loss of {ours} over that of three rivals on every dataset; a star marks tables of numbers."
-        drawing = partial(draw_sets, found=found, ours=ours, rivals=DRAWN)
+    met = duels(found, ours)
+    if met:
+        caption = f"Loss of {ours} over that of some rivals on every dataset; a star marks tables of numbers."
+        drawing = partial(draw_sets, shown=[one for one in met if one.rival in DRAWN] or met, ours=ours)
         parts += [Picture(f"sets-{task}", caption, drawing, (8.0, 8.0)), _worst(found, ours)]
     return Section(task.capitalize(), parts, [_sheet(found, task)])
 

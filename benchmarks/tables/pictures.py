@@ -71,9 +71,8 @@ def _draw_method(axes: Axes, method: str, mean: float, order: int, size: int, ou
     )
 
 
-def draw_sets(figure: Figure, found: pd.DataFrame, ours: str, rivals: Sequence[str]) -> None:
+def draw_sets(figure: Figure, shown: Sequence[Duel], ours: str) -> None:
     """For every dataset our loss over that of some rivals."""
-    shown = [one for one in duels(found, ours) if one.rival in rivals]
     axes = figure.subplots()
     order = pd.concat([one.sets for one in shown], axis=1).mean(axis=1).sort_values(ascending=False).index
     for one, marker in zip(shown, MARKERS, strict=False):
