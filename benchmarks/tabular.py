@@ -2,7 +2,7 @@
 
     python benchmarks/tabular.py [--sets ames ...] [--methods catboost ...] [--splits 5] [--jobs 1] [--smoke]
     python benchmarks/tabular.py --report [--ours catboost]
-    python benchmarks/tabular.py --report --page docs/tabular --pack
+    python benchmarks/tabular.py --report --results docs/tabular --pack --page docs/tabular
 
 Every cell, one method on one split of one dataset, is kept in a file of its own, so that a run can be stopped at any
 time and goes on with the same command. Split 0 of all datasets comes first, then split 1, and so on. A cell that fails
@@ -46,7 +46,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--ours", choices=METHODS, default=OURS, help="whose results the tables compare with the others"
     )
-    parser.add_argument("--page", type=Path, metavar="FOLDER", help="write tables and pictures there for the docs")
+    parser.add_argument(
+        "--page", type=Path, metavar="FOLDER", help="write tables and pictures there, for a page beside the folder"
+    )
     parser.add_argument("--pack", action="store_true", help="collect all cells in one file")
     parser.add_argument("--smoke", action="store_true", help="two small datasets, in seconds")
     add_run_options(parser, "tabular")
@@ -93,8 +95,9 @@ def main() -> None:
         store.pack()
     if not store.records():
         sys.exit(f"There are no results in {chosen.results}.")
-    write(store, chosen.page or chosen.results, chosen.ours)
-    console.print(f"Tables and pictures are in {chosen.page or chosen.results}.", highlight=False)
+    folder = chosen.page or chosen.results
+    write(store, folder, chosen.ours, links=f"{folder.name}/" if chosen.page else "")
+    console.print(f"Tables and pictures are in {folder}.", highlight=False)
 
 
 if __name__ == "__main__":

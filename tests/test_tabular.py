@@ -150,6 +150,14 @@ def test_numbers_have_no_gaps(table):
     assert np.isfinite(coded).all()
 
 
+def test_gaps_are_filled_and_told(table):
+    gaps = table.assign(size=[1.0, np.nan, 3.0])
+    coded = columns.Filled.of(gaps)(gaps)
+    assert not coded.isna().any(axis=None)
+    assert coded["c3"].tolist() == [1.0, 2.0, 3.0]
+    assert coded["c3gap"].tolist() == [0.0, 1.0, 0.0]
+
+
 # Critical values of the two-tailed Nemenyi test at 0.05: Demšar, Statistical comparisons of classifiers over multiple
 # data sets, JMLR 7 (2006), table 5.
 @pytest.mark.parametrize(("n_methods", "quantile"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])

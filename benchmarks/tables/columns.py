@@ -77,6 +77,26 @@ def with_texts(table: pd.DataFrame) -> pd.DataFrame:
     return ready.assign(**{name: ready[name].fillna(GAP).astype(str) for name in texts(ready)})
 
 
+@dataclass(frozen=True)
+class Filled:
+    """Texts as texts and numbers without gaps: medians instead, and for columns that had gaps another one says where."""
+
+    medians: pd.Series
+    with_gaps: list[str]
+
+    @classmethod
+    def of(cls, table: pd.DataFrame) -> Filled:
+        """Learn from a table."""
+        ready = with_texts(table)
+        return cls(ready.median(numeric_only=True), [name for name in ready if ready[name].isna().any()])
+
+    def __call__(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Fill a table."""
+        ready = with_texts(table)
+        gaps = ready[self.with_gaps].isna().astype(float).add_suffix("gap")
+        return pd.concat([ready.fillna(self.medians), gaps], axis=1)
+
+
 def numbers() -> Pipeline:
     """Standardised numbers, with an indicator where some are missing, and one-hot columns."""
     gaps = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())

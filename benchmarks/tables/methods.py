@@ -5,6 +5,7 @@ All work on one thread. Rivals have the defaults of their packages unless their 
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from tables.columns import Coded, Levels, numbers, texts, with_texts
+from tables.columns import Coded, Filled, Levels, numbers, texts, with_texts
 from tables.scores import loss
 
 Predict = Callable[[pd.DataFrame], np.ndarray]
@@ -276,6 +277,18 @@ def gaussian_process(training: Training) -> Predict:
     return on_numbers(training, GaussianProcessRegressor(smooth + WhiteKernel(), random_state=training.seed))
 
 
+def realmlp(training: Training) -> Predict:
+    import pytabkit
+
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    filled = Filled.of(training.table)
+    rows = filled(training.table)
+    options = {"val_metric_name": "cross_entropy"} if training.n_classes else {}
+    estimator = getattr(pytabkit, training.choose("RealMLP_TD_Regressor", "RealMLP_TD_Classifier"))
+    model = estimator(device="cpu", n_threads=1, random_state=training.seed, **options)
+    return predictor(model.fit(rows, training.y, cat_col_names=texts(rows)), training, filled)
+
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -325,6 +338,14 @@ METHODS: dict[str, Method] = {
             f"Gaussian process; a length scale for each column where there are up to {MOST_LENGTHS}",
             gaussian_process,
             most_rows=1000,
+            most_splits=2,
+        ),
+        Method(
+            "realmlp",
+            "RealMLP with tuned defaults, the epoch by the logarithmic loss on rows set aside",
+            realmlp,
+            ("torch", "pytabkit"),
+            most_rows=10_000,
             most_splits=2,
         ),
     )

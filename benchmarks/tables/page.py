@@ -42,14 +42,14 @@ def sections(store: Store, ours: str) -> Iterator[Section]:
     yield _datasets(found)
 
 
-def write(store: Store, folder: Path, ours: str) -> None:
-    """The tables as one Markdown file, and pictures and CSV files beside it."""
+def write(store: Store, folder: Path, ours: str, links: str = "") -> None:
+    """The tables as one Markdown file, and pictures and CSV files beside it, to which links lead by this prefix."""
     folder.mkdir(parents=True, exist_ok=True)
     made = list(sections(store, ours))
     for section in made:
         section.save(folder)
     with written_whole(folder / "standings.md") as file:
-        file.write("\n\n".join(section.markdown("") for section in made) + "\n")
+        file.write("\n\n".join(section.markdown(links) for section in made) + "\n")
 
 
 def _overview(found: pd.DataFrame, ours: str, failed: list[str]) -> Section:
