@@ -79,7 +79,7 @@ def with_texts(table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Filled:
-    """Texts as texts and numbers without gaps: medians instead, and for columns that had gaps another one says where."""
+    """Texts as texts and numbers without gaps: medians instead, and columns that say where some had gaps."""
 
     medians: pd.Series
     with_gaps: list[str]
