@@ -120,6 +120,21 @@ std::size_t tile_rows(const Codes& codes, std::size_t width) {
   return std::max(kSmallestTile, size / width / kBlock * kBlock);
 }
 
+// Writes the order of some rows by their places in a feature, which are so many from the first one on.
+void sort_by_place(const Codes& codes, std::size_t f, std::size_t rows, std::size_t first, std::size_t places,
+                   std::size_t* ends, std::uint16_t* order) {
+  const auto end_of = [&](std::size_t row) -> std::size_t& { return ends[codes.places[row * codes.features + f] - first]; };
+  std::fill(ends, ends + places, 0);
+  for (std::size_t j = 0; j < rows; ++j) ++end_of(j);
+  std::partial_sum(ends, ends + places, ends);
+  for (std::size_t j = rows; j-- > 0;) order[--end_of(j)] = static_cast<std::uint16_t>(j);
+  // Now the rows of a place end where those of the next one begin.
+  for (std::size_t i = 1; i < places; ++i) {
+    if (ends[i] > 0) order[ends[i] - 1] |= kLast;
+  }
+  if (rows > 0) order[rows - 1] |= kLast;
+}
+
 DCONNET_INLINE void add_to_doubles(const float* from, std::size_t n, double* to) {
   for (std::size_t i = 0; i < n; ++i) to[i] += static_cast<double>(from[i]);
 }
@@ -201,19 +216,15 @@ CodedObjective::CodedObjective(const CodedRows& rows, const double* from_white, 
 void CodedObjective::sort_rows() {
   const std::size_t coded = codes_.features - codes_.linear;
   order_.resize(rows_.rows * coded);
+  std::vector<std::size_t> ends(rows_.n_places());
   for (std::size_t begin = 0; begin < rows_.rows; begin += tile_rows_) {
     const std::size_t some = std::min(tile_rows_, rows_.rows - begin);
+    std::size_t first = codes_.linear;  // place of a feature
     for (std::size_t f = 0; f < coded; ++f) {
-      const std::uint32_t* place = rows_.places + begin * codes_.features + codes_.linear + f;
-      const auto first = order_.begin() + static_cast<std::ptrdiff_t>(begin * coded + f * some);
-      const auto end = first + static_cast<std::ptrdiff_t>(some);
-      std::iota(first, end, std::uint16_t{0});
-      std::stable_sort(first, end, [&](std::uint16_t i, std::uint16_t j) {
-        return place[i * codes_.features] < place[j * codes_.features];
-      });
-      for (auto row = first; row != end; ++row) {
-        if (row + 1 == end || place[row[0] * codes_.features] != place[row[1] * codes_.features]) *row |= kLast;
-      }
+      const std::size_t places = rows_.features[codes_.linear + f].places;
+      sort_by_place(codes_.from(begin), codes_.linear + f, some, first, places, ends.data(),
+                    order_.data() + begin * coded + f * some);
+      first += places;
     }
   }
 }
