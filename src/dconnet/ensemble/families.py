@@ -13,8 +13,8 @@ from dconnet.encoding.columns import Field
 
 GAMMAS = (1e-4, 1e-3, 0.03, 0.3)
 CLASS_GAMMAS = (1e-3, 0.03, 0.3, 1.0)
-# From this many rows on, wider and longer fits pay; and from that many, two gammas do.
-MANY_ROWS, VERY_MANY_ROWS = 3_000, 10_000
+# From so many rows on, wider and longer fits pay; two gammas are enough, then one, then two folds of ten.
+WIDER, TWO_GAMMAS, ONE_GAMMA, TWO_FOLDS = 3_000, 10_000, 50_000, 200_000
 # From this many classes on, networks are narrower.
 MANY_CLASSES = 6
 # The logarithm of the target is learnt, too, if its outer quantiles are this far apart.
@@ -60,22 +60,32 @@ def spreads(y: FloatArray) -> bool:
     return bool(high >= LOG_SPREAD * low)
 
 
+def n_folds(n_rows: int, quality: str) -> tuple[int, int]:
+    """Into how many folds the rows are dealt, and how many of these are held out in turn."""
+    if n_rows > TWO_FOLDS:
+        return 10, 4 if quality == "high" else 2
+    number = min(10 if quality == "high" else 5, n_rows)
+    return number, number
+
+
+def _fewer(gammas: tuple[float, ...], n_rows: int) -> tuple[float, ...]:
+    """Gammas for so many rows: with many, the networks differ less between them."""
+    return gammas[1:2] if n_rows > ONE_GAMMA else gammas[1:3] if n_rows > TWO_GAMMAS else gammas
+
+
 def regression_families(fields: Sequence[Field], y: FloatArray) -> list[Family]:
     """The families for a regression, the most useful first."""
-    many, hybrid = len(y) > MANY_ROWS, _has_many_levels(fields)
-    linear = Family("linear", Coding(), 0.0, *((100, 400) if many else (50, 200)), GAMMAS)
-    ramps = Family("ramps", Coding(6), 0.3, 50, 150 if many else 100, GAMMAS)
-    knots = Family("knots", Coding(16, every_value=True), 1.0, *((20, 100) if many else (30, 60)), GAMMAS)
+    many, gammas = len(y) > WIDER, _fewer(GAMMAS, len(y))
+    # Shrinkage is a prior that rows do not overrule: few rows need it, and many do better without.
+    linear = Family("linear", Coding(), *((0.0, 100, 400) if many else (0.3, 50, 200)), gammas)
+    ramps = Family("ramps", Coding(6), 0.3, 50, 150 if many else 100, gammas)
+    knots = Family("knots", Coding(16, every_value=True), 1.0, *((20, 100) if many else (30, 60)), gammas)
     families = [knots, linear, ramps]
     if spreads(y):
         families.append(replace(knots, name="knots of log", log_target=True))
-    if hybrid:
+    if _has_many_levels(fields):
         families.append(replace(ramps, name="ramps by target", coding=Coding(6, by_target=True)))
-        families.append(replace(linear, name="linear by target", coding=Coding(by_target=True)))
-    else:
-        families.append(replace(linear, name="smooth", shrinkage=0.3))
-    if len(y) > VERY_MANY_ROWS:
-        families = [replace(family, gammas=(1e-3, 0.03)) for family in families]
+        families.append(replace(linear, name="linear by target", coding=Coding(by_target=True), shrinkage=0.0))
     return families
 
 

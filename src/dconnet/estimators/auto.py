@@ -27,7 +27,7 @@ from dconnet._arrays import BoolArray, FloatArray
 from dconnet._threads import one_blas_thread
 from dconnet.encoding.columns import RawColumn, Schema, Table, raw_columns
 from dconnet.encoding.folds import deal
-from dconnet.ensemble.families import Family, classification_families, regression_families
+from dconnet.ensemble.families import Family, classification_families, n_folds, regression_families
 from dconnet.ensemble.fold_fits import Training
 from dconnet.ensemble.importance import column_importances
 from dconnet.ensemble.mixing import mixed_rows
@@ -42,8 +42,6 @@ from dconnet.estimators.tables import checked_table
 from dconnet.model.targets import Targets
 from dconnet.training.progress import work_bar
 
-N_FOLDS = {"default": 5, "high": 10}
-
 # To distil: rows of the training at most, rows between them for each, and the strength of the regularisation.
 MAX_DISTILLED, MIXED_PER_ROW, DISTILLED_GAMMA = 20_000, 4, 0.01
 
@@ -52,7 +50,7 @@ class _Auto(BaseEstimator):
     """What the regressor and the classifier share: tables in, a stack out."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "quality": [StrOptions(set(N_FOLDS))],
+        "quality": [StrOptions({"default", "high"})],
         "max_seconds": [_Number(Real, 0, None, closed="right"), None],
         "n_jobs": [_Number(Integral, None, None, closed="neither"), None],
         "random_state": ["random_state"],
@@ -140,8 +138,8 @@ class _Auto(BaseEstimator):
         """The rows that count, dealt to folds."""
         own = None if classes is None else classes[counting]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        folds = deal(len(table), min(N_FOLDS[self.quality], len(table)), seed, own)
-        return Training(table, columns, weight, tuple(folds), own, seed)
+        dealt, held_out = n_folds(len(table), self.quality)
+        return Training(table, columns, weight, tuple(deal(len(table), dealt, seed, own)[:held_out]), own, seed)
 
     def _run(self, training: Training) -> Stacked:
         families = self._families(training)
