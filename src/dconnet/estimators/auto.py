@@ -37,6 +37,8 @@ from dconnet.model.targets import Targets
 from dconnet.training.progress import work_bar
 
 N_FOLDS = {"default": 5, "high": 10}
+# Targets beyond this, or that differ by less than its inverse, have squares that cannot be told from infinity or zero.
+LARGEST_TARGET = 1e120
 
 
 class _Auto(BaseEstimator):
@@ -90,10 +92,12 @@ class _Auto(BaseEstimator):
     ) -> Self:
         """Train a stack on a checked table, and set all fitted attributes at once."""
         raws = raw_columns(X)
-        counting = weight > 0.0
+        counting = self._counting(weight)
         schema = Schema.of([raw.rows(counting) for raw in raws])
         table = schema.read(raws)
-        training = self._training(table.rows(counting), columns[counting], weight[counting], classes, counting)
+        training = self._training(
+            table.rows(counting), columns[counting], of_mean_one(weight[counting]), classes, counting
+        )
         with one_blas_thread():
             result = self._run(training)
             outputs = self._all_outputs(result, table, counting)
@@ -161,6 +165,13 @@ class _Auto(BaseEstimator):
 
     def _weight(self, sample_weight: ArrayLike | None, n_rows: int) -> FloatArray:
         return checked_weight(sample_weight, np.empty((n_rows, 1)))
+
+    def _counting(self, weight: FloatArray) -> BoolArray:
+        """The rows of positive weight, of which there must be two."""
+        counting = weight > 0.0
+        if np.sum(counting) < 2:
+            raise ValueError(f"{type(self).__name__} needs two rows of positive weight, got n_samples = 1.")
+        return counting
 
     def _outputs(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -395,6 +406,11 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
     (3, 3)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Auto._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
     def __init__(
         self,
         *,
@@ -439,7 +455,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             check_consistent_length(X, labels)
             weight = self._weight(sample_weight, len(labels))
             if self.class_weight is not None:
-                weight = weight * compute_sample_weight(self.class_weight, labels)
+                weight = self._weight(weight * compute_sample_weight(self.class_weight, labels), len(labels))
             classes = Targets.of_labels(labels, weight).classes
             assert classes is not None
             codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
@@ -505,8 +521,35 @@ def checked_target(y: ArrayLike) -> FloatArray:
         If a value is missing, infinite, or no number.
     """
     target = column_or_1d(y, warn=True)
-    numbers: FloatArray = check_array(target, ensure_2d=False, dtype=np.float64, input_name="y")
+    if target.dtype.kind in "mM":
+        raise ValueError("y holds dates or times. Make them numbers, for example days since the first of them.")
+    numbers: FloatArray = check_array(
+        target, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
+    )
+    refuse_gaps(numbers)
+    if np.abs(numbers).max() > LARGEST_TARGET or 0.0 < np.ptp(numbers) < 1.0 / LARGEST_TARGET:
+        raise ValueError(
+            f"y has values up to {np.abs(numbers).max():.1e} that differ by up to {np.ptp(numbers):.1e}: "
+            "their squares cannot be computed. Measure y in another unit."
+        )
     return numbers
+
+
+def refuse_gaps(target: FloatArray) -> None:
+    """Refuse a target in which numbers are missing, and say in how many rows."""
+    gaps = int(np.isnan(target).sum())
+    if gaps:
+        raise ValueError(
+            f"y is missing (Input y contains NaN) in {gaps} of {len(target)} rows. "
+            "Leave these rows out of the training: known = ~np.isnan(y), and fit(X[known], y[known])."
+        )
+
+
+def of_mean_one(weight: FloatArray) -> FloatArray:
+    """Weights of the same ratios: what is trained does not depend on their unit."""
+    ratios = weight / weight.max()
+    mean_one: FloatArray = ratios / ratios.mean()
+    return mean_one
 
 
 def checked_labels(y: ArrayLike) -> NDArray[Any]:
@@ -518,8 +561,11 @@ def checked_labels(y: ArrayLike) -> NDArray[Any]:
         If a label is missing, or they are numbers of a regression.
     """
     refuse_missing(y)
+    if hasattr(y, "to_numpy") and y.to_numpy().dtype.kind in "bi":  # nullable columns of pandas would become floats
+        y = y.to_numpy()
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     if labels.dtype.kind == "f":
+        refuse_gaps(labels)
         check_array(labels, ensure_2d=False, input_name="y")
     check_classification_targets(labels)
     return labels
