@@ -33,6 +33,7 @@ from dconnet.ensemble.stacking import log_loss, one_hot, probabilities_of
 from dconnet.estimators.base import _Number
 from dconnet.estimators.data import checked_weight, refuse_missing
 from dconnet.estimators.tables import checked_table
+from dconnet.model.blocks import ROWS, blocks
 from dconnet.model.targets import Targets
 from dconnet.training.progress import work_bar
 
@@ -176,8 +177,10 @@ class _Auto(BaseEstimator):
     def _outputs(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         raws: list[RawColumn] = raw_columns(checked_table(self, X, reset=False))
+        table = self.schema_.read(raws)
+        # Block by block, as what all members say would take many times the memory of the table.
         with one_blas_thread():
-            return self.stack_.outputs(self.schema_.read(raws))
+            return np.concatenate([self.stack_.outputs(table.rows(rows)) for rows in blocks(len(table), 8 * ROWS)])
 
 
 class AutoDCONRegressor(RegressorMixin, _Auto):
