@@ -142,9 +142,19 @@ class Coder:
         columns += [values for means in self.means for values in means.values(table)]
         return CodedDesign.of(self.features, columns, n_rows=len(table))
 
+    def sources(self, fields: Sequence[Field]) -> NDArray[np.intp]:
+        """The column of the table that each feature of the design came from."""
+        own = [(self.features[k].kind, fields[j].column) for k, j in enumerate(self._field_of_each())]
+        return np.array([column for _, column in sorted(own, key=lambda pair: pair[0])], dtype=np.intp)
+
+    def _field_of_each(self) -> list[int]:
+        """The field of each feature; the means of several columns of a target have several."""
+        n_means = (len(self.features) - len(self.plain)) // max(len(self.means), 1)
+        return [*self.plain, *(means.field for means in self.means for _ in range(n_means))]
+
     def column_names(self, fields: Sequence[Field]) -> list[str]:
         """A name for each column of the design: that of the field, and a number if it has several."""
-        sources = [fields[j].name for j in self.plain] + [fields[m.field].name for m in self.means]
+        sources = [fields[j].name for j in self._field_of_each()]
         ordered = sorted(zip(self.features, sources, strict=True), key=lambda pair: pair[0].kind)
         return [
             f"{name} {j + 1}" if feature.n_columns > 1 else name

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from dconnet import _native
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.encoding.features import Feature
 from dconnet.model.blocks import blocks
@@ -94,13 +95,6 @@ class CodedDesign:
             total += M.T @ (weight[rows, None] * M)
         return total
 
-    def hidden(self, U: FloatArray) -> FloatArray:
-        """Activations of one network with these weights (n_columns + 1, n_hidden), of shape (n_rows, n_hidden)."""
-        activations = np.empty((len(self), U.shape[1]))
-        for rows in blocks(len(self)):
-            np.maximum(self.dense(rows) @ U, 0.0, out=activations[rows])
-        return activations
-
     def predict(self, U: FloatArray, alpha: FloatArray) -> FloatArray:
         """Outputs of networks, of shape (n_rows, n_networks).
 
@@ -112,11 +106,30 @@ class CodedDesign:
             Output weights.
         """
         outputs = np.empty((len(self), len(U)))
-        flat = np.concatenate(list(U), axis=1) if len(U) else np.empty((self.n_columns + 1, 0))
-        for rows in blocks(len(self)):
-            hidden = np.maximum(self.dense(rows) @ flat, 0.0).reshape(-1, *alpha.shape)
-            outputs[rows] = np.einsum("jkl,kl->jk", hidden, alpha)
+        _native.predict(
+            kinds=self.kinds,
+            columns=self.column_counts,
+            n_places=self.place_counts,
+            places=np.ascontiguousarray(self.places),
+            shares=np.ascontiguousarray(self.shares),
+            U=np.ascontiguousarray(U, dtype=np.float64),
+            alpha=np.ascontiguousarray(alpha, dtype=np.float64),
+            outputs=outputs,
+        )
         return outputs
+
+    def hidden(self, U: FloatArray) -> FloatArray:
+        """Activations of the neurons of one network, of shape (n_rows, n_hidden).
+
+        Parameters
+        ----------
+        U : array of shape (n_columns + 1, n_hidden)
+            Weights of the columns, the intercept last.
+        """
+        activations = np.empty((len(self), U.shape[1]))
+        for rows in blocks(len(self)):
+            np.maximum(self.dense(rows) @ U, 0.0, out=activations[rows])
+        return activations
 
 
 @dataclass(frozen=True, slots=True, eq=False)

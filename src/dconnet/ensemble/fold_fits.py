@@ -67,7 +67,7 @@ class Training:
         What the networks learn: the target, or one in the rows of a class.
     weight : array of shape (n_rows,)
     folds : tuple of arrays of int
-        The rows of each fold.
+        The rows of each fold that is held out in turn; other rows are always trained on.
     classes : array of int, of shape (n_rows,), or None
         The class of each row.
     seed : int
@@ -81,6 +81,11 @@ class Training:
     seed: int
     _shared: dict[Coding, SharedDesign] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def held_out(self) -> NDArray[np.intp]:
+        """The rows of all folds, one fold after the other."""
+        return np.concatenate(self.folds)
 
     def outside(self, fold: int) -> NDArray[np.intp]:
         """The rows outside a fold."""

@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import BoolArray, FloatArray
 from dconnet.encoding.columns import Table
+from dconnet.encoding.design import CodedDesign
 from dconnet.ensemble.fold_fits import Training
 from dconnet.ensemble.stack import Stack
 
 # Rows of which each fold uses at most its share.
-MAX_ROWS = 2_000
+MAX_ROWS = 1_000
 
 # Outputs (n_rows, n_columns) in some rows to their error.
 Error = Callable[[FloatArray, NDArray[np.intp]], float]
@@ -40,23 +41,35 @@ def column_importances(stack: Stack, training: Training, n_table_columns: int, e
     """
     share = min(1.0, MAX_ROWS / len(training.table))
     parts = [rows[: max(1, int(np.ceil(share * len(rows))))] for rows in training.folds]
-    rows = np.concatenate(parts)
-    rng = np.random.default_rng(training.seed)
-    base = error(_outputs(stack, training.table, parts), rows)
+    rows, rng = np.concatenate(parts), np.random.default_rng(training.seed)
+    columns = sorted({field.column for field in training.table.fields})
+    outputs = [
+        _outputs(stack.of_fold(fold), training.table.rows(part), columns, rng) for fold, part in enumerate(parts)
+    ]
+    errors = [error(np.concatenate(of_parts), rows) for of_parts in zip(*outputs, strict=True)]
     gains = np.zeros(n_table_columns)
-    for column in sorted({field.column for field in training.table.fields}):
-        shuffled = _shuffled(training.table, column, rng)
-        gains[column] = max(error(_outputs(stack, shuffled, parts), rows) - base, 0.0)
+    gains[columns] = np.maximum(np.array(errors[1:]) - errors[0], 0.0)
     return gains / (gains.sum() or 1.0)
 
 
-def _shuffled(table: Table, column: int, rng: np.random.Generator) -> Table:
-    """The table with the fields of one column in another order of the rows."""
-    order = rng.permutation(len(table))
-    pairs = zip(table.fields, table.values, strict=True)
-    return replace(table, values=tuple(v[order] if field.column == column else v for field, v in pairs))
+def _outputs(stack: Stack, table: Table, columns: list[int], rng: np.random.Generator) -> list[FloatArray]:
+    """What a stack of one fold says in rows as they are, and then with one column after the other shuffled."""
+    coders = [fit.folds[0].coder for fit in stack.fits]
+    designs = [coder.code(table) for coder in coders]
+    outputs = [stack.outputs_of(designs)]
+    for column in columns:
+        order = rng.permutation(len(table))
+        shuffled = [
+            _shuffled(design, coder.sources(table.fields) == column, order)
+            for design, coder in zip(designs, coders, strict=True)
+        ]
+        outputs.append(stack.outputs_of(shuffled))
+    return outputs
 
 
-def _outputs(stack: Stack, table: Table, parts: list[NDArray[np.intp]]) -> FloatArray:
-    """What the stack says in the rows of each fold, by the networks that do not know them."""
-    return np.concatenate([stack.of_fold(fold).outputs(table.rows(rows)) for fold, rows in enumerate(parts)])
+def _shuffled(design: CodedDesign, chosen: BoolArray, order: NDArray[np.intp]) -> CodedDesign:
+    """The design with some of its features in another order of the rows."""
+    places, shares = design.places.copy(), design.shares.copy()
+    places[:, chosen] = places[order][:, chosen]
+    shares[:, chosen] = shares[order][:, chosen]
+    return replace(design, places=places, shares=shares)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.encoding.columns import Table
+from dconnet.encoding.design import CodedDesign
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.family_fits import FamilyFit
 from dconnet.ensemble.fold_fits import Training
@@ -46,6 +47,12 @@ class Stack:
         said = np.concatenate([fit.says(table) for fit in self.fits])
         return self._weighed(said)
 
+    def outputs_of(self, designs: Sequence[CodedDesign]) -> FloatArray:
+        """The same for rows that are coded already, for each family, if there is but one fold."""
+        pairs = zip(self.fits, designs, strict=True)
+        said = np.concatenate([fit.finish(fit.read(fit.folds[0].outputs(design))) for fit, design in pairs])
+        return self._weighed(said)
+
     def of_fold(self, fold: int) -> Stack:
         """The same members, with the networks of one fold alone."""
         return replace(self, fits=tuple(replace(fit, folds=(fit.folds[fold],)) for fit in self.fits))
@@ -76,7 +83,7 @@ class Stacked:
     ----------
     stack : Stack
     oof_outputs : array of shape (n_rows, n_columns)
-        What the stack says in each row by networks that were not trained on it.
+        What the stack says in the rows of the folds, one fold after the other, by networks that do not know them.
     members : tuple of MemberRecord
         All members that were trained on all folds.
     interrupted : bool
@@ -104,7 +111,7 @@ def stacked(run: Run, *, drop: bool = True) -> Stacked:
     complete = run.complete()
     if not complete:
         raise KeyboardInterrupt("Interrupted before the first members were trained.")
-    rows = np.arange(len(training.table))
+    rows = training.held_out
     pairs = [_said(run, f) for f in complete]
     fits, said = [fit for fit, _ in pairs], np.concatenate([said for _, said in pairs])
     weights, _ = _weigh(training, said, rows)
@@ -148,14 +155,13 @@ def _said(run: Run, f: int) -> tuple[FamilyFit, FloatArray]:
     training, family = run.training, run.families[f]
     folds = [run.trained[f, fold] for fold in range(len(training.folds))]
     n_members = folds[0][1].shape[1]
-    outputs = np.empty((len(training.table), n_members, training.columns.shape[1]))
-    for rows, (_, own) in zip(training.folds, folds, strict=True):
-        outputs[rows] = own
+    outputs = np.concatenate([own for _, own in folds])
     gammas = _gammas(run, f, n_members)
     fit = FamilyFit(family, gammas, _readings(training, family, n_members), tuple(fold for fold, _ in folds))
     said = fit.finish(fit.read(outputs))
     if training.classes is None:
-        fit = fit.corrected(said, training.columns[:, 0], training.weight)
+        rows = training.held_out
+        fit = fit.corrected(said, training.columns[rows, 0], training.weight[rows])
         said = fit.finish(fit.read(outputs))
     return fit, said
 
@@ -211,7 +217,9 @@ def _records(training: Training, fits: list[FamilyFit], said: FloatArray, weight
 
 def _error(training: Training, said: FloatArray) -> float:
     """Mean squared error, or log loss, of one member out of fold."""
-    share = training.weight / training.weight.sum()
+    rows = training.held_out
+    share = training.weight[rows] / training.weight[rows].sum()
     if training.classes is None:
-        return float(share @ (said[:, 0] - training.columns[:, 0]) ** 2)
-    return log_loss(said, training.classes, one_hot(training.classes, said.shape[1]), share)[0]
+        return float(share @ (said[:, 0] - training.columns[rows, 0]) ** 2)
+    classes = training.classes[rows]
+    return log_loss(said, classes, one_hot(classes, said.shape[1]), share)[0]

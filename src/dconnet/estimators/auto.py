@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
@@ -27,11 +30,14 @@ from dconnet.encoding.folds import deal
 from dconnet.ensemble.families import Family, classification_families, regression_families
 from dconnet.ensemble.fold_fits import Training
 from dconnet.ensemble.importance import column_importances
+from dconnet.ensemble.mixing import mixed_rows
 from dconnet.ensemble.run import Run
 from dconnet.ensemble.stack import Stack, Stacked, stacked
 from dconnet.ensemble.stacking import log_loss, one_hot, probabilities_of
 from dconnet.estimators.base import _Number
 from dconnet.estimators.data import checked_weight, refuse_missing
+from dconnet.estimators.shallow import DCONRegressor
+from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import checked_table
 from dconnet.model.blocks import ROWS, blocks
 from dconnet.model.targets import Targets
@@ -40,6 +46,9 @@ from dconnet.training.progress import work_bar
 N_FOLDS = {"default": 5, "high": 10}
 # Targets beyond this, or that differ by less than its inverse, have squares that cannot be told from infinity or zero.
 LARGEST_TARGET = 1e120
+
+# To distil: rows of the training at most, rows between them for each, and the strength of the regularisation.
+MAX_DISTILLED, MIXED_PER_ROW, DISTILLED_GAMMA = 20_000, 4, 0.01
 
 
 class _Auto(BaseEstimator):
@@ -72,6 +81,11 @@ class _Auto(BaseEstimator):
         tags.input_tags.categorical = True
         return tags
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the rows of the training, which have no place in a file."""
+        state: dict[str, Any] = {name: value for name, value in super().__getstate__().items() if name != "_table"}
+        return state
+
     # --- what the two kinds fill in ---
 
     @abstractmethod
@@ -101,7 +115,7 @@ class _Auto(BaseEstimator):
         )
         with one_blas_thread():
             result = self._run(training)
-            outputs = self._all_outputs(result, table, counting)
+            outputs = self._all_outputs(training, result, table, counting)
             importances = column_importances(
                 result.stack, training, len(raws), lambda out, rows: self._error(out, training, rows)
             )
@@ -113,6 +127,7 @@ class _Auto(BaseEstimator):
             members_=[asdict(member) for member in result.members],
             weights_=np.array([member.weight for member in result.members]),
             feature_importances_=importances,
+            _table=training.table,
             **self._attributes(training, result, outputs),
         )
         if result.interrupted:
@@ -142,10 +157,10 @@ class _Auto(BaseEstimator):
         with work_bar(int(self.verbose), type(self).__name__, total) as run.done:
             return stacked(run, drop=self.quality == "default")
 
-    def _all_outputs(self, result: Stacked, table: Table, counting: BoolArray) -> FloatArray:
-        """Out of fold in the rows that count, and by all folds in the others, which trained none."""
-        outputs = np.empty((len(counting), result.oof_outputs.shape[1]))
-        outputs[counting] = result.oof_outputs
+    def _all_outputs(self, training: Training, result: Stacked, table: Table, counting: BoolArray) -> FloatArray:
+        """Out of fold, by all networks where none was trained on the row, and NaN in rows of no fold."""
+        outputs = np.full((len(counting), result.oof_outputs.shape[1]), np.nan)
+        outputs[np.flatnonzero(counting)[training.held_out]] = result.oof_outputs
         if not counting.all():
             outputs[~counting] = result.stack.outputs(table.rows(~counting))
         return outputs
@@ -285,13 +300,14 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
             return self._fit(X, target[:, None], self._weight(sample_weight, len(target)), None)
 
     def _attributes(self, training: Training, result: Stacked, outputs: FloatArray) -> dict[str, Any]:
-        y, predicted = training.columns[:, 0], result.oof_outputs[:, 0]
+        rows, predicted = training.held_out, result.oof_outputs[:, 0]
+        y, weight = training.columns[rows, 0], training.weight[rows]
         order = np.argsort(np.abs(y - predicted))
         return {
             "oof_prediction_": outputs[:, 0],
-            "oof_score_": _r2(y, predicted, training.weight),
+            "oof_score_": _r2(y, predicted, weight),
             "_residuals": np.abs(y - predicted)[order],
-            "_residual_weights": training.weight[order],
+            "_residual_weights": weight[order],
         }
 
     def predict(self, X: Any) -> FloatArray:
@@ -332,6 +348,59 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         predicted = self.predict(X)
         half = self._half_width(coverage)
         return predicted - half, predicted + half
+
+    def distil(self, n_hidden: int = 50, *, X: Any = None) -> Pipeline:
+        """One small network that says nearly the same.
+
+        It learns what this estimator predicts, in the rows of the training and in four times as many between them.
+
+        Parameters
+        ----------
+        n_hidden : int, default=50
+            Number of hidden neurons.
+        X : DataFrame or array-like of shape (n_samples, n_features), optional
+            Rows to learn on, without targets; by default those of the training, which an estimator that was loaded
+            from a file does not have.
+
+        Returns
+        -------
+        Pipeline
+            A `TableEncoder` and a fitted `DCONRegressor`, which holds the network.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from dconnet import AutoDCONRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> model = AutoDCONRegressor(random_state=0).fit(X, y)
+        >>> small = model.distil(n_hidden=10)
+        >>> small[-1].network_.n_hidden
+        10
+        >>> bool(small.score(X, model.predict(X)) > 0.9)
+        True
+        """
+        check_is_fitted(self)
+        table = self._table_to_distil(X)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        chosen = rng.permutation(len(table))[:MAX_DISTILLED]
+        some = table.rows(np.sort(chosen))
+        with one_blas_thread():
+            every = some.with_rows_of(mixed_rows(some, MIXED_PER_ROW * len(some), rng))
+            said = self.stack_.outputs(every)[:, 0]
+        encoder = TableEncoder().fit_fields(self.schema_, some, like=self)
+        network = DCONRegressor(n_hidden, gamma=DISTILLED_GAMMA, max_epochs=1, random_state=self.random_state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a teacher that errs need not be followed to the end
+            network.fit(encoder.encoded(every), said)
+        return Pipeline([("encoder", encoder), ("network", network)])
+
+    def _table_to_distil(self, X: Any) -> Table:
+        if X is not None:
+            return self.schema_.read(raw_columns(checked_table(self, X, reset=False)))
+        if not hasattr(self, "_table"):
+            raise ValueError("The rows of the training are not at hand: give some with distil(n_hidden, X=...).")
+        kept: Table = self._table
+        return kept
 
     def _half_width(self, coverage: float) -> float:
         """The quantile of the errors out of fold; one more row stands for the new one."""
@@ -466,11 +535,13 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             return self._fit(X, columns, weight, codes, classes_=classes)
 
     def _attributes(self, training: Training, result: Stacked, outputs: FloatArray) -> dict[str, Any]:
-        right = probabilities_of(result.oof_outputs).argmax(axis=1) == training.classes
+        assert training.classes is not None
+        rows = training.held_out
+        right = probabilities_of(result.oof_outputs).argmax(axis=1) == training.classes[rows]
         return {
             "oof_prediction_": probabilities_of(outputs),
-            "oof_score_": float(np.average(right, weights=training.weight)),
-            "oof_log_loss_": self._error(result.oof_outputs, training, np.arange(len(training.table))),
+            "oof_score_": float(np.average(right, weights=training.weight[rows])),
+            "oof_log_loss_": self._error(result.oof_outputs, training, rows),
         }
 
     def predict_proba(self, X: Any) -> FloatArray:

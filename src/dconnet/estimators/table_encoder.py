@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding
-from dconnet.encoding.columns import Schema, raw_columns
+from dconnet.encoding.columns import Schema, Table, raw_columns
 from dconnet.encoding.design import Standardisation
+from dconnet.estimators.base import _SEEN as SEEN
 from dconnet.estimators.base import _Number
 from dconnet.estimators.tables import checked_table
 from dconnet.model.blocks import blocks
@@ -83,10 +84,30 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         self._validate_params()
         raws = raw_columns(checked_table(self, X, reset=True))
-        return self._learn(Schema.of(raws), raws)
+        schema = Schema.of(raws)
+        return self._learn(schema, schema.read(raws))
 
-    def _learn(self, schema: Schema, raws: Any) -> Self:
-        table = schema.read(raws)
+    def fit_fields(self, schema: Schema, table: Table, like: BaseEstimator) -> Self:
+        """Learn from rows that were read already, of tables such as another estimator knows.
+
+        Parameters
+        ----------
+        schema : Schema
+            How tables are read.
+        table : Table
+            Rows that were read by it.
+        like : estimator
+            What was fitted to a table of the same columns.
+
+        Returns
+        -------
+        self : object
+            The fitted encoder.
+        """
+        self.__dict__.update({name: value for name, value in vars(like).items() if name in SEEN})
+        return self._learn(schema, table)
+
+    def _learn(self, schema: Schema, table: Table) -> Self:
         coder = Coder.of(Coding(self.n_bins), table)
         gram = coder.code(table).gram(np.ones(len(table)))
         self.schema_, self.coder_ = schema, coder
@@ -108,7 +129,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Standardised columns.
         """
         check_is_fitted(self)
-        design = self.coder_.code(self.schema_.read(raw_columns(checked_table(self, X, reset=False))))
+        return self.encoded(self.schema_.read(raw_columns(checked_table(self, X, reset=False))))
+
+    def encoded(self, table: Table) -> FloatArray:
+        """The same for rows that were read already.
+
+        Parameters
+        ----------
+        table : Table
+            Rows that the schema has read.
+
+        Returns
+        -------
+        array of shape (n_samples, n_columns)
+            Standardised columns.
+        """
+        design = self.coder_.code(table)
         encoded = np.empty((len(design), design.n_columns))
         for rows in blocks(len(design)):
             encoded[rows] = (design.dense(rows)[:, :-1] - self.standardisation_.mean) / self.standardisation_.scale
