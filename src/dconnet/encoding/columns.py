@@ -469,7 +469,7 @@ class Table:
     def __len__(self) -> int:
         return self.n_rows
 
-    def rows(self, chosen: NDArray[np.intp] | BoolArray) -> Table:
+    def rows(self, chosen: NDArray[np.intp] | BoolArray | slice) -> Table:
         """Some of the rows."""
         some = tuple(values[chosen] for values in self.values)
         return Table(self.fields, some, len(np.arange(self.n_rows)[chosen]))
