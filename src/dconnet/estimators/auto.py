@@ -626,7 +626,7 @@ def of_mean_one(weight: FloatArray) -> FloatArray:
     return mean_one
 
 
-def checked_labels(y: ArrayLike) -> NDArray[Any]:
+def checked_labels(y: Any) -> NDArray[Any]:
     """The class labels.
 
     Raises
@@ -635,7 +635,7 @@ def checked_labels(y: ArrayLike) -> NDArray[Any]:
         If a label is missing, or they are numbers of a regression.
     """
     refuse_missing(y)
-    if hasattr(y, "to_numpy") and y.to_numpy().dtype.kind in "bi":  # nullable columns of pandas would become floats
+    if hasattr(y, "iloc") and y.to_numpy().dtype.kind in "bi":  # nullable columns of pandas would become floats
         y = y.to_numpy()
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     if labels.dtype.kind == "f":
