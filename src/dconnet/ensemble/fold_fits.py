@@ -202,7 +202,7 @@ def _with_logistic(fit: FoldFit, design: CodedDesign, hot: FloatArray, weight: F
     for member, k in np.ndindex(fit.intercept.shape):
         H = design.hidden(fit.U[member, k])
         mean, scale = H.mean(axis=0), H.std(axis=0)
-        scale[scale == 0.0] = 1.0
+        scale[scale <= 1e-9 * np.abs(mean)] = 1.0  # neurons that do not vary but by rounding
         theta = ridge_logistic((H - mean) / scale, hot[:, k], weight, LOGISTIC_PENALTY)
         alpha[member, k] = theta[:-1] / scale
         intercept[member, k] = theta[-1] - alpha[member, k] @ mean
