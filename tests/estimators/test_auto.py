@@ -505,6 +505,27 @@ def test_columns_are_described():
     assert not model.feature_importances_[5:].any()
 
 
+# --- distilled ---
+
+
+def test_a_small_network_says_nearly_the_same_and_is_finite_in_any_row():
+    model = quick(regressor()).fit(FRAME, Y)
+    small = model.distil(10)
+    assert r2_score(model.predict(FRAME), small.predict(FRAME)) > 0.95
+    odd = FRAME.assign(a=1e300, b=None, t="new", d=pd.Timestamp("9999-12-31"))
+    assert np.isfinite(small.predict(odd)).all()
+
+
+def test_nothing_to_distil_from_is_told():
+    model = quick(regressor()).fit(FRAME, Y)
+    with pytest.raises(ValueError, match=r"1 row.* nothing to distil from"):
+        model.distil(5, X=FRAME[:1])
+    with pytest.raises(ValueError, match=r"0 field.* nothing to distil from"):
+        quick(regressor()).fit(np.ones((60, 2)), Y).distil(5)
+    with pytest.raises(ValueError, match=r"give some with distil"):
+        pickle.loads(pickle.dumps(model)).distil(5)
+
+
 # --- limits and failures ---
 
 

@@ -395,12 +395,12 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         return Pipeline([("encoder", encoder), ("network", network)])
 
     def _table_to_distil(self, X: Any) -> Table:
-        if X is not None:
-            return self.schema_.read(raw_columns(checked_table(self, X, reset=False)))
-        if not hasattr(self, "_table"):
+        if X is None and not hasattr(self, "_table"):
             raise ValueError("The rows of the training are not at hand: give some with distil(n_hidden, X=...).")
-        kept: Table = self._table
-        return kept
+        table: Table = self._table if X is None else self.schema_.read(raw_columns(checked_table(self, X, reset=False)))
+        if len(table) < 2 or not table.fields:
+            raise ValueError(f"{len(table)} row(s) of {len(table.fields)} field(s) that vary: nothing to distil from.")
+        return table
 
     def _half_width(self, coverage: float) -> float:
         """The quantile of the errors out of fold; one more row stands for the new one."""
