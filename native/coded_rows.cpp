@@ -39,8 +39,8 @@ void predict(const CodedRows& rows, const double* U, const double* alpha, std::s
              double* outputs) {
   const std::size_t columns = rows.columns(), width = round_up_to_lanes(n_hidden);
   const Codes codes(rows);
-  std::vector<double> weights(columns * width), output_weights(width), Z(kTile * width);
-  std::vector<double> level(rows.n_places() * width), slope(level.size());
+  Aligned<double> weights(columns * width), output_weights(width), Z(kTile * width);
+  Aligned<double> level(rows.n_places() * width), slope(level.size());
   const Tables<double> tables{level.data(), slope.data(), weights.data() + (columns - 1) * width, width};
   for (std::size_t i = 0; i < networks; ++i) {
     pad(U + i * columns * n_hidden, columns, n_hidden, width, weights.data());

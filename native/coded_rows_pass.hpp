@@ -23,68 +23,86 @@ struct Left {
   std::size_t row_step, step;
 };
 
-// out += A B for some rows of A, and `count` rows of B. The sum over these is found first: the sum of such sums, for
-// one part of the rows after the other, has small errors.
+// Where a product goes, and the rows of what it is added to, which may be one and the same.
+template <typename Real>
+struct Sum {
+  DCONNET_INLINE Sum at(std::size_t first) const { return {from + first, step, to + first, width}; }
+
+  const Real* from;
+  std::size_t step;
+  Real* to;
+  std::size_t width;
+};
+
+// A B is added for some rows of A, and `count` rows of B. It is found first: where the rows come in parts, one after
+// the other, the sum of their sums has small errors.
 template <std::size_t Rows, std::size_t Groups, typename Real>
-DCONNET_INLINE void add_block(const Left& A, std::size_t count, const Real* B, std::size_t width, Real* out) {
-  Group<Real> sum[Rows][Groups] = {}, b[Groups];
+DCONNET_INLINE void add_block(const Left& A, std::size_t count, const Real* B, const Sum<Real>& sum) {
+  Group<Real> products[Rows][Groups] = {}, b[Groups];
   for (std::size_t k = 0; k < count; ++k) {
 #pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) load(b[g], B + k * width + g * kGroup<Real>);
+    for (std::size_t g = 0; g < Groups; ++g) load(b[g], B + k * sum.width + g * kGroup<Real>);
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < Rows; ++i) {
       const Real a = static_cast<Real>(A.at[i * A.row_step + k * A.step]);
 #pragma GCC unroll 8
-      for (std::size_t g = 0; g < Groups; ++g) sum[i][g] += a * b[g];
+      for (std::size_t g = 0; g < Groups; ++g) products[i][g] += a * b[g];
     }
   }
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < Rows; ++i) {
 #pragma GCC unroll 8
     for (std::size_t g = 0; g < Groups; ++g) {
-      Real* to = out + i * width + g * kGroup<Real>;
-      load(b[g], to);
-      store(to, b[g] + sum[i][g]);
+      load(b[g], sum.from + i * sum.step + g * kGroup<Real>);
+      store(sum.to + i * sum.width + g * kGroup<Real>, b[g] + products[i][g]);
     }
   }
 }
 
 template <std::size_t Rows, typename Real>
-DCONNET_INLINE void add_rows(const Left& A, std::size_t count, const Real* B, std::size_t width, Real* out) {
+DCONNET_INLINE void add_rows(const Left& A, std::size_t count, const Real* B, const Sum<Real>& sum) {
   std::size_t l = 0;
-  for (; l + 2 * kGroup<Real> <= width; l += 2 * kGroup<Real>) add_block<Rows, 2>(A, count, B + l, width, out + l);
-  if (l < width) add_block<Rows, 1>(A, count, B + l, width, out + l);
-}
-
-// out += A B, where A has so many rows and B has `count`.
-template <typename Real>
-DCONNET_INLINE void add_product(Left A, std::size_t rows, std::size_t count, const Real* B, std::size_t width, Real* out) {
-  for (; rows >= kBlock; rows -= kBlock, A.at += kBlock * A.row_step, out += kBlock * width) {
-    add_rows<kBlock>(A, count, B, width, out);
-  }
-  switch (rows) {
-    case 1: return add_rows<1>(A, count, B, width, out);
-    case 2: return add_rows<2>(A, count, B, width, out);
-    case 3: return add_rows<3>(A, count, B, width, out);
+  for (; l + 3 * kGroup<Real> < sum.width; l += 2 * kGroup<Real>) add_block<Rows, 2>(A, count, B + l, sum.at(l));
+  switch ((sum.width - l) / kGroup<Real>) {
+    case 1: return add_block<Rows, 1>(A, count, B + l, sum.at(l));
+    case 2: return add_block<Rows, 2>(A, count, B + l, sum.at(l));
+    case 3: return add_block<Rows, 3>(A, count, B + l, sum.at(l));
     default: return;
   }
 }
 
-// Calls Step::run<groups> for runs of groups of neurons, as many at once as have sums in registers.
+// A B is added, where A has so many rows and B has `count`.
+template <typename Real>
+DCONNET_INLINE void add_product(Left A, std::size_t rows, std::size_t count, const Real* B, Sum<Real> sum) {
+  for (; rows >= kBlock; rows -= kBlock) {
+    add_rows<kBlock>(A, count, B, sum);
+    A.at += kBlock * A.row_step;
+    sum.from += kBlock * sum.step;
+    sum.to += kBlock * sum.width;
+  }
+  switch (rows) {
+    case 1: return add_rows<1>(A, count, B, sum);
+    case 2: return add_rows<2>(A, count, B, sum);
+    case 3: return add_rows<3>(A, count, B, sum);
+    default: return;
+  }
+}
+
+// Calls Step::run<groups> for the last groups of neurons, at most so many.
+template <std::size_t Most, typename Step, typename... Arguments>
+DCONNET_INLINE void for_last_groups(std::size_t groups, std::size_t first, const Arguments&... arguments) {
+  if constexpr (Most > 0) {
+    if (groups == Most) return Step::template run<Most>(first, arguments...);
+    for_last_groups<Most - 1, Step>(groups, first, arguments...);
+  }
+}
+
+// Calls it for runs of groups of neurons, as many at once as have sums in registers.
 template <typename Real, std::size_t Most, typename Step, typename... Arguments>
 DCONNET_INLINE void for_groups(std::size_t width, const Arguments&... arguments) {
   std::size_t first = 0;
   for (; first + Most * kGroup<Real> <= width; first += Most * kGroup<Real>) Step::template run<Most>(first, arguments...);
-  switch ((width - first) / kGroup<Real>) {
-    case 1: return Step::template run<1>(first, arguments...);
-    case 2: return Step::template run<2>(first, arguments...);
-    case 3: return Step::template run<3>(first, arguments...);
-    case 4: return Step::template run<4>(first, arguments...);
-    case 5: return Step::template run<5>(first, arguments...);
-    case 6: return Step::template run<6>(first, arguments...);
-    case 7: return Step::template run<7>(first, arguments...);
-    default: return;
-  }
+  for_last_groups<Most - 1, Step>((width - first) / kGroup<Real>, first, arguments...);
 }
 
 // The codes of rows that follow one another.
@@ -175,30 +193,37 @@ struct AddCoded {
 // Preactivations Z (rows, width).
 template <typename Real>
 DCONNET_INLINE void forward(const Codes& codes, std::size_t rows, const Tables<Real>& tables, Real* Z) {
-  for (std::size_t j = 0; j < rows; ++j) {
-    for (std::size_t l = 0; l < tables.width; ++l) Z[j * tables.width + l] = tables.intercept[l];
-  }
-  add_product({codes.shares, codes.features, 1}, rows, codes.linear, tables.slope, tables.width, Z);
+  add_product<Real>({codes.shares, codes.features, 1}, rows, codes.linear, tables.slope,
+                    {tables.intercept, 0, Z, tables.width});
   if (codes.linear < codes.features) for_groups<Real, kMostGroups, AddCoded<Real>>(tables.width, codes, rows, tables, Z);
 }
 
 template <typename Vector>
 DCONNET_INLINE void positive_part(Vector& part, const Vector& z) { part = z > 0 ? z : Vector{}; }
 
+template <std::size_t Rows, typename Real>
+DCONNET_INLINE void combine_rows(const Real* Z, const Real* alpha, std::size_t width, Real* outputs, std::size_t step) {
+  Group<Real> sum[Rows] = {}, z, a;
+  for (std::size_t l = 0; l < width; l += kGroup<Real>) {
+    load(a, alpha + l);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < Rows; ++i) {
+      load(z, Z + i * width + l);
+      positive_part(z, z);
+      sum[i] += a * z;
+    }
+  }
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < Rows; ++i) outputs[i * step] = sum_of(sum[i]);
+}
+
 // Outputs of some rows, `step` apart, from their preactivations.
 template <typename Real>
 DCONNET_INLINE void combine(const Real* Z, const Real* alpha, std::size_t rows, std::size_t width, Real* outputs,
                             std::size_t step) {
-  for (std::size_t j = 0; j < rows; ++j) {
-    Group<Real> sum = {}, z, a;
-    for (std::size_t l = 0; l < width; l += kGroup<Real>) {
-      load(z, Z + j * width + l);
-      load(a, alpha + l);
-      positive_part(z, z);
-      sum += a * z;
-    }
-    outputs[j * step] = sum_of(sum);
-  }
+  std::size_t j = 0;
+  for (; j + kBlock <= rows; j += kBlock) combine_rows<kBlock>(Z + j * width, alpha, width, outputs + j * step, step);
+  for (; j < rows; ++j) combine_rows<1>(Z + j * width, alpha, width, outputs + j * step, step);
 }
 
 }  // namespace dconnet

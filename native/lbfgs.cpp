@@ -5,7 +5,7 @@
 
 #include "dense.hpp"
 #include "dispatch.hpp"
-#include "singles.hpp"
+#include "lanes.hpp"
 
 namespace dconnet {
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "singles.hpp"
 #include "smooth.hpp"
 
 namespace dconnet {
@@ -37,8 +38,8 @@ class LbfgsOf {
   std::size_t stored_ = 0, newest_ = 0;
   std::size_t evaluations_ = 0;
   double value_ = 0.0, trial_value_ = 0.0;
-  std::vector<Real> theta_, gradient_, trial_, trial_gradient_, direction_;
-  std::vector<Real> steps_, changes_;  // (memory, size): of the weights and of the gradient
+  Aligned<Real> theta_, gradient_, trial_, trial_gradient_, direction_;
+  Aligned<Real> steps_, changes_;  // (memory, size): of the weights and of the gradient
   std::vector<double> curvature_, share_;  // (memory)
 };
 

@@ -13,10 +13,15 @@ namespace dconnet {
 
 namespace {
 
-constexpr std::size_t kTile = 128;     // rows
-constexpr std::size_t kSumTiles = 64;  // tiles whose sums are single; the sum of these is double
-constexpr std::size_t kMostRuns = 4;   // groups of neurons of which two sums each fit into registers
+// What the preactivations of a tile of rows may take of the nearest cache: more where the same places shall meet.
+constexpr std::size_t kTileSize = 3000, kCodedTileSize = 6000;
+constexpr std::size_t kSmallestTile = 32;
+constexpr std::size_t kSumRows = 8192;  // whose sums are single; the sum of these is double
+constexpr std::size_t kMostPairs = 4;   // groups of neurons of which two sums each fit into registers
 constexpr std::size_t kMemory = 10;
+constexpr std::uint16_t kRow = 0x7fff, kLast = 0x8000;  // of an entry of the order: the row, and the mark of the last
+
+static_assert(kCodedTileSize <= kRow);
 
 // Where the rows of a tile add to the gradients.
 struct Gradients {
@@ -24,39 +29,42 @@ struct Gradients {
   std::size_t width;
 };
 
-// Adds what the rows with slopes C (rows, width) contribute through ramps and categories. The order of the rows, one
-// after the other for each of these features, puts those in the same place together: their sums stay in registers.
+template <std::size_t Groups>
+DCONNET_INLINE void add_to(const Singles* sums, float* to) {
+  Singles old;
+#pragma GCC unroll 8
+  for (std::size_t g = 0; g < Groups; ++g) {
+    load(old, to + g * kSingles);
+    store(to + g * kSingles, old + sums[g]);
+  }
+}
+
+// Adds what the rows with slopes C (rows, width) contribute through a ramp or a category. The rows come in the order of
+// their places, the last one in each place with a mark: the sums of a place stay in registers.
 template <bool is_ramp>
 struct AddRuns {
   template <std::size_t Groups>
   DCONNET_INLINE static void run(std::size_t first, const Codes& codes, std::size_t f, std::size_t rows,
                                  const std::uint16_t* order, const float* C, const Gradients& gradients) {
-    const std::uint32_t* place = codes.places + f;
     const float* share = codes.shares + f;
-    for (std::size_t i = 0; i < rows;) {
-      const std::uint32_t here = place[order[i] * codes.features];
+    C += first;
+    for (const std::uint16_t* end = order + rows; order != end;) {
       Singles level[Groups] = {}, slope[Groups] = {}, c;
+      const std::size_t place = codes.places[(*order & kRow) * codes.features + f];
+      std::size_t row;
       do {
-        const std::size_t row = order[i];
+        row = *order & kRow;
+        const float* at = C + row * gradients.width;
+        const float s = share[row * codes.features];
 #pragma GCC unroll 8
         for (std::size_t g = 0; g < Groups; ++g) {
-          load(c, C + row * gradients.width + first + g * kSingles);
+          load(c, at + g * kSingles);
           level[g] += c;
-          if (is_ramp) slope[g] += share[row * codes.features] * c;
+          if (is_ramp) slope[g] += s * c;
         }
-      } while (++i < rows && place[order[i] * codes.features] == here);
-      add<Groups>(level, gradients.level + here * gradients.width + first);
-      if (is_ramp) add<Groups>(slope, gradients.slope + here * gradients.width + first);
-    }
-  }
-
-  template <std::size_t Groups>
-  DCONNET_INLINE static void add(const Singles* sums, float* to) {
-    Singles old;
-#pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) {
-      load(old, to + g * kSingles);
-      store(to + g * kSingles, old + sums[g]);
+      } while (*order++ == row);
+      add_to<Groups>(level, gradients.level + place * gradients.width + first);
+      if (is_ramp) add_to<Groups>(slope, gradients.slope + place * gradients.width + first);
     }
   }
 };
@@ -64,10 +72,11 @@ struct AddRuns {
 // Adds what the rows with slopes C (rows, width) contribute to the gradients in the tables.
 DCONNET_INLINE void backward(const Codes& codes, std::size_t rows, const std::uint16_t* order, const float* C,
                              const Gradients& gradients) {
-  add_product({codes.shares, 1, codes.features}, codes.linear, rows, C, gradients.width, gradients.slope);
+  add_product<float>({codes.shares, 1, codes.features}, codes.linear, rows, C,
+                     {gradients.slope, gradients.width, gradients.slope, gradients.width});
   std::size_t f = codes.linear;
   for (; f < codes.linear + codes.ramps; ++f, order += rows) {
-    for_groups<float, kMostRuns, AddRuns<true>>(gradients.width, codes, f, rows, order, C, gradients);
+    for_groups<float, kMostPairs, AddRuns<true>>(gradients.width, codes, f, rows, order, C, gradients);
   }
   for (; f < codes.features; ++f, order += rows) {
     for_groups<float, kMostGroups, AddRuns<false>>(gradients.width, codes, f, rows, order, C, gradients);
@@ -76,24 +85,54 @@ DCONNET_INLINE void backward(const Codes& codes, std::size_t rows, const std::ui
 
 // Replaces preactivations by the slopes of F in them, for those in the outputs, and adds what the rows contribute to
 // the gradients in alpha and in the intercept.
+struct Slopes {
+  template <std::size_t Groups>
+  DCONNET_INLINE static void run(std::size_t first, const float* pull, const float* alpha, std::size_t rows,
+                                 std::size_t width, float* Z, float* alpha_gradient, float* intercept_gradient) {
+    Singles a[Groups], outputs[Groups] = {}, inputs[Groups] = {}, z;
+#pragma GCC unroll 8
+    for (std::size_t g = 0; g < Groups; ++g) load(a[g], alpha + first + g * kSingles);
+    for (std::size_t j = 0; j < rows; ++j) {
+#pragma GCC unroll 8
+      for (std::size_t g = 0; g < Groups; ++g) {
+        float* at = Z + j * width + first + g * kSingles;
+        load(z, at);
+        const Singles slope = z > 0.0f ? pull[j] * a[g] : Singles{};
+        store(at, slope);
+        inputs[g] += slope;
+        positive_part(z, z);
+        outputs[g] += pull[j] * z;
+      }
+    }
+    add_to<Groups>(outputs, alpha_gradient + first);
+    add_to<Groups>(inputs, intercept_gradient + first);
+  }
+};
+
 DCONNET_INLINE void slopes(const float* pull, const float* alpha, std::size_t rows, std::size_t width, float* Z,
                            float* alpha_gradient, float* intercept_gradient) {
-  for (std::size_t l = 0; l < width; l += kSingles) {
-    Singles a, z, outputs = {}, inputs = {};
-    load(a, alpha + l);
-    for (std::size_t j = 0; j < rows; ++j) {
-      load(z, Z + j * width + l);
-      const Singles slope = z > 0.0f ? pull[j] * a : Singles{};
-      store(Z + j * width + l, slope);
-      positive_part(z, z);
-      outputs += pull[j] * z;
-      inputs += slope;
-    }
-    load(z, alpha_gradient + l);
-    store(alpha_gradient + l, z + outputs);
-    load(z, intercept_gradient + l);
-    store(intercept_gradient + l, z + inputs);
+  for_groups<float, kMostPairs, Slopes>(width, pull, alpha, rows, width, Z, alpha_gradient, intercept_gradient);
+}
+
+// A whole number of blocks.
+std::size_t tile_rows(const Codes& codes, std::size_t width) {
+  const std::size_t size = codes.linear < codes.features ? kCodedTileSize : kTileSize;
+  return std::max(kSmallestTile, size / width / kBlock * kBlock);
+}
+
+// Writes the order of some rows by their places in a feature, which are so many from the first one on.
+void sort_by_place(const Codes& codes, std::size_t f, std::size_t rows, std::size_t first, std::size_t places,
+                   std::size_t* ends, std::uint16_t* order) {
+  const auto end_of = [&](std::size_t row) -> std::size_t& { return ends[codes.places[row * codes.features + f] - first]; };
+  std::fill(ends, ends + places, 0);
+  for (std::size_t j = 0; j < rows; ++j) ++end_of(j);
+  std::partial_sum(ends, ends + places, ends);
+  for (std::size_t j = rows; j-- > 0;) order[--end_of(j)] = static_cast<std::uint16_t>(j);
+  // Now the rows of a place end where those of the next one begin.
+  for (std::size_t i = 1; i < places; ++i) {
+    if (ends[i] > 0) order[ends[i] - 1] |= kLast;
   }
+  if (rows > 0) order[rows - 1] |= kLast;
 }
 
 DCONNET_INLINE void add_to_doubles(const float* from, std::size_t n, double* to) {
@@ -107,7 +146,7 @@ DCONNET_INLINE void add_scaled(std::size_t n, float weight, const float* x, floa
 DCONNET_INLINE void multiply_band(const float* entries, std::size_t rows, std::size_t count, const float* B,
                                   std::size_t width, float* C) {
   std::fill(C, C + rows * width, 0.0f);
-  add_product({entries, 1, kBlock}, rows, count, B, width, C);
+  add_product<float>({entries, 1, kBlock}, rows, count, B, {C, width, C, width});
 }
 
 // Rows of B with the last one, that of the intercept, before the others.
@@ -167,8 +206,9 @@ CodedObjective::CodedObjective(const CodedRows& rows, const double* from_white, 
       slope_gradient_(level_gradient_.size()),
       level_sum_(level_gradient_.size()),
       slope_sum_(level_gradient_.size()),
-      tile_(kTile * width_),
-      pull_(kTile),
+      tile_rows_(tile_rows(codes_, width_)),
+      tile_(tile_rows_ * width_),
+      pull_(tile_rows_),
       above_(width_) {
   sort_rows();
 }
@@ -176,15 +216,15 @@ CodedObjective::CodedObjective(const CodedRows& rows, const double* from_white, 
 void CodedObjective::sort_rows() {
   const std::size_t coded = codes_.features - codes_.linear;
   order_.resize(rows_.rows * coded);
-  for (std::size_t begin = 0; begin < rows_.rows; begin += kTile) {
-    const std::size_t some = std::min(kTile, rows_.rows - begin);
+  std::vector<std::size_t> ends(rows_.n_places());
+  for (std::size_t begin = 0; begin < rows_.rows; begin += tile_rows_) {
+    const std::size_t some = std::min(tile_rows_, rows_.rows - begin);
+    std::size_t first = codes_.linear;  // place of a feature
     for (std::size_t f = 0; f < coded; ++f) {
-      const std::uint32_t* place = rows_.places + begin * codes_.features + codes_.linear + f;
-      const auto first = order_.begin() + static_cast<std::ptrdiff_t>(begin * coded + f * some);
-      std::iota(first, first + static_cast<std::ptrdiff_t>(some), std::uint16_t{0});
-      std::stable_sort(first, first + static_cast<std::ptrdiff_t>(some), [&](std::uint16_t i, std::uint16_t j) {
-        return place[i * codes_.features] < place[j * codes_.features];
-      });
+      const std::size_t places = rows_.features[codes_.linear + f].places;
+      sort_by_place(codes_.from(begin), codes_.linear + f, some, first, places, ends.data(),
+                    order_.data() + begin * coded + f * some);
+      first += places;
     }
   }
 }
@@ -219,14 +259,18 @@ Tables<float> CodedObjective::tables() const { return {level_.data(), slope_.dat
 
 double CodedObjective::gradient(const float* theta, float* gradient) {
   prepare(theta);
-  const bool at_once = rows_.rows <= kTile * kSumTiles;
-  std::fill(level_sum_.begin(), level_sum_.end(), 0.0);
-  std::fill(slope_sum_.begin(), slope_sum_.end(), 0.0);
+  const bool at_once = rows_.rows <= kSumRows;
+  if (!at_once) {
+    std::fill(level_sum_.begin(), level_sum_.end(), 0.0);
+    std::fill(slope_sum_.begin(), slope_sum_.end(), 0.0);
+  }
   clear_gradients();
   double squares = 0.0;
-  for (std::size_t begin = 0; begin < rows_.rows; begin += kTile) {
-    squares += add_tile(begin, std::min(kTile, rows_.rows - begin), theta + rank_ * width_);
-    if (!at_once && (begin / kTile + 1) % kSumTiles == 0) add_gradients();
+  for (std::size_t begin = 0, summed = 0; begin < rows_.rows; begin += tile_rows_) {
+    const std::size_t some = std::min(tile_rows_, rows_.rows - begin);
+    squares += add_tile(begin, some, theta + rank_ * width_);
+    summed += some;
+    if (!at_once && summed >= kSumRows) add_gradients(), summed = 0;
   }
   if (at_once) {
     gather(level_gradient_.data(), slope_gradient_.data(), gradient);
@@ -297,8 +341,8 @@ void CodedObjective::outputs(const double* V, const double* alpha, double* outpu
   std::vector<float> theta(size());
   pack(V, alpha, theta.data());
   prepare(theta.data());
-  for (std::size_t begin = 0; begin < rows_.rows; begin += kTile) {
-    const std::size_t some = std::min(kTile, rows_.rows - begin);
+  for (std::size_t begin = 0; begin < rows_.rows; begin += tile_rows_) {
+    const std::size_t some = std::min(tile_rows_, rows_.rows - begin);
     fastest<forward<float>>(codes_.from(begin), some, tables(), tile_.data());
     fastest<combine<float>>(tile_.data(), theta.data() + rank_ * width_, some, width_, pull_.data(), 1);
     std::copy(pull_.begin(), pull_.begin() + static_cast<std::ptrdiff_t>(some), outputs + begin);

@@ -33,7 +33,7 @@ class Banded {
     std::size_t rows, first, count, at;  // in entries_: (count, kBlock)
   };
   std::vector<Band> bands_;
-  std::vector<float> entries_;
+  Aligned<float> entries_;
 };
 
 // F as a function of V' (rank, width) and then alpha (width), where the width is the number of neurons, rounded up;
@@ -78,12 +78,13 @@ class CodedObjective : public SmoothOf<float> {
   std::vector<float> weights_, y_;        // (rows)
   std::vector<std::uint16_t> order_;      // of the rows of each tile, by the places of each coded feature
   double gamma_ = 0.0;
-  std::vector<float> columns_;            // (columns, width): B V', the intercept first
-  std::vector<float> level_, slope_;      // (places, width)
+  Aligned<float> columns_;            // (columns, width): B V', the intercept first
+  Aligned<float> level_, slope_;      // (places, width)
   // Gradients in the tables; one row more, for the intercept and for alpha. The sums over many tiles are double.
-  std::vector<float> level_gradient_, slope_gradient_;
+  Aligned<float> level_gradient_, slope_gradient_;
   std::vector<double> level_sum_, slope_sum_;
-  std::vector<float> tile_, pull_;        // preactivations and their slopes, slopes in the outputs, of a tile of rows
+  std::size_t tile_rows_;
+  Aligned<float> tile_, pull_;        // preactivations and their slopes, slopes in the outputs, of a tile of rows
   std::vector<double> above_;
 };
 

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <type_traits>
+#include <vector>
 
 #include "lanes.hpp"
 
@@ -30,6 +32,27 @@ using Group = std::conditional_t<std::is_same_v<Real, float>, Singles, Lanes>;
 
 template <typename Real>
 constexpr std::size_t kGroup = sizeof(Group<Real>) / sizeof(Real);
+
+// Vectors that begin with a line of the cache, so that no group lies across two of them.
+template <typename Real>
+struct AtLine {
+  using value_type = Real;
+
+  AtLine() = default;
+  template <typename Other>
+  AtLine(const AtLine<Other>&) {}
+
+  Real* allocate(std::size_t n) { return static_cast<Real*>(::operator new(n * sizeof(Real), kLine)); }
+  void deallocate(Real* memory, std::size_t) { ::operator delete(memory, kLine); }
+  friend bool operator==(const AtLine&, const AtLine&) { return true; }
+  friend bool operator!=(const AtLine&, const AtLine&) { return false; }
+
+ private:
+  static constexpr std::align_val_t kLine{64};
+};
+
+template <typename Real>
+using Aligned = std::vector<Real, AtLine<Real>>;
 
 // Sums of many single products are double.
 double dot(const float* x, const float* y, std::size_t n);
