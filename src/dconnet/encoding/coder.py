@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ from dconnet.encoding.folds import deal
 MIN_LEVEL, MAX_LEVELS = 10, 50
 # Categories with more levels are the ones that the means of the target can stand for.
 FEW_LEVELS = 12
+# Ramps of all numbers together, at most about: as many as half of the rows, and no more than this, as the work grows
+# with their square.
+RAMPS_PER_ROW, MAX_RAMPS = 0.5, 512
 # Folds in which the rows of the training get the means of the others, and the code of a level that is not known.
 CROSS_FITS, UNKNOWN = 5, -1.0
 
@@ -44,6 +47,12 @@ class Coding:
     def is_by_target(self, field: Field) -> bool:
         """Whether means of the target stand for this field."""
         return self.by_target and field.n_levels > FEW_LEVELS
+
+    def for_table(self, table: Table) -> Coding:
+        """The same with fewer bins, if the table has so many numbers that their ramps would be too many."""
+        n_numbers = sum(not field.is_category or self.is_by_target(field) for field in table.fields)
+        most = max(1, int(min(RAMPS_PER_ROW * len(table), MAX_RAMPS) / max(n_numbers, 1)))
+        return self if self.n_bins <= most else replace(self, n_bins=most, every_value=False)
 
     def feature(self, field: Field, values: FloatArray) -> Feature:
         """The feature of a field, by its values in the training."""
@@ -105,6 +114,7 @@ class Coder:
     @classmethod
     def of(cls, coding: Coding, table: Table) -> Coder:
         """Learn to code fields without the target."""
+        coding = coding.for_table(table)
         plain = tuple(j for j, field in enumerate(table.fields) if not coding.is_by_target(field))
         return cls(coding, plain, (), tuple(coding.feature(table.fields[j], table.values[j]) for j in plain))
 
@@ -175,31 +185,59 @@ def _target_means(
 ) -> tuple[tuple[TargetMeans, ...], list[FloatArray]]:
     """The means for later, and the columns of the training rows, each by the means of other rows."""
     codes = np.column_stack([np.nan_to_num(table.values[j], nan=UNKNOWN) for j in chosen])
-    encoder = _encoder(codes, target, is_class)
-    columns = encoder.transform(codes)
+    n_classes = int(target.max()) + 1 if is_class else 0
+    encoder = LevelEncoder.of(codes, target, n_classes)
+    columns = encoder.means(codes)
     for fold in deal(len(codes), CROSS_FITS, seed, target if is_class else None):
         others = np.setdiff1d(np.arange(len(codes)), fold)
-        own = _encoder(codes[others], target[others], is_class).transform(codes[fold])
-        if own.shape[1] == columns.shape[1]:  # but for a class that only this fold has
-            columns[fold] = own
-    n_each = columns.shape[1] // len(chosen)
+        columns[fold] = LevelEncoder.of(codes[others], target[others], n_classes).means(codes[fold])
     means = [
-        TargetMeans(j, _means_of_levels(encoder, codes[:1], position, table.fields[j].n_levels, n_each))
+        TargetMeans(j, _means_of_levels(encoder, codes[:1], position, table.fields[j].n_levels))
         for position, j in enumerate(chosen)
     ]
-    return tuple(means), list(np.ascontiguousarray(columns.T))
+    return tuple(means), list(np.ascontiguousarray(columns.reshape(len(codes), -1).T))
 
 
-def _encoder(codes: FloatArray, target: FloatArray, is_class: bool) -> Any:
-    from sklearn.preprocessing import TargetEncoder
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelEncoder:
+    """Scikit-learn's encoder of levels, with the same columns whatever classes the rows have.
 
-    kind = "continuous" if not is_class else "binary" if target.max() <= 1 else "multiclass"
-    return TargetEncoder(target_type=kind).fit(codes, target)
+    Attributes
+    ----------
+    encoder : TargetEncoder
+    present : array of float
+        The classes of the rows; empty for numbers.
+    n_classes : int
+        Zero for numbers.
+    """
+
+    encoder: Any
+    present: FloatArray
+    n_classes: int
+
+    @classmethod
+    def of(cls, codes: FloatArray, target: FloatArray, n_classes: int) -> LevelEncoder:
+        """Learn the means of the levels in some rows."""
+        from sklearn.preprocessing import TargetEncoder
+
+        present = np.unique(target) if n_classes else np.empty(0)
+        kind = "continuous" if not n_classes else "binary" if len(present) <= 2 else "multiclass"
+        return cls(TargetEncoder(target_type=kind).fit(codes, target), present, n_classes)
+
+    def means(self, codes: FloatArray) -> FloatArray:
+        """Means of shape (n_rows, n_fields, n_columns): a column for numbers and two classes, or one for each class."""
+        known: FloatArray = self.encoder.transform(codes).reshape(*codes.shape, -1)
+        if self.n_classes <= 2:
+            return known if len(self.present) != 1 else np.full_like(known, self.present[0])
+        if len(self.present) == 2:  # the encoder speaks for the second
+            known = np.concatenate([1.0 - known, known], axis=2)
+        every = np.zeros((*codes.shape, self.n_classes))
+        every[:, :, self.present.astype(np.intp)] = known if len(self.present) > 1 else 1.0
+        return every
 
 
-def _means_of_levels(encoder: Any, row: FloatArray, position: int, n_levels: int, n_each: int) -> FloatArray:
+def _means_of_levels(encoder: LevelEncoder, row: FloatArray, position: int, n_levels: int) -> FloatArray:
     """What the encoder makes of every level of one of its columns, and of one that it does not know."""
     every = np.tile(row, (n_levels + 1, 1))
     every[:, position] = np.append(np.arange(n_levels), UNKNOWN)
-    means: FloatArray = encoder.transform(every)[:, position * n_each : (position + 1) * n_each]
-    return means
+    return encoder.means(every)[:, position]

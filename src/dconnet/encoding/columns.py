@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any, Protocol
@@ -25,6 +25,8 @@ MIN_GAPS = 5
 # A category of which no level has this many rows, and most rows a level of their own, tells nothing.
 MIN_LEVEL = 10
 MISSING = "(missing)"
+# Larger numbers count as this, so that the difference of two is finite.
+LARGEST = np.finfo(np.float64).max / 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class RawColumn:
 def raw_columns(table: Any) -> list[RawColumn]:
     """The columns of a DataFrame (pandas, polars), of an Arrow table, or of an array with two dimensions."""
     if hasattr(table, "column_names"):  # Arrow
-        return [RawColumn(str(name), table[name].to_numpy()) for name in table.column_names]
+        return [_of_arrow(str(name), column) for name, column in zip(table.column_names, table.columns, strict=True)]
     if hasattr(table, "columns") and hasattr(table, "dtypes"):
         names = list(table.columns)
         series = [table.iloc[:, j] if hasattr(table, "iloc") else table[name] for j, name in enumerate(names)]
@@ -95,7 +97,23 @@ def raw_columns(table: Any) -> list[RawColumn]:
 
 def _of_series(name: str, series: Any) -> RawColumn:
     kind = str(series.dtype).lower()
-    return RawColumn(name, series.to_numpy(), kind.startswith(("categor", "enum")))
+    if kind.startswith("period"):
+        series = series.dt.to_timestamp()
+    return _flat(RawColumn(name, series.to_numpy(), kind.startswith(("categor", "enum"))))
+
+
+def _of_arrow(name: str, column: Any) -> RawColumn:
+    """A dictionary is a category; its codes would hide what is missing."""
+    is_category = hasattr(column.type, "value_type") and hasattr(column.type, "index_type")
+    values = column.cast(column.type.value_type) if is_category else column
+    return _flat(RawColumn(name, values.to_numpy(zero_copy_only=False), is_category))
+
+
+def _flat(raw: RawColumn) -> RawColumn:
+    """The column, unless its cells have parts."""
+    if raw.values.ndim > 1:
+        raise _cells_with_parts(raw.name, "structs or arrays")
+    return raw
 
 
 # --- the kinds of columns ---
@@ -206,17 +224,26 @@ class CategoryColumn:
         return [np.fromiter((codes.get(label, np.nan) for label in labels), dtype=np.float64, count=len(labels))]
 
 
-DAY, HOUR, WEEKDAY, YEAR = "day", "hour", "weekday", "day of year"
+DAY, HOUR, WEEKDAY, YEAR, GAP = "day", "hour", "weekday", "day of year", "missing"
 
 
 @dataclass(frozen=True, slots=True)
 class DateColumn:
-    """Dates and times, as days, day of year, hour and weekday, as far as these vary."""
+    """Dates and times, as days, day of year, hour and weekday, and whether they are missing, as far as these vary.
+
+    Attributes
+    ----------
+    name : str
+    parts : tuple of str
+        The parts that vary.
+    weekdays, weekday_counts : tuple of int
+        The weekdays of the training, most frequent first, and their rows.
+    """
 
     name: str
     parts: tuple[str, ...]
+    weekdays: tuple[int, ...]
     weekday_counts: tuple[int, ...]
-    n_gaps: int = 0
     kind: str = "date"
 
     @property
@@ -232,6 +259,9 @@ class DateColumn:
     def read(self, raw: RawColumn) -> list[FloatArray]:
         """See `Column`."""
         every = date_parts(as_dates(raw))
+        codes = np.full(8, np.nan)  # the last one is for dates that are missing
+        codes[list(self.weekdays)] = np.arange(len(self.weekdays))
+        every[WEEKDAY] = codes[np.nan_to_num(every[WEEKDAY], nan=7.0).astype(np.intp)]
         return [every[part] for part in self.parts]
 
 
@@ -245,7 +275,13 @@ def date_parts(dates: NDArray[np.datetime64]) -> dict[str, FloatArray]:
     first = days.astype("datetime64[Y]").astype("datetime64[D]")
     of_year = np.where(gaps, np.nan, (days - first).astype(np.float64) + 1.0)
     # 1 January 1970 was a Thursday; Monday is zero.
-    return {DAY: numbers + seconds / 86400.0, YEAR: of_year, HOUR: seconds / 3600.0, WEEKDAY: (numbers + 3.0) % 7.0}
+    return {
+        DAY: numbers + seconds / 86400.0,
+        YEAR: of_year,
+        HOUR: seconds / 3600.0,
+        WEEKDAY: (numbers + 3.0) % 7.0,
+        GAP: gaps.astype(np.float64),
+    }
 
 
 # --- values of all kinds of arrays ---
@@ -264,14 +300,16 @@ def as_numbers(raw: RawColumn) -> FloatArray:
         numbers = values.astype(np.float64)
     elif values.dtype.kind == "m":
         numbers = _days(values)
+    elif values.dtype.kind == "M":
+        raise ValueError(f"Column {printable(raw.name)!r} of X held numbers in the training, and now holds dates.")
     else:
         numbers = np.fromiter((_number(value, raw.name) for value in values.tolist()), np.float64, count=len(values))
     if np.isinf(numbers).any():
         raise ValueError(
-            f"Column {raw.name!r} of X contains infinity or a value too large for dtype('float64'). Input X contains "
-            "infinity: put NaN in its place if it stands for a missing value."
+            f"Column {printable(raw.name)!r} of X contains infinity or a value too large for dtype('float64'). "
+            "Input X contains infinity: put NaN in its place if it stands for a missing value."
         )
-    return numbers
+    return np.clip(numbers, -LARGEST, LARGEST)
 
 
 def _days(values: NDArray[np.timedelta64]) -> FloatArray:
@@ -282,8 +320,8 @@ def _days(values: NDArray[np.timedelta64]) -> FloatArray:
 def _number(value: Any, name: str) -> float:
     if is_missing(value):
         return np.nan
-    if isinstance(value, timedelta):
-        return value / timedelta(days=1)
+    if isinstance(value, (timedelta, np.timedelta64)):
+        return float(np.timedelta64(value) / np.timedelta64(1, "D"))
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -297,7 +335,9 @@ def is_missing(value: Any) -> bool:
     """Whether a value stands for nothing: None, NaN, the NA and NaT of pandas, or an empty text."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return True
-    return (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+    if isinstance(value, (Real, Decimal, np.datetime64)):  # times of NumPy are among the real numbers
+        return bool(value != value)
+    return type(value).__name__ in ("NAType", "NaTType")
 
 
 def as_labels(raw: RawColumn) -> list[str]:
@@ -316,11 +356,15 @@ def _label(value: Any, name: str) -> str:
     if isinstance(value, float) and value.is_integer():  # integers become floats where some are missing
         return str(int(value))
     if isinstance(value, (dict, list, set, tuple, np.ndarray)):
-        raise TypeError(
-            f"Column {printable(name)!r} of X holds {type(value).__name__}s. "
-            "An argument must be a string or a number: make a column of each of their parts."
-        )
+        raise _cells_with_parts(name, f"{type(value).__name__}s")
     return str(value)
+
+
+def _cells_with_parts(name: str, what: str) -> TypeError:
+    return TypeError(
+        f"Column {printable(name)!r} of X holds {what}. "
+        "An argument must be a string or a number: make a column of each of their parts."
+    )
 
 
 def as_dates(raw: RawColumn) -> NDArray[np.datetime64]:
@@ -333,8 +377,10 @@ def as_dates(raw: RawColumn) -> NDArray[np.datetime64]:
 def _moment(value: Any, name: str) -> Any:
     if is_missing(value):
         return np.datetime64("NaT")
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).replace(tzinfo=None, microsecond=0)
+    if isinstance(value, datetime):
+        ahead = value.utcoffset() or timedelta()
+        # In NumPy, as the first and the last day of the calendar may lie outside it in UTC.
+        return np.datetime64(value.replace(tzinfo=None), "s") - np.timedelta64(ahead)
     if not isinstance(value, (date, np.datetime64)):
         raise ValueError(f"Column {printable(name)!r} of X holds dates, but also {printable(repr(value))[:60]}.")
     return value
@@ -357,7 +403,9 @@ def kind_of(raw: RawColumn) -> type[NumberColumn] | type[CategoryColumn] | type[
 
 def _kind_of_values(values: NDArray[Any]) -> type[NumberColumn] | type[CategoryColumn] | type[DateColumn]:
     known = [value for value in values.tolist() if not is_missing(value)]
-    if all(isinstance(value, (Real, Decimal, timedelta)) for value in known) or all(map(_spells_number, known)):
+    if all(isinstance(value, (Real, Decimal, timedelta, np.bool_)) for value in known) or all(
+        map(_spells_number, known)
+    ):
         return NumberColumn
     return DateColumn if all(isinstance(value, (date, np.datetime64)) for value in known) else CategoryColumn
 
@@ -382,10 +430,13 @@ def _fitted(raw: RawColumn) -> Column:
 
 def _fitted_dates(raw: RawColumn) -> Column:
     every = date_parts(as_dates(raw))
-    known = ~np.isnan(every[DAY])
-    varying = tuple(part for part, values in every.items() if len(np.unique(values[known])) > 1)
-    counts = np.bincount(every[WEEKDAY][known].astype(np.intp), minlength=7)
-    return DateColumn(raw.name, varying, tuple(counts.tolist()), int(np.sum(~known)))
+    known = every[GAP] == 0.0
+    varying = [part for part, values in every.items() if len(np.unique(values[known])) > 1]
+    if np.sum(~known) >= MIN_GAPS:
+        varying.append(GAP)
+    weekdays = Counter(every[WEEKDAY][known].astype(np.intp).tolist())
+    ordered = sorted(weekdays.items(), key=lambda item: (-item[1], item[0]))
+    return DateColumn(raw.name, tuple(varying), tuple(day for day, _ in ordered), tuple(n for _, n in ordered))
 
 
 def _fitted_category(raw: RawColumn) -> Column:
@@ -418,7 +469,7 @@ class Table:
     def __len__(self) -> int:
         return self.n_rows
 
-    def rows(self, chosen: NDArray[np.intp] | BoolArray) -> Table:
+    def rows(self, chosen: NDArray[np.intp] | BoolArray | slice) -> Table:
         """Some of the rows."""
         some = tuple(values[chosen] for values in self.values)
         return Table(self.fields, some, len(np.arange(self.n_rows)[chosen]))
@@ -451,7 +502,7 @@ class Schema:
     def of(cls, raws: Sequence[RawColumn]) -> Schema:
         """Decide on the columns of a table."""
         fitted = [_fitted(raw) for raw in raws]
-        seen: dict[bytes, str] = {}
+        seen: dict[bytes, Column] = {}
         useful = [_if_useful(column, raw, seen) for column, raw in zip(fitted, raws, strict=True)]
         return cls(tuple(useful))
 
@@ -470,18 +521,16 @@ class Schema:
         return Table(self.fields, tuple(values), len(raws[0].values))
 
 
-def _if_useful(column: Column, raw: RawColumn, seen: dict[bytes, str]) -> Column:
+def _if_useful(column: Column, raw: RawColumn, seen: dict[bytes, Column]) -> Column:
     """The column itself, unless it does not vary or repeats one that was seen before."""
     arrays: Sequence[FloatArray] = column.read(raw)
     if isinstance(column, DroppedColumn):
         return column
     if all(_is_constant(values) for values in arrays):
         return DroppedColumn(column.name, column.kind, "constant")
-    key = b"".join(values.tobytes() for values in arrays)
-    first = seen.setdefault(key, column.name)
-    if first != column.name:
-        return DroppedColumn(column.name, column.kind, f"the same as {first}")
-    return column
+    key = b"".join([column.kind.encode(), *(values.tobytes() for values in arrays)])
+    first = seen.setdefault(key, column)
+    return column if first is column else DroppedColumn(column.name, column.kind, f"the same as {first.name}")
 
 
 def _is_constant(values: FloatArray) -> bool:

@@ -18,6 +18,8 @@ LINEAR, RAMPS, CATEGORY = 0, 1, 2
 
 # Columns with at most so many distinct values can have a knot at each, but with so many rows from one to the next.
 FEW_VALUES, MIN_ROWS_APART = 64, 9
+# No share is larger: they are kept in single precision, and outputs of networks must stay finite.
+FARTHEST = 1e30
 
 Codes = tuple[NDArray[np.intp], FloatArray]  # place and share of each row
 
@@ -71,12 +73,16 @@ class Linear:
         """Standardise by mean and standard deviation; the median stands for missing values."""
         fill = _median(values)
         filled = np.where(np.isnan(values), fill, values)
-        return cls(float(filled.mean()), float(filled.std()) or 1.0, fill)
+        unit = np.ldexp(
+            1.0, int(np.frexp(np.abs(filled).max(initial=0.0))[1]) - 1
+        )  # a power of two, so nothing is rounded
+        filled = filled / unit
+        return cls(float(unit * filled.mean()), float(unit * filled.std()) or 1.0, fill)
 
     def code(self, values: FloatArray) -> Codes:
         """See `Feature.code`."""
         filled = np.where(np.isnan(values), self.fill, values)
-        return np.zeros(len(values), dtype=np.intp), (filled - self.center) / self.scale
+        return np.zeros(len(values), dtype=np.intp), _share(filled - self.center, self.scale)
 
     def columns(self, codes: Codes) -> FloatArray:
         """See `Feature.columns`."""
@@ -134,7 +140,7 @@ class Ramps:
         """See `Feature.code`."""
         filled = np.where(np.isnan(values), self.fill, values)
         bins = np.clip(np.searchsorted(self.edges, filled, side="right") - 1, 0, self.n_columns - 1)
-        return bins, (filled - self.edges[bins]) / (self.edges[bins + 1] - self.edges[bins])
+        return bins, _share(filled - self.edges[bins], self.edges[bins + 1] - self.edges[bins])
 
     def columns(self, codes: Codes) -> FloatArray:
         """See `Feature.columns`."""
@@ -184,6 +190,13 @@ def _knots(ordered: FloatArray) -> FloatArray | None:
         if counts[kept[-1] : j].sum() >= apart:
             kept.append(j)
     return distinct[kept]
+
+
+def _share(distance: FloatArray, width: FloatArray | float) -> FloatArray:
+    """The distance in units of the width, as far as single precision can tell it."""
+    with np.errstate(over="ignore"):
+        share: FloatArray = np.clip(distance / width, -FARTHEST, FARTHEST)
+    return share
 
 
 def _median(values: FloatArray) -> float:

@@ -19,6 +19,8 @@ from dconnet.training.short_fits import short_fits
 
 # Penalty of the logistic regressions on activations.
 LOGISTIC_PENALTY = 3.0
+# A fold with more of the weight than this leaves only rounding errors when its Gram matrix is taken from that of all.
+HEAVY_FOLD = 0.99
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,8 +132,10 @@ class FoldData:
         held, rows, weight = training.folds[fold], training.outside(fold), training.weight
         if not any(coding.is_by_target(f) for f in training.table.fields):
             shared = training.shared(coding)
-            inside = shared.design.rows(held)
-            return cls(shared.coder, shared.design.rows(rows), inside, shared.gram - inside.gram(weight[held]))
+            outside, inside = shared.design.rows(rows), shared.design.rows(held)
+            cancels = weight[held].sum() > HEAVY_FOLD * weight.sum()
+            gram = outside.gram(weight[rows]) if cancels else shared.gram - inside.gram(weight[held])
+            return cls(shared.coder, outside, inside, gram)
         is_class = training.classes is not None
         target = training.columns[rows, 0] if training.classes is None else training.classes[rows].astype(np.float64)
         coder, outside = Coder.of(coding, training.table).with_target(training.table.rows(rows), target, is_class, seed)
@@ -198,7 +202,7 @@ def _with_logistic(fit: FoldFit, design: CodedDesign, hot: FloatArray, weight: F
     for member, k in np.ndindex(fit.intercept.shape):
         H = design.hidden(fit.U[member, k])
         mean, scale = H.mean(axis=0), H.std(axis=0)
-        scale[scale == 0.0] = 1.0
+        scale[scale <= 1e-9 * np.abs(mean)] = 1.0  # neurons that do not vary but by rounding
         theta = ridge_logistic((H - mean) / scale, hot[:, k], weight, LOGISTIC_PENALTY)
         alpha[member, k] = theta[:-1] / scale
         intercept[member, k] = theta[-1] - alpha[member, k] @ mean

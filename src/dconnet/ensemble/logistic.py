@@ -42,7 +42,7 @@ def ridge_logistic(
         gradient = M.T @ (weight * (p - hot)) + ridge * theta
         hessian = M.T @ ((weight * p * (1.0 - p))[:, None] * M)
         hessian[np.diag_indices_from(hessian)] += ridge
-        step = linalg.solve(hessian, gradient, assume_a="pos")
+        step = linalg.cho_solve(linalg.cho_factor(hessian), gradient)
         decrease = float(gradient @ step)
         theta, value, moved = _descend(M, hot, weight, ridge, theta, value, step)
         if not moved or decrease <= 1e-6 * max(value, 1e-12):

@@ -90,6 +90,8 @@ class Run:
                         yield running.pop(future), future.result()
             except KeyboardInterrupt:
                 self.interrupted = True
+                wait(running)  # the pool waits for them anyway
+                yield from ((task, future.result()) for future, task in running.items() if not future.exception())
                 raise
 
     def _may_begin(self, task: tuple[int, int]) -> bool:

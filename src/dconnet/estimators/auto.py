@@ -39,9 +39,12 @@ from dconnet.estimators.data import checked_weight, refuse_missing
 from dconnet.estimators.shallow import DCONRegressor
 from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import checked_table
+from dconnet.model.blocks import ROWS, blocks
 from dconnet.model.targets import Targets
 from dconnet.training.progress import work_bar
 
+# Targets beyond this, or that differ by less than its inverse, have squares that cannot be told from infinity or zero.
+LARGEST_TARGET = 1e120
 # To distil: rows of the training at most, rows between them for each, and the strength of the regularisation.
 MAX_DISTILLED, MIXED_PER_ROW, DISTILLED_GAMMA = 20_000, 4, 0.01
 
@@ -102,10 +105,12 @@ class _Auto(BaseEstimator):
     ) -> Self:
         """Train a stack on a checked table, and set all fitted attributes at once."""
         raws = raw_columns(X)
-        counting = weight > 0.0
+        counting = self._counting(weight)
         schema = Schema.of([raw.rows(counting) for raw in raws])
         table = schema.read(raws)
-        training = self._training(table.rows(counting), columns[counting], weight[counting], classes, counting)
+        training = self._training(
+            table.rows(counting), columns[counting], of_mean_one(weight[counting]), classes, counting
+        )
         with one_blas_thread():
             result = self._run(training)
             outputs = self._all_outputs(training, result, table, counting)
@@ -175,11 +180,20 @@ class _Auto(BaseEstimator):
     def _weight(self, sample_weight: ArrayLike | None, n_rows: int) -> FloatArray:
         return checked_weight(sample_weight, np.empty((n_rows, 1)))
 
+    def _counting(self, weight: FloatArray) -> BoolArray:
+        """The rows of positive weight, of which there must be two."""
+        counting = weight > 0.0
+        if np.sum(counting) < 2:
+            raise ValueError(f"{type(self).__name__} needs two rows of positive weight, got n_samples = 1.")
+        return counting
+
     def _outputs(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         raws: list[RawColumn] = raw_columns(checked_table(self, X, reset=False))
+        table = self.schema_.read(raws)
+        # Block by block, as what all members say would take many times the memory of the table.
         with one_blas_thread():
-            return self.stack_.outputs(self.schema_.read(raws))
+            return np.concatenate([self.stack_.outputs(table.rows(rows)) for rows in blocks(len(table), 8 * ROWS)])
 
 
 class AutoDCONRegressor(RegressorMixin, _Auto):
@@ -379,12 +393,12 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         return Pipeline([("encoder", encoder), ("network", network)])
 
     def _table_to_distil(self, X: Any) -> Table:
-        if X is not None:
-            return self.schema_.read(raw_columns(checked_table(self, X, reset=False)))
-        if not hasattr(self, "_table"):
+        if X is None and not hasattr(self, "_table"):
             raise ValueError("The rows of the training are not at hand: give some with distil(n_hidden, X=...).")
-        kept: Table = self._table
-        return kept
+        table: Table = self._table if X is None else self.schema_.read(raw_columns(checked_table(self, X, reset=False)))
+        if len(table) < 2 or not table.fields:
+            raise ValueError(f"{len(table)} row(s) of {len(table.fields)} field(s) that vary: nothing to distil from.")
+        return table
 
     def _half_width(self, coverage: float) -> float:
         """The quantile of the errors out of fold; one more row stands for the new one."""
@@ -462,6 +476,11 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
     (3, 3)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Auto._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
     def __init__(
         self,
         *,
@@ -506,7 +525,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             check_consistent_length(X, labels)
             weight = self._weight(sample_weight, len(labels))
             if self.class_weight is not None:
-                weight = weight * compute_sample_weight(self.class_weight, labels)
+                weight = self._weight(weight * compute_sample_weight(self.class_weight, labels), len(labels))
             classes = Targets.of_labels(labels, weight).classes
             assert classes is not None
             codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
@@ -574,11 +593,38 @@ def checked_target(y: ArrayLike) -> FloatArray:
         If a value is missing, infinite, or no number.
     """
     target = column_or_1d(y, warn=True)
-    numbers: FloatArray = check_array(target, ensure_2d=False, dtype=np.float64, input_name="y")
+    if target.dtype.kind in "mM":
+        raise ValueError("y holds dates or times. Make them numbers, for example days since the first of them.")
+    numbers: FloatArray = check_array(
+        target, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
+    )
+    refuse_gaps(numbers)
+    if np.abs(numbers).max() > LARGEST_TARGET or 0.0 < np.ptp(numbers) < 1.0 / LARGEST_TARGET:
+        raise ValueError(
+            f"y has values up to {np.abs(numbers).max():.1e} that differ by up to {np.ptp(numbers):.1e}: "
+            "their squares cannot be computed. Measure y in another unit."
+        )
     return numbers
 
 
-def checked_labels(y: ArrayLike) -> NDArray[Any]:
+def refuse_gaps(target: FloatArray) -> None:
+    """Refuse a target in which numbers are missing, and say in how many rows."""
+    gaps = int(np.isnan(target).sum())
+    if gaps:
+        raise ValueError(
+            f"y is missing (Input y contains NaN) in {gaps} of {len(target)} rows. "
+            "Leave these rows out of the training: known = ~np.isnan(y), and fit(X[known], y[known])."
+        )
+
+
+def of_mean_one(weight: FloatArray) -> FloatArray:
+    """Weights of the same ratios: what is trained does not depend on their unit."""
+    ratios = weight / weight.max()
+    mean_one: FloatArray = ratios / ratios.mean()
+    return mean_one
+
+
+def checked_labels(y: Any) -> NDArray[Any]:
     """The class labels.
 
     Raises
@@ -587,8 +633,11 @@ def checked_labels(y: ArrayLike) -> NDArray[Any]:
         If a label is missing, or they are numbers of a regression.
     """
     refuse_missing(y)
+    if hasattr(y, "iloc") and y.to_numpy().dtype.kind in "bi":  # nullable columns of pandas would become floats
+        y = y.to_numpy()
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     if labels.dtype.kind == "f":
+        refuse_gaps(labels)
         check_array(labels, ensure_2d=False, input_name="y")
     check_classification_targets(labels)
     return labels

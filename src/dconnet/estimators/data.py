@@ -89,7 +89,8 @@ def _class_by_class(codes: NDArray[np.intp], fraction: float, seed: int) -> tupl
 
 def refuse_missing(labels: object) -> None:
     """Refuse missing class labels, of which NumPy would only say that they cannot be compared."""
-    array = np.asarray(labels)
+    # In an array of its own type, a NaN among the text of a list would be a text.
+    array = np.array(labels, dtype=object) if isinstance(labels, (list, tuple)) else np.asarray(labels)
     if array.ndim > 0 and array.dtype == object and any(map(_is_missing, array.ravel().tolist())):
         raise ValueError("y contains missing class labels (NaN or None). Drop these rows, or give them a class.")
 

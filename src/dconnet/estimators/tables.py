@@ -13,6 +13,8 @@ from dconnet.encoding.columns import raw_columns
 
 def checked_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
     """The table itself if it is a DataFrame, or an array that scikit-learn has checked; names and number noted."""
+    if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
+        raise TypeError("X is a lazy table: call its method collect() first.")
     if not hasattr(X, "columns") or hasattr(X, "toarray"):
         X = check_array(
             X,

@@ -1,0 +1,53 @@
+"""The logistic regression on activations is that of scikit-learn, and every step goes down."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from dconnet.ensemble import logistic
+from dconnet.ensemble.logistic import ridge_logistic
+
+RNG = np.random.default_rng(0)
+M, N = 300, 8
+H = RNG.normal(size=(M, N))
+HOT = (H[:, 0] - H[:, 1] + RNG.logistic(size=M) > 0.5).astype(float)
+WEIGHT = RNG.uniform(0.2, 2.0, size=M)
+
+
+def value(theta, penalty):
+    z = H @ theta[:-1] + theta[-1]
+    return WEIGHT @ (np.logaddexp(0.0, z) - HOT * z) + 0.5 * penalty * np.sum(theta[:-1] ** 2)
+
+
+@pytest.mark.parametrize("penalty", [0.1, 3.0, 100.0])
+def test_agrees_with_scikit_learn(penalty):
+    theta = ridge_logistic(H, HOT, WEIGHT, penalty)
+    model = LogisticRegression(C=1.0 / penalty, tol=1e-10, max_iter=1000).fit(H, HOT, sample_weight=WEIGHT)
+    np.testing.assert_allclose(theta[:-1], model.coef_[0], atol=1e-3)
+    assert theta[-1] == pytest.approx(model.intercept_[0], abs=1e-3)
+    best = value(np.append(model.coef_[0], model.intercept_[0]), penalty)
+    assert value(theta, penalty) <= best * (1 + 1e-6)
+
+
+def test_every_step_goes_down(monkeypatch):
+    values = []
+    for steps in range(8):
+        monkeypatch.setattr(logistic, "MAX_STEPS", steps)
+        values.append(value(ridge_logistic(H, HOT, WEIGHT, 3.0), 3.0))
+    assert values[0] == pytest.approx(np.log(2.0) * WEIGHT.sum())
+    assert np.diff(values).max() <= 1e-4  # the intercept has a little penalty, which is not part of this value
+
+
+def test_a_start_at_the_optimum_stays_there():
+    theta = ridge_logistic(H, HOT, WEIGHT, 3.0)
+    np.testing.assert_allclose(ridge_logistic(H, HOT, WEIGHT, 3.0, start=theta), theta, atol=1e-3)
+
+
+@pytest.mark.parametrize("hot", [np.zeros(M), np.ones(M), (H[:, 0] > 0.0).astype(float)])
+def test_classes_that_are_alone_or_separated_have_finite_coefficients(hot):
+    assert np.isfinite(ridge_logistic(H, hot, np.ones(M), 3.0)).all()
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-18, 1e18])
+def test_weights_of_any_size_give_finite_coefficients(size):
+    assert np.isfinite(ridge_logistic(H, HOT, size * WEIGHT, 3.0)).all()

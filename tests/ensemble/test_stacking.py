@@ -1,0 +1,171 @@
+"""Weights of members are optimal: they fulfil their conditions, and agree with an independent solver."""
+
+import numpy as np
+import pytest
+from scipy import optimize, special
+from sklearn.linear_model import LogisticRegression
+
+from dconnet.ensemble.stacking import (
+    INTERCEPT_PENALTY,
+    WEIGHT_PENALTY,
+    SoftmaxStack,
+    convex_weights,
+    log_loss,
+    one_hot,
+    probabilities_of,
+)
+
+RNG = np.random.default_rng(0)
+M, MEMBERS = 200, 6
+TARGET = RNG.normal(size=M)
+PREDICTIONS = TARGET[:, None] + RNG.normal(size=(M, MEMBERS)) * [0.5, 0.7, 1.0, 1.5, 0.6, 4.0]
+SAMPLE_WEIGHT = RNG.uniform(0.1, 3.0, size=M)
+
+
+def mean_error(weights, predictions=PREDICTIONS, y=TARGET, sample_weight=SAMPLE_WEIGHT):
+    return float(np.average((predictions @ weights - y) ** 2, weights=sample_weight))
+
+
+# --- convex weights ---
+
+
+@pytest.mark.parametrize("size", [1e-100, 1.0, 1e100])
+def test_convex_weights_fulfil_their_optimality_conditions(size):
+    weights = convex_weights(size * PREDICTIONS, size * TARGET, SAMPLE_WEIGHT)
+    assert weights.min() >= 0.0
+    assert weights.sum() == pytest.approx(1.0, rel=1e-12)
+    gradient = PREDICTIONS.T @ (SAMPLE_WEIGHT * (PREDICTIONS @ weights - TARGET)) / SAMPLE_WEIGHT.sum()
+    used = weights > 0.0
+    assert 1 < used.sum() < MEMBERS
+    np.testing.assert_allclose(gradient[used], gradient[used].mean(), atol=1e-7)
+    assert (gradient[~used] >= gradient[used].mean() - 1e-7).all()
+
+
+def test_convex_weights_agree_with_slsqp():
+    found = optimize.minimize(
+        mean_error,
+        np.full(MEMBERS, 1.0 / MEMBERS),
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * MEMBERS,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0},
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    weights = convex_weights(PREDICTIONS, TARGET, SAMPLE_WEIGHT)
+    assert mean_error(weights) <= found.fun * (1 + 1e-8)
+    np.testing.assert_allclose(weights, found.x, atol=1e-4)
+
+
+def test_convex_weights_with_fewer_rows_than_members():
+    weights = convex_weights(PREDICTIONS[:3], TARGET[:3], SAMPLE_WEIGHT[:3])
+    assert weights.min() >= 0.0
+    assert weights.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("column", [0, 3])
+def test_a_perfect_member_has_all_the_weight(column):
+    predictions = PREDICTIONS.copy()
+    predictions[:, column] = TARGET
+    weights = convex_weights(predictions, TARGET, SAMPLE_WEIGHT)
+    assert weights[column] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_members_that_are_all_the_same_have_weights_of_sum_one():
+    for offset in (0.0, 1.0):
+        weights = convex_weights(np.repeat(TARGET[:, None] + offset, 3, axis=1), TARGET, SAMPLE_WEIGHT)
+        assert weights.sum() == pytest.approx(1.0)
+
+
+def test_rows_without_weight_do_not_count():
+    half = np.where(np.arange(M) < M // 2, SAMPLE_WEIGHT, 0.0)
+    np.testing.assert_allclose(
+        convex_weights(PREDICTIONS, TARGET, half),
+        convex_weights(PREDICTIONS[: M // 2], TARGET[: M // 2], SAMPLE_WEIGHT[: M // 2]),
+        atol=1e-9,
+    )
+
+
+# --- the stack of classes ---
+
+
+def scores_of(n_columns):
+    """Scores of members, and classes that depend on them."""
+    rng = np.random.default_rng(n_columns)
+    scores = rng.normal(size=(4, M, n_columns))
+    total = scores[0] + 0.5 * scores[1] + rng.gumbel(size=(M, n_columns))
+    classes = (total[:, 0] > 0.3).astype(np.intp) if n_columns == 1 else total.argmax(axis=1)
+    return scores, classes
+
+
+def penalised(theta, scores, classes):
+    """The loss of a stack, written in another way."""
+    n_members, _, n_columns = scores.shape
+    totals = sum(w * s for w, s in zip(theta[:n_members], scores, strict=True)) + theta[n_members:]
+    if n_columns == 1:
+        totals = np.column_stack([np.zeros(M), totals])
+    chosen = totals[np.arange(M), classes] - special.logsumexp(totals, axis=1)
+    ridge = WEIGHT_PENALTY * np.sum(theta[:n_members] ** 2) + INTERCEPT_PENALTY * np.sum(theta[n_members:] ** 2)
+    return -np.average(chosen, weights=SAMPLE_WEIGHT) + ridge
+
+
+@pytest.mark.parametrize("n_columns", [1, 3, 30])
+def test_the_derivative_of_the_log_loss_is_that_of_finite_differences(n_columns):
+    scores, classes = scores_of(n_columns)
+    share = SAMPLE_WEIGHT / SAMPLE_WEIGHT.sum()
+    hot = one_hot(classes, n_columns)
+    _, derivative = log_loss(scores[0], classes, hot, share)
+    direction = np.random.default_rng(1).normal(size=scores[0].shape)
+    ahead, behind = (log_loss(scores[0] + t * direction, classes, hot, share)[0] for t in (1e-5, -1e-5))
+    assert np.sum(derivative * direction) == pytest.approx((ahead - behind) / 2e-5, rel=1e-7, abs=1e-10)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3, 30])
+def test_softmax_stacks_fulfil_their_optimality_conditions(n_columns):
+    scores, classes = scores_of(n_columns)
+    stack = SoftmaxStack.of(scores, classes, SAMPLE_WEIGHT)
+    theta = np.append(stack.weights, stack.intercepts)
+    gradient = optimize.approx_fprime(theta, penalised, 1e-7, scores, classes)
+    assert stack.weights.min() >= 0.0
+    free = np.append(stack.weights > 0.0, np.ones(n_columns, dtype=bool))
+    np.testing.assert_allclose(gradient[free], 0.0, atol=1e-4)
+    assert (gradient[~free] > -1e-4).all()
+
+
+def test_softmax_stacks_have_the_least_loss_of_all_that_an_independent_solver_finds():
+    scores, classes = scores_of(3)
+    stack = SoftmaxStack.of(scores, classes, SAMPLE_WEIGHT)
+    found = optimize.minimize(
+        penalised,
+        np.append(np.ones(4), np.zeros(3)),
+        args=(scores, classes),
+        method="SLSQP",
+        bounds=[(0.0, None)] * 4 + [(None, None)] * 3,
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    assert penalised(np.append(stack.weights, stack.intercepts), scores, classes) <= found.fun + 1e-7
+
+
+def test_a_stack_of_one_member_and_two_classes_is_a_logistic_regression():
+    scores, classes = scores_of(1)
+    stack = SoftmaxStack.of(scores[:1], classes, SAMPLE_WEIGHT)
+    # Its intercept has no penalty: it is a column of its own, scaled so that its penalty is that of the stack.
+    X = np.column_stack([scores[0, :, 0], np.full(M, np.sqrt(WEIGHT_PENALTY / INTERCEPT_PENALTY))])
+    C = 1.0 / (2.0 * WEIGHT_PENALTY * SAMPLE_WEIGHT.sum())
+    model = LogisticRegression(C=C, fit_intercept=False, tol=1e-10).fit(X, classes, sample_weight=SAMPLE_WEIGHT)
+    np.testing.assert_allclose(stack.probabilities(scores[:1]), model.predict_proba(X), atol=1e-4)
+
+
+def test_classes_that_can_be_separated_do_not_lead_astray():
+    scores = np.where(np.arange(M) < M // 2, -1e3, 1e3)[None, :, None]
+    stack = SoftmaxStack.of(scores, (np.arange(M) >= M // 2).astype(np.intp), np.ones(M))
+    assert np.isfinite(stack.weights).all()
+    assert np.isfinite(stack.probabilities(scores)).all()
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e4])
+def test_probabilities_are_of_sum_one(n_columns, size):
+    totals = size * np.random.default_rng(0).normal(size=(50, n_columns))
+    probabilities = probabilities_of(totals)
+    assert probabilities.shape == (50, max(2, n_columns))
+    assert probabilities.min() >= 0.0
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
