@@ -74,6 +74,7 @@ class ScoreEntry(Entry, frozen=True):
     mse: float | UnsetType = UNSET
     r2: float | UnsetType = UNSET
     accuracy: float | UnsetType = UNSET
+    log_loss: float | UnsetType = UNSET
 
 
 class _Training(Entry, frozen=True):

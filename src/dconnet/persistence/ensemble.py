@@ -241,6 +241,11 @@ class SavedEnsemble:
         return tuple(self.estimator.classes_.tolist()) if isinstance(self.estimator, AutoDCONClassifier) else None
 
     @property
+    def column_kinds(self) -> tuple[str, ...]:
+        """What each column of the training was: "number", "date", "category" or "text"."""
+        return tuple(column.kind for column in self.estimator.schema_.columns)
+
+    @property
     def settings(self) -> dict[str, Setting]:
         """Parameters of the estimator that are plain values."""
         found = self.estimator.get_params()
@@ -322,7 +327,8 @@ class SavedEnsemble:
 
 def _oof_score(estimator: AutoEstimator) -> Score:
     if isinstance(estimator, AutoDCONClassifier):
-        return Score(rows=len(estimator.oof_prediction_), accuracy=estimator.oof_score_)
+        loss = estimator.oof_log_loss_
+        return Score(rows=len(estimator.oof_prediction_), accuracy=estimator.oof_score_, log_loss=loss)
     mse = float(np.average(estimator._residuals**2, weights=estimator._residual_weights))
     return Score(rows=len(estimator._residuals), mse=mse, r2=estimator.oof_score_)
 

@@ -128,11 +128,12 @@ class Score:
     mse: float | None = None
     r2: float | None = None
     accuracy: float | None = None
+    log_loss: float | None = None
 
     @property
     def measures(self) -> dict[str, float]:
         """The measures that have a value, by name."""
-        found = {"mse": self.mse, "r2": self.r2, "accuracy": self.accuracy}
+        found = {"mse": self.mse, "r2": self.r2, "accuracy": self.accuracy, "log_loss": self.log_loss}
         return {name: value for name, value in found.items() if value is not None}
 
     @classmethod
@@ -142,7 +143,12 @@ class Score:
             predicted = model.predict(X)
         except OverflowError:
             return cls(rows=len(y))
-        if model.classes is not None:
+        return cls.between(y, predicted, is_class=model.classes is not None)
+
+    @classmethod
+    def between(cls, y: NDArray[Any], predicted: NDArray[Any], *, is_class: bool) -> Score:
+        """Score predictions."""
+        if is_class:
             return cls(rows=len(y), accuracy=float(np.mean(predicted == y)))
         with np.errstate(over="ignore"):
             mse, spread = float(np.mean((y - predicted) ** 2)), float(np.var(y))

@@ -135,13 +135,21 @@ class Table:
             matrix[:, position] = self._numbers(name, needed)
         return matrix
 
-    def frame(self, names: Sequence[str]) -> Frame:
+    def frame(self, names: Sequence[str], kinds: Sequence[str] | None = None) -> Frame:
         """The named columns with their types: numbers, dates, or text; what is missing is NaN, NaT or None.
 
         Text is taken as numbers, or as dates, if every cell is one but for those that stand for nothing, such as NA.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns, in the order of the frame.
+        kinds : sequence of str, optional
+            What they were in a training: "number", "date", "category" or "text".
         """
         self.require(names)
-        return Frame(tuple(names), tuple(_typed(self.column(name)) for name in names))
+        known = [None] * len(names) if kinds is None else kinds
+        return Frame(tuple(names), tuple(map(_typed, map(self.column, names), known)))
 
     def labels(self, name: str) -> NDArray[Any]:
         """The column as class labels: integers where all are whole numbers, otherwise text.
@@ -347,19 +355,19 @@ def _needs_quotes(cell: object) -> bool:
 # --- what text stands for ---
 
 
-def _typed(column: Column) -> NDArray[Any]:
-    """Text as numbers or dates, if every cell that stands for something is one."""
-    if column.dtype != object:
+def _typed(column: Column, kind: str | None) -> NDArray[Any]:
+    """Text as numbers or dates, if every cell that stands for something is one; never text that is known as such."""
+    if column.dtype != object or kind in ("category", "text"):
         return column
-    known = [cell for cell in column.tolist() if not _stands_for_nothing(cell)]
-    if not known or not all(isinstance(cell, str) for cell in known):
-        return column
-    if not NAMES.search("\n".join(known)) and all(map(_is_number, known)):
-        return np.array([np.nan if _stands_for_nothing(cell) else float(cell) for cell in column])
-    if all(map(DATES.fullmatch, known)):
-        with suppress(ValueError):  # the 31st of April is text
-            return np.array([None if _stands_for_nothing(cell) else cell for cell in column], dtype="datetime64[s]")
-    return column
+    cells = [None if _stands_for_nothing(cell) else cell for cell in column.tolist()]
+    known = [cell for cell in cells if cell is not None]
+    if all(isinstance(cell, str) for cell in known) and (known or kind is not None):
+        if not NAMES.search("\n".join(known)) and all(map(_is_number, known)):
+            return np.array([np.nan if cell is None else float(cell) for cell in cells])
+        if all(map(DATES.fullmatch, known)):
+            with suppress(ValueError):  # the 31st of April is text
+                return np.array(cells, dtype="datetime64[s]")
+    return column if kind is None else np.array(cells, dtype=object)
 
 
 def _stands_for_nothing(cell: object) -> bool:
