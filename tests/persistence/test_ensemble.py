@@ -122,7 +122,7 @@ class TestRoundTrip:
         """What a later fit learns must go into the file, too."""
         save_model(estimator, tmp_path / "model.json")
         loaded = load_model(tmp_path / "model.json").estimator
-        assert set(vars(estimator)) - set(vars(loaded)) <= {"oof_prediction_", "feature_names_in_"}
+        assert set(vars(estimator)) - set(vars(loaded)) <= {"oof_prediction_", "feature_names_in_", "_table"}
 
     def test_saving_twice_gives_the_same_bytes(self, estimator, tmp_path):
         save_model(estimator, tmp_path / "a.json", target_name="t")

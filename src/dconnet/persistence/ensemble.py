@@ -199,7 +199,7 @@ class SavedEnsemble:
         seen = getattr(estimator, "feature_names_in_", [column.name for column in estimator.schema_.columns])
         names = tuple(map(str, seen if feature_names is None else feature_names))
         bare = copy(estimator)
-        for attribute in ("oof_prediction_", "feature_names_in_"):
+        for attribute in ("oof_prediction_", "feature_names_in_", "_table"):
             bare.__dict__.pop(attribute, None)
         return cls(bare, names, target_name, {OUT_OF_FOLD: _oof_score(estimator)})
 
