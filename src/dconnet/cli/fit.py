@@ -59,8 +59,20 @@ def fit(
         Quality, typer.Option(help="high: a few per cent less error, for about three times the time.")
     ] = Quality.default,
     jobs: Annotated[int, typer.Option(help="Number of threads; -1 for all cores. The result is the same.")] = 1,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Time limit, for each network if --single, in seconds. [default: none]")
+    ] = None,
+    test_fraction: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="Fraction of the rows held out as test data. [default: 0, all rows train; 0.2 if --single]"
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Random seed of the initialization and of the split.")
+    ] = 0,
     single: Annotated[
-        bool, typer.Option("--single", help="One network instead of an ensemble; the options below are about it.")
+        bool, typer.Option("--single", help="One network, by the options from --n-hidden to --early-stopping.")
     ] = False,
     n_hidden: Annotated[int, typer.Option(min=1, help="Number of hidden neurons.")] = 20,
     gamma: Annotated[float, typer.Option(help="Strength of the regularisation.")] = 1e-3,
@@ -73,9 +85,6 @@ def fit(
         str, typer.Option(help="Convex solver: native, reference, osqp, clarabel, piqp, gurobi, admm or parallel.")
     ] = "native",
     max_epochs: Annotated[int, typer.Option(min=1, help="Maximum number of epochs.")] = 1000,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="Time limit, for each network if --single, in seconds. [default: none]")
-    ] = None,
     tol: Annotated[float, typer.Option(help="Stop when the progress of an epoch is no larger than this.")] = 1e-6,
     restart: Annotated[
         bool, typer.Option("--restart/--no-restart", help="Try other subgradients where a neuron is stuck.")
@@ -83,15 +92,6 @@ def fit(
     inexact: Annotated[
         bool, typer.Option("--inexact/--no-inexact", help="Solve the convex subproblems only as precisely as needed.")
     ] = False,
-    test_fraction: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, help="Fraction of the rows held out as test data. [default: 0, all rows train; 0.2 if --single]"
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="Random seed of the initialization and of the split.")
-    ] = 0,
     scale: Annotated[
         bool, typer.Option("--scale/--no-scale", help="Standardise the features, and the target of a regression.")
     ] = True,
