@@ -172,6 +172,17 @@ class TestFit:
         message = "data.csv, line 3, column 'y': the value is missing. Fill in the column or delete the row."
         assert refusal("fit", "data.csv", "--target", "y") == message
 
+    def test_slips_in_a_column_of_numbers_are_named(self):
+        rng = np.random.default_rng(0)
+        size = rng.uniform(50, 200, 60).round(2).tolist()
+        size[4] = "70m"
+        write_csv("slip.csv", ["size", "y"], [size, rng.normal(size=60)])
+        result = run("fit", "slip.csv", "--target", "y", "--max-seconds", 1e-6)
+        assert result.stderr == (
+            "warning: A column of numbers is taken as text. slip.csv, line 6, column 'size': '70m' is not a number. "
+            "Encode the column as numbers, or leave it out with --drop size.\n"
+        )
+
     def test_many_plain_columns_are_counted(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(60, 32))

@@ -147,6 +147,17 @@ class TestRoundTrip:
         for values in (y, regressor.oof_prediction_):
             assert np.isin(values, stored).mean() < 0.2
 
+    def test_equal_weights_of_many_rows_take_no_room(self, regressor, tmp_path):
+        many = copy.copy(regressor)
+        many._residuals, many._residual_weights = np.linspace(0.0, 1.0, 300_000), np.ones(300_000)
+        save_model(many, tmp_path / "many.json")
+        save_model(regressor, tmp_path / "few.json")
+        more = (tmp_path / "many.json").stat().st_size - (tmp_path / "few.json").stat().st_size
+        assert more < 1.1 * 300_000 * 8 * 4 / 3  # base64
+        loaded = load_model(tmp_path / "many.json").estimator
+        np.testing.assert_array_equal(loaded._residuals, many._residuals)
+        np.testing.assert_array_equal(loaded._residual_weights, many._residual_weights)
+
     def test_folds_share_their_coder(self, estimator, tmp_path):
         """Otherwise every fold would code the rows once more."""
         save_model(estimator, tmp_path / "model.json")

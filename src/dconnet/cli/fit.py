@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dconnet.cli.shared import INTERRUPTED, DataArgument, ForceOption, check_output, counted, score_line, user_errors
+from dconnet.cli.shared import (
+    INTERRUPTED,
+    DataArgument,
+    ForceOption,
+    check_output,
+    complain,
+    counted,
+    score_line,
+    user_errors,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,6 +134,7 @@ def fit(
         if not single:
             from dconnet.cli import ensemble
 
+            _warn_of_slips(table, names)
             limits = {"quality": quality.value, "max_seconds": max_seconds, "n_jobs": jobs}
             parameters = {**limits, "random_state": seed, "verbose": verbose}
             found = ensemble.trained(table.frame(names), y, train, test, target, classify, parameters)
@@ -186,6 +196,16 @@ def _given(context: typer.Context, names: Sequence[str]) -> list[str]:
 def _is_given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def _warn_of_slips(table: Table, names: Sequence[str]) -> None:
+    """Name the first cell that makes text of a column that is numbers otherwise."""
+    for name, column in zip(names, table.frame(names).values, strict=True):
+        if column.dtype == object and 0.5 < table.share_of_numbers(name) < 1.0:
+            try:
+                table.numeric([name])
+            except ValueError as error:
+                complain("warning", f"A column of numbers is taken as text. {error}")
 
 
 def _feature_names(table: Table, target: str, drop: list[str]) -> list[str]:

@@ -22,6 +22,8 @@ from dconnet._arrays import FloatArray
 
 # Arrays may share their parts, but a small file must not become large arrays.
 MAX_SHARING, SMALL = 4, 2**20
+# Numbers of a block, in arrays that are not made of matrices.
+CHUNK = 4096
 
 
 class ArrayEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,8 +122,8 @@ class _Packer:
     def _array(self, array: NDArray[Any]) -> dict[str, Any]:
         if array.dtype != np.float64:
             raise TypeError(f"A model file cannot hold an array of {array.dtype}.")
-        # Networks that differ in their output weights alone share the others, which are by far the most.
-        parts = list(array) if array.ndim >= 3 else [array]
+        # Networks that differ in their output weights alone share the others, and equal sample weights are one block.
+        parts = list(array) if array.ndim >= 3 else np.split(array.ravel(), range(CHUNK, array.size, CHUNK))
         numbers = [self.blocks.setdefault(part.astype("<f8").tobytes(), len(self.blocks)) for part in parts]
         return {"shape": list(array.shape), "blocks": numbers}
 
