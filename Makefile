@@ -10,7 +10,7 @@ FILES := $(shell find src -name '*.py' -o -name '*.html' -o -name '*.css' | sort
 
 .PHONY: demo test coverage test-oldest sanitize kernel venv lint format bench race tabular reproduce docs doctest wheel clean
 
-demo: .venv/.installed-plot-$(FILES) ## Train on an embedded dataset and write a picture and the model
+demo: .venv/.installed-report-$(FILES) ## Train on an embedded dataset and write a report, a picture and the models
 	$(BIN)/python examples/demo.py
 
 test: .venv/.installed-dev-$(FILES) ## Run all tests

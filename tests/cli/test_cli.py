@@ -184,7 +184,7 @@ class TestFit:
         result = run("fit", "data.csv", "--target", "y", "--drop", "colour", "--max-epochs", 1, "--tol", 0)
         assert "Stopped after 1 epochs, not converged" in result.stdout
         assert result.stderr == ""
-        run("fit", "data.csv", "--target", "y", "--drop", "colour", "--max-seconds", 1e-9, "--force")
+        run("fit", "data.csv", "--target", "y", "--drop", "colour", "--max-seconds", 1e-9, "--single", "--force")
         assert load_model("model.json").trainings[0].status is Status.TIME_LIMIT
 
     def test_options_reach_the_estimator(self, data):
@@ -267,7 +267,7 @@ class TestFit:
         assert refusal("fit", "data.csv", "--target", "y", "--drop", "z").startswith("data.csv has no column")
 
     def test_text_in_a_feature(self, data):
-        message = refusal("fit", "data.csv", "--target", "y")
+        message = refusal("fit", "data.csv", "--target", "y", "--single")
         assert message.startswith("data.csv, line 2, column 'colour': '")
         assert message.endswith("Encode the column as numbers, or leave it out with --drop colour.")
 
@@ -287,7 +287,7 @@ class TestFit:
         message = "The values of column {} are too large to be standardised. Scale them down."
         for name in ("y", "big one"):
             write_csv("large.csv", list(data), [v * 1e200 if key == name else v for key, v in data.items()])
-            found = refusal("fit", "large.csv", "--target", "y", "--drop", "colour")
+            found = refusal("fit", "large.csv", "--target", "y", "--drop", "colour", "--single")
             assert found == message.format(repr(name))
 
     def test_codes_are_classes(self):
@@ -309,7 +309,8 @@ class TestFit:
 
     def test_too_few_rows_to_hold_any_out(self):
         write_csv("data.csv", ["a", "y"], [[1], [2]])
-        assert "With 1 row(s), --test-fraction 0.2 leaves none" in refusal("fit", "data.csv", "--target", "y")
+        message = refusal("fit", "data.csv", "--target", "y", "--single")
+        assert "With 1 row(s), --test-fraction 0.2 leaves none" in message
 
     @pytest.mark.parametrize(
         ("options", "message"),

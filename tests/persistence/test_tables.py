@@ -432,3 +432,44 @@ class TestWriting:
             pass
         with pytest.raises(IsADirectoryError), written_whole(tmp_path):
             pass
+
+
+class TestFrames:
+    def typed(self, cells, kind=None):
+        column = np.empty(len(cells), dtype=object)
+        column[:] = cells
+        return Table(("a",), (column,)).frame(["a"], None if kind is None else [kind])["a"].to_numpy()
+
+    @pytest.mark.parametrize("gap", [None, "NA", "n/a", "NaN", "null", "?", "-"])
+    def test_numbers_with_gaps(self, gap):
+        np.testing.assert_array_equal(self.typed(["1.5", gap, "-2e3"]), [1.5, np.nan, -2000.0])
+
+    @pytest.mark.parametrize("gap", [None, "NA", "null"])
+    def test_dates_with_gaps(self, gap):
+        found = self.typed(["2020-02-29", gap, "2021-01-01 10:30"])
+        assert found.dtype == "datetime64[s]"
+        assert found.tolist() == [datetime.datetime(2020, 2, 29), None, datetime.datetime(2021, 1, 1, 10, 30)]
+
+    @pytest.mark.parametrize(
+        "cells", [["a", "NA"], ["1", "x"], ["01", "1"], ["2020-01-01", "x"], ["2020-04-31"], ["20-1-1"], ["NA", None]]
+    )
+    def test_text_stays_text(self, cells):
+        assert self.typed(cells).tolist() == cells
+
+    def test_columns_are_what_they_were(self):
+        assert self.typed(["NA", "1", "2020-01-01"], "category").tolist() == ["NA", "1", "2020-01-01"]
+        assert self.typed(["NA", "NA"], "category").tolist() == ["NA", "NA"]
+        assert np.isnan(self.typed(["NA", None], "number")).all()
+        assert self.typed(["NA", "x"], "number").tolist() == [None, "x"]
+        assert np.isnan(self.typed(["NA"], "date")).all()
+
+    def test_numbers_and_other_objects_stay(self):
+        days = [datetime.date(2020, 1, 1), None]
+        assert self.typed(days).tolist() == days
+        table = Table(("a", "b"), (np.array([1.0, np.nan]), np.array([2.0, 3.0])))
+        frame = table.frame(["b", "a"])
+        assert frame.columns == ("b", "a")
+        assert frame.shape == (2, 2)
+        np.testing.assert_array_equal(frame.rows(np.array([1]))["a"].to_numpy(), [np.nan])
+        with pytest.raises(ValueError, match="has no column 'c'"):
+            table.frame(["c"])

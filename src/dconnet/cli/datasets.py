@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
-from dconnet.cli.shared import DataHomeOption, user_errors
+from dconnet.cli.shared import DataHomeOption, print_table, user_errors
 
 
 def datasets(data_home: DataHomeOption = None) -> None:
@@ -13,6 +11,4 @@ def datasets(data_home: DataHomeOption = None) -> None:
         from dconnet.paper.commands import list_datasets
 
         lines = [("name", "data", "rows", "features", "in paper", "target", "files"), *list_datasets(data_home)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        for line in lines:
-            typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        print_table(lines)

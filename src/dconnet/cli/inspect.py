@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dconnet._text import printable
+from dconnet.cli import ensemble
 from dconnet.cli.shared import (
     USER_ERROR,
     ForceOption,
@@ -19,13 +20,16 @@ from dconnet.cli.shared import (
     complain,
     load,
     score_line,
+    shortened,
     user_errors,
 )
 
 if TYPE_CHECKING:
     from dconnet._arrays import FloatArray
+    from dconnet.inspection.ensemble import EnsembleExamination
     from dconnet.inspection.examination import Examination
     from dconnet.model.network import Network
+    from dconnet.persistence.ensemble import SavedEnsemble
     from dconnet.persistence.model_file import SavedModel
 
 
@@ -44,11 +48,12 @@ def inspect(
     force: ForceOption = False,
     max_bytes: MaxBytesOption = None,
 ) -> None:
-    """Show what a model file holds and, with --data, what its networks reach on a table.
+    """Show what a model file holds and, with --data, what the model reaches on a table.
 
-    The strength of a neuron is |alpha| |w|; that of a feature is the sum of |alpha w| over the neurons.
+    Of a network, the strength of a neuron is |alpha| |w|; that of a feature is the sum of |alpha w| over the neurons.
 
-    With --data, the certificate on these data is printed, and a report with plots is written to an HTML file.
+    With --data, the certificate of a network on these data is printed, or how well an ensemble predicts them, and a
+    report with plots is written to an HTML file.
     """
     with user_errors():
         if data is None and (output is not None or replay):
@@ -65,21 +70,31 @@ def inspect(
         else:
             _print_model(loaded, found)
             if found is not None:
-                _print_examination(found, report)
+                _print_examination(found)
+            if report is not None and found is not None:
+                typer.echo(f"The report is in {report}.")
         if obstacle is not None:
             complain("No report", obstacle)
             if output is not None:
                 raise typer.Exit(USER_ERROR)
 
 
-def _examined(model: SavedModel, data: Path, replay: bool) -> Examination:
-    from dconnet.inspection.examination import examine
+def _examined(model: SavedModel | SavedEnsemble, data: Path, replay: bool) -> Examination | EnsembleExamination:
+    from dconnet.persistence.model_file import SavedModel
     from dconnet.persistence.tables import read_table
 
-    return examine(model, read_table(data), repeat=replay)
+    if isinstance(model, SavedModel):
+        from dconnet.inspection.examination import examine
+
+        return examine(model, read_table(data), repeat=replay)
+    if replay:
+        raise ValueError("--replay is about a single network, but the model is an ensemble.")
+    from dconnet.inspection.ensemble import examine_ensemble
+
+    return examine_ensemble(model, read_table(data))
 
 
-def _write_report(found: Examination, path: Path) -> ImportError | None:
+def _write_report(found: Examination | EnsembleExamination, path: Path) -> ImportError | None:
     """Write the report, or return the error that names the package that it lacks."""
     try:
         from dconnet.inspection.report import write_report
@@ -90,23 +105,23 @@ def _write_report(found: Examination, path: Path) -> ImportError | None:
     return None
 
 
-def _print_json(model: SavedModel, found: Examination | None, report: Path | None) -> None:
+def _print_json(
+    model: SavedModel | SavedEnsemble, found: Examination | EnsembleExamination | None, report: Path | None
+) -> None:
     summary = _summary(model, found)
     if found is not None:
         summary["examination"] = {**found.to_dict(), "report": None if report is None else str(report)}
     typer.echo(json.dumps(summary, indent=2, allow_nan=False))
 
 
-def _print_examination(found: Examination, report: Path | None) -> None:
+def _print_examination(found: Examination | EnsembleExamination) -> None:
     typer.echo(f"\n{printable(found.sentence)}")
-    for finding in found.findings:
+    for finding in getattr(found, "findings", ()):
         typer.echo(f"\n{finding.certificate.report()}")
     typer.echo(f"\n{score_line('all rows', found.score)}")
-    if report is not None:
-        typer.echo(f"The report is in {report}.")
 
 
-def _summary(model: SavedModel, found: Examination | None) -> dict[str, Any]:
+def _summary(model: SavedModel | SavedEnsemble, found: Examination | EnsembleExamination | None) -> dict[str, Any]:
     """What `inspect --json` prints."""
     return {
         "kind": model.kind,
@@ -115,8 +130,19 @@ def _summary(model: SavedModel, found: Examination | None) -> dict[str, Any]:
         "features": list(model.feature_names),
         "settings": dict(model.settings),
         "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
-        "networks": [_network_summary(model, found, index) for index in range(len(model.networks))],
+        **_parts(model, found),
     }
+
+
+def _parts(model: SavedModel | SavedEnsemble, found: Examination | EnsembleExamination | None) -> dict[str, Any]:
+    """The networks of a model, or what an ensemble has in their place."""
+    from dconnet.inspection.examination import Examination
+    from dconnet.persistence.model_file import SavedModel
+
+    if not isinstance(model, SavedModel):
+        return ensemble.summary(model)
+    seen = found if isinstance(found, Examination) else None
+    return {"networks": [_network_summary(model, seen, index) for index in range(len(model.networks))]}
 
 
 def _network_summary(model: SavedModel, found: Examination | None, index: int) -> dict[str, Any]:
@@ -160,17 +186,27 @@ def _ranked(kind: str, names: Sequence[object], strengths: FloatArray) -> list[d
     return [{kind: names[i], "strength": float(strengths[i])} for i in order]
 
 
-def _print_model(model: SavedModel, found: Examination | None) -> None:
+def _print_model(model: SavedModel | SavedEnsemble, found: Examination | EnsembleExamination | None) -> None:
     typer.echo(f"{model.kind} of {printable(model.target_name)} with {len(model.feature_names)} features")
-    typer.echo(f"features: {_shortened(model.feature_names)}")
+    typer.echo(f"features: {shortened(model.feature_names)}")
     if model.classes is not None:
-        typer.echo(f"classes: {_shortened(model.classes)}")
+        typer.echo(f"classes: {shortened(model.classes)}")
     settings = [f"{name}={value}" for name, value in model.settings.items() if value is not None]
-    typer.echo(f"settings: {_shortened(settings, limit=50)}")
+    typer.echo(f"settings: {shortened(settings, limit=50)}")
     for part, score in model.scores.items():
         typer.echo(score_line(part, score))
-    for index in range(len(model.networks)):
-        _print_network(model.targets.labels[index], _network_summary(model, found, index))
+    parts = _parts(model, found)
+    for label, network in zip(_labels(model), parts.get("networks", ()), strict=True):
+        _print_network(label, network)
+    if "members" in parts:
+        ensemble.print_parts(parts)
+
+
+def _labels(model: SavedModel | SavedEnsemble) -> list[str]:
+    """What to call each network; nothing for an ensemble."""
+    from dconnet.persistence.model_file import SavedModel
+
+    return model.targets.labels if isinstance(model, SavedModel) else []
 
 
 def _print_network(label: str, network: dict[str, Any]) -> None:
@@ -184,9 +220,4 @@ def _print_network(label: str, network: dict[str, Any]) -> None:
     for kind in ("neuron", "feature"):
         ranked = network[f"strongest_{kind}s"]
         listed = [f"{entry[kind]} ({entry['strength']:.3g})" for entry in ranked[:5]]
-        typer.echo(f"  strongest {kind}s: {_shortened(listed)}")
-
-
-def _shortened(values: Sequence[object], limit: int = 12) -> str:
-    listed = ", ".join(printable(value) for value in values[:limit])
-    return listed if len(values) <= limit else f"{listed} and {len(values) - limit} more"
+        typer.echo(f"  strongest {kind}s: {shortened(listed)}")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dconnet.cli.shared import DataArgument, ForceOption, MaxBytesOption, ModelArgument, check_output, load, user_errors
+
+if TYPE_CHECKING:
+    from dconnet.persistence.ensemble import SavedEnsemble
+    from dconnet.persistence.model_file import SavedModel
+    from dconnet.persistence.tables import Table
 
 
 def predict(
@@ -17,22 +23,51 @@ def predict(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV file to write. [default: standard output]")
     ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="Add the ends of intervals that hold this share of the targets, for example 0.9."),
+    ] = None,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
     force: ForceOption = False,
     max_bytes: MaxBytesOption = None,
 ) -> None:
     """Predict the rows of a table.
 
-    Columns are matched by name; other columns are ignored. The output has one column, with a line for each row.
+    Columns are matched by name; other columns are ignored. The output has a column with the predictions, with a line
+    for each row. Ensembles can add intervals, or the probabilities of classes.
     """
     with user_errors():
         from dconnet.persistence.tables import read_table, write_csv, write_rows
 
         if output is not None:
             check_output(output, force)
-        loaded = load(model, max_bytes)
-        X = read_table(data).numeric(loaded.feature_names, needed=True)
-        names, columns = [f"predicted_{loaded.target_name}"], [loaded.predict(X).tolist()]
+        columns = _predictions(load(model, max_bytes), read_table(data), coverage, probabilities)
+        names, values = list(columns), list(columns.values())
         if output is None:
-            write_rows(sys.stdout, names, columns)
+            write_rows(sys.stdout, names, values)
         else:
-            write_csv(output, names, columns)
+            write_csv(output, names, values)
+
+
+def _predictions(
+    model: SavedModel | SavedEnsemble, table: Table, coverage: float | None, probabilities: bool
+) -> dict[str, Sequence[Any]]:
+    """The columns of the output, by name."""
+    from dconnet.persistence.model_file import SavedModel
+
+    name = model.target_name
+    if isinstance(model, SavedModel):
+        if coverage is not None or probabilities:
+            option = "--probabilities" if coverage is None else "--coverage"
+            raise ValueError(f"{option} needs an ensemble, but the model is a single network. Fit without --single.")
+        X = table.numeric(model.feature_names, needed=True)
+        return {f"predicted_{name}": model.predict(X).tolist()}
+    frame = table.frame(model.feature_names, model.column_kinds)
+    columns = {f"predicted_{name}": model.predict(frame).tolist()}
+    if coverage is not None:
+        low, high = model.predict_interval(frame, coverage)
+        columns |= {f"low_{name}": low.tolist(), f"high_{name}": high.tolist()}
+    if probabilities:
+        shares = model.predict_proba(frame).T.tolist()
+        columns |= {f"probability_{label}": own for label, own in zip(model.classes or (), shares, strict=True)}
+    return columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -14,6 +14,7 @@ import typer
 from dconnet._text import printable
 
 if TYPE_CHECKING:
+    from dconnet.persistence.ensemble import SavedEnsemble
     from dconnet.persistence.model_file import SavedModel, Score
 
 USER_ERROR = 2
@@ -37,7 +38,7 @@ DataHomeOption = Annotated[
 ]
 
 
-def load(path: Path, max_bytes: int | None) -> SavedModel:
+def load(path: Path, max_bytes: int | None) -> SavedModel | SavedEnsemble:
     """The model of a file."""
     from dconnet.persistence.model_file import MAX_BYTES, load_model
 
@@ -68,9 +69,26 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def print_table(lines: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> None:
+    """Print lines of cells below each other, those of the columns with ``numbers`` to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [
+            text.rjust(width) if place in numbers else text.ljust(width)
+            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        typer.echo("  ".join(cells).rstrip())
+
+
+def shortened(values: Sequence[object], limit: int = 12) -> str:
+    """Values on one line, of which those beyond the limit are only counted."""
+    listed = ", ".join(printable(value) for value in values[:limit])
+    return listed if len(values) <= limit else f"{listed} and {len(values) - limit} more"
+
+
 def score_line(part: str, score: Score) -> str:
     """A score on one line."""
-    titles = {"mse": "MSE", "r2": "R2", "accuracy": "accuracy"}
+    titles = {"mse": "MSE", "r2": "R2", "accuracy": "accuracy", "log_loss": "log loss"}
     listed = ", ".join(f"{titles[name]} {value:.6g}" for name, value in score.measures.items())
     return f"{printable(part)}: {listed or 'no score'} on {counted(score.rows, 'row')}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.persistence.model_file import SavedModel, Scaling, Score
 from dconnet.persistence.tables import Fault, Table
+
+if TYPE_CHECKING:
+    from dconnet.persistence.ensemble import SavedEnsemble
 
 # RegLoss on the rows of the training agrees with the stored one to rounding; on other rows it does not.
 SAME_OBJECTIVE = 1e-8
@@ -151,7 +154,7 @@ def examine(model: SavedModel, table: Table, *, repeat: bool = False) -> Examina
         y: NDArray[Any] = table.numeric([model.target_name], needed=True)[:, 0]
         _refuse_too_large(table, [model.target_name], y[:, None], model.target_scaling)
     else:
-        y = _known_labels(table.labels(model.target_name), model)
+        y = known_labels(table.labels(model.target_name), model)
     trained_on = next((rows for rows in _candidates(model, y) if _is_trained_on(model, X[rows], y[rows])), None)
     rows = np.arange(len(y)) if trained_on is None else trained_on
     trajectories: Sequence[Trajectory | None] = [None] * len(model.networks)
@@ -227,7 +230,7 @@ def in_data_units(model: SavedModel) -> tuple[list[Network], float]:
     return networks, float(model.target_scaling.mean[0])
 
 
-def _known_labels(labels: NDArray[Any], model: SavedModel) -> NDArray[Any]:
+def known_labels(labels: NDArray[Any], model: SavedModel | SavedEnsemble) -> NDArray[Any]:
     """Labels of a table as the model has them; the same label may be a number here and text there."""
     known = {str(label): label for label in model.classes or ()}
     by_number = {str(label): str(int(label)) for label in known.values() if isinstance(label, float) and label % 1 == 0}

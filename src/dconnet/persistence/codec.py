@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
-from typing import Annotated, Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dconnet.model.network import Network
-from dconnet.persistence.model_file import FORMAT, VERSION, Label, SavedModel, Setting
-from dconnet.persistence.parts import LARGEST, Scaling, Score, Training
+from dconnet.persistence.model_file import FORMAT, VERSION, SavedModel
+from dconnet.persistence.parts import LARGEST, Label, Scaling, Score, Setting, Training
 from dconnet.training.result import Status
+
+if TYPE_CHECKING:
+    from dconnet.persistence.ensemble import SavedEnsemble
+
+# Files of auto estimators have a version of their own, by which a dconnet that knows none of them says so.
+ENSEMBLE_VERSION = 2
+ENSEMBLES = ("auto-regressor", "auto-classifier")
 
 Weight: TypeAlias = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Scale: TypeAlias = Annotated[float, Meta(gt=0.0, le=LARGEST)]
@@ -24,13 +31,19 @@ class _Header(Struct):
 
     format: Any = None
     version: Any = None
+    kind: Any = None
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether the file claims to hold an auto estimator."""
+        return self.kind in ENSEMBLES
 
 
-class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An object of the file, with exactly these fields."""
 
 
-class _Scaling(_Entry, frozen=True):
+class _Scaling(Entry, frozen=True):
     mean: list[Weight]
     scale: list[Scale]
 
@@ -47,19 +60,24 @@ class _Number(_Scaling, frozen=True):
     name: str
 
 
-class _Class(_Entry, frozen=True):
+class Class(Entry, frozen=True):
+    """A target with classes."""
+
     name: str
     classes: list[Label]
 
 
-class _Score(_Entry, frozen=True):
+class ScoreEntry(Entry, frozen=True):
+    """A score, with the measures that have a value."""
+
     rows: Count
     mse: float | UnsetType = UNSET
     r2: float | UnsetType = UNSET
     accuracy: float | UnsetType = UNSET
+    log_loss: float | UnsetType = UNSET
 
 
-class _Training(_Entry, frozen=True):
+class _Training(Entry, frozen=True):
     status: str
     message: str
     objective: float
@@ -71,7 +89,7 @@ class _Training(_Entry, frozen=True):
             raise ValueError(f"Unknown status {self.status!r:.40}")
 
 
-class _Network(_Entry, frozen=True):
+class _Network(Entry, frozen=True):
     W: Annotated[list[list[Weight]], Meta(min_length=1)]
     b: list[Weight]
     alpha: list[Weight]
@@ -83,12 +101,12 @@ class _Network(_Entry, frozen=True):
             raise ValueError("`W`, `b` and `alpha` differ in length")
 
 
-class _Model(_Entry, frozen=True, tag_field="kind"):
+class _Model(Entry, frozen=True, tag_field="kind"):
     format: Literal["dconnet-model"]
     version: Literal[1]
     features: _Features
     settings: dict[str, Setting]
-    scores: dict[str, _Score]
+    scores: dict[str, ScoreEntry]
     trainings: list[_Training]
     networks: list[_Network]
 
@@ -98,7 +116,7 @@ class _Regressor(_Model, frozen=True, tag="regressor"):
 
 
 class _Classifier(_Model, frozen=True, tag="classifier"):
-    target: _Class
+    target: Class
 
 
 def encode(model: SavedModel) -> str:
@@ -123,6 +141,17 @@ def encode(model: SavedModel) -> str:
         "trainings": [{**asdict(training), "status": training.status.name} for training in model.trainings],
         "networks": [_lists(network) for network in model.networks],
     }
+    return written(content)
+
+
+def written(content: dict[str, Any]) -> str:
+    """The entries of a model file as its text.
+
+    Raises
+    ------
+    ValueError
+        If the text could not be read back.
+    """
     # json and not msgspec, which writes NaN as null. A line for each entry keeps the file readable.
     entries = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items()]
     text = "{\n" + ",\n".join(entries) + "\n}\n"
@@ -133,7 +162,7 @@ def encode(model: SavedModel) -> str:
     return text
 
 
-def decode(content: bytes) -> SavedModel:
+def decode(content: bytes) -> SavedModel | SavedEnsemble:
     """The model that the content of a model file describes.
 
     Raises
@@ -142,12 +171,15 @@ def decode(content: bytes) -> SavedModel:
         If it is not a valid model file; the message names the faulty entry.
     """
     try:
-        _check_header(msgspec.json.decode(content, type=_Header))
+        header = msgspec.json.decode(content, type=_Header)
+        _check_header(header)
+        if header.is_ensemble:
+            return _decode_ensemble(content)
         found = msgspec.json.decode(content, type=_Regressor | _Classifier)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        _refuse(error)
+        refuse(error)
     # msgspec keeps the last of two members of the same name, and what it kept has fewer members than the file.
-    if _count_members(content) != _count_members(msgspec.json.encode(found)):
+    if count_members(content) != count_members(msgspec.json.encode(found)):
         raise ValueError("it has two members of the same name.")
     target_scaling, classes = _target(found.target)
     return SavedModel(
@@ -167,8 +199,8 @@ def _lists(holder: Scaling | Network) -> dict[str, Any]:
     return {item.name: getattr(holder, item.name).tolist() for item in fields(holder)}
 
 
-def _target(found: _Number | _Class) -> tuple[Scaling, tuple[Label, ...] | None]:
-    if isinstance(found, _Class):
+def _target(found: _Number | Class) -> tuple[Scaling, tuple[Label, ...] | None]:
+    if isinstance(found, Class):
         return Scaling.identity(1), tuple(found.classes)
     return Scaling(found.mean, found.scale), None
 
@@ -178,17 +210,24 @@ def _training(found: _Training) -> Training:
     return Training(**entries | {"status": Status[found.status], "objectives": tuple(found.objectives)})
 
 
+def _decode_ensemble(content: bytes) -> SavedEnsemble:
+    from dconnet.persistence.ensemble_codec import decode as decode_ensemble
+
+    return decode_ensemble(content)
+
+
 def _check_header(header: _Header) -> None:
     if header.format != FORMAT:
         raise ValueError(f'it is not a model file: there is no entry "format": "{FORMAT}".')
-    if type(header.version) is not int or header.version != VERSION:
+    expected = ENSEMBLE_VERSION if header.is_ensemble else VERSION
+    if type(header.version) is not int or header.version != expected:
         raise ValueError(
-            f"its format has version {header.version!r:.40}, but this dconnet reads version {VERSION}. "
+            f"its format has version {header.version!r:.40}, but this dconnet reads version {expected}. "
             "A newer dconnet may read it: pip install --upgrade dconnet"
         )
 
 
-def _refuse(error: Exception) -> NoReturn:
+def refuse(error: Exception) -> NoReturn:
     """Raise a ValueError that says what is wrong with the file."""
     if isinstance(error, msgspec.ValidationError):
         raise ValueError(f"it is not a valid model file: {error}.") from error
@@ -199,7 +238,7 @@ def _refuse(error: Exception) -> NoReturn:
     raise ValueError(f"it is not JSON ({error}).") from error
 
 
-def _count_members(content: bytes) -> int:
+def count_members(content: bytes) -> int:
     """Number of ``"name": value`` pairs in JSON: the colons outside of strings."""
     outside = content.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2]
     return sum(part.count(b":") for part in outside)

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,17 +22,17 @@ from dconnet._text import printable
 from dconnet.model.network import Network, refuse_overflow
 from dconnet.model.targets import Targets
 from dconnet.persistence.files import written_whole
-from dconnet.persistence.parts import Scaling, Score, Training
-from dconnet.persistence.tables import require_columns
+from dconnet.persistence.parts import Label, Scaling, Score, Setting, Training, check, check_classes
+from dconnet.persistence.tables import require_columns, text_names
+
+if TYPE_CHECKING:
+    from dconnet.persistence.ensemble import SavedEnsemble
 
 __all__ = ["SavedModel", "Scaling", "Score", "Training", "load_model", "save_model"]
 
 FORMAT = "dconnet-model"
 VERSION = 1
 MAX_BYTES = 32 * 2**20  # about 1.5 million weights; the worst file of this size takes 35 times as much memory
-
-Label: TypeAlias = str | bool | int | float
-Setting: TypeAlias = Label | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,21 +88,21 @@ class SavedModel:
 
     def __post_init__(self) -> None:
         n_features = len(self.feature_names)
-        _check(n_features > 0, "there must be at least one feature")
-        _check(len(set(self.feature_names)) == n_features, "the feature names must differ")
+        check(n_features > 0, "there must be at least one feature")
+        check(len(set(self.feature_names)) == n_features, "the feature names must differ")
         n_scaled = len(self.feature_scaling.mean)
-        _check(n_scaled == n_features, f"{n_scaled} features are scaled, but there are {n_features} features")
-        _check(len(self.target_scaling.mean) == 1, "the target scaling must have one column")
+        check(n_scaled == n_features, f"{n_scaled} features are scaled, but there are {n_features} features")
+        check(len(self.target_scaling.mean) == 1, "the target scaling must have one column")
         for network in self.networks:
-            _check(
+            check(
                 network.n_features == n_features,
                 f"a network has {network.n_features} inputs, but there are {n_features} features",
             )
         if self.classes is not None:
-            _check_classes(self.classes)
+            check_classes(self.classes)
         needed = self.targets.n_columns
-        _check(len(self.networks) == needed, f"{needed} network(s) needed, got {len(self.networks)}")
-        _check(
+        check(len(self.networks) == needed, f"{needed} network(s) needed, got {len(self.networks)}")
+        check(
             len(self.trainings) == needed,
             f"each network needs one training summary, got {len(self.trainings)} for {needed}",
         )
@@ -160,15 +160,9 @@ class SavedModel:
             return refuse_overflow(self.target_scaling.undo(predicted))
 
     def _checked(self, X: ArrayLike) -> FloatArray:
-        names = list(getattr(X, "column_names", getattr(X, "columns", ())))
-        others = [name for name in names if not isinstance(name, str)]
-        if names and not others:
+        names = text_names(X)
+        if names is not None:
             return self._matched(X, names)
-        if len(others) < len(names):
-            raise ValueError(
-                f"Some column names of X are text, but {others[0]!r:.40} is not. Columns are matched by name or by "
-                "position: make all names text, for example with X.columns = X.columns.astype(str), or none."
-            )
         array = frozen_copy(X, name="X", ndim=2)
         if array.shape[1] != len(self.feature_names):
             raise ValueError(f"X has {array.shape[1]} columns, but the model has {len(self.feature_names)} features.")
@@ -244,15 +238,7 @@ class SavedModel:
         """
         from dconnet.persistence.codec import encode
 
-        text = encode(self)
-        if len(text) > MAX_BYTES:
-            warnings.warn(
-                f"{os.fspath(path)} has {len(text)} bytes. Load it with max_bytes={len(text)} (--max-bytes {len(text)} "
-                "on the command line).",
-                stacklevel=2,
-            )
-        with written_whole(path) as file:
-            file.write(text)
+        write_model(encode(self), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> SavedModel:
@@ -272,13 +258,10 @@ class SavedModel:
         ValueError
             If it is not a valid model file, or too large; the message names the file and the fault.
         """
-        from dconnet.persistence.codec import decode
-
-        path = Path(path)
-        try:
-            return decode(_read(path, max_bytes))
-        except ValueError as error:
-            raise ValueError(f"Cannot load the model file {path.name}: {printable(error):.250}") from error
+        model = load_model(path, max_bytes=max_bytes)
+        if not isinstance(model, SavedModel):
+            raise ValueError(f"{Path(path).name} holds an auto estimator: read it with load_model.")
+        return model
 
 
 def save_model(
@@ -290,7 +273,20 @@ def save_model(
     feature_scaling: Scaling | None = None,
     target_scaling: Scaling | None = None,
 ) -> None:
-    """Write a fitted estimator to a model file; see `SavedModel.from_estimator`."""
+    """Write a fitted estimator to a model file; see `SavedModel.from_estimator`.
+
+    Auto estimators need no scaling; see `dconnet.persistence.ensemble.SavedEnsemble.from_estimator`.
+    """
+    from dconnet.estimators import AutoDCONClassifier, AutoDCONRegressor
+
+    if isinstance(estimator, (AutoDCONRegressor, AutoDCONClassifier)):
+        from dconnet.persistence.ensemble import SavedEnsemble
+
+        if feature_scaling is not None or target_scaling is not None:
+            raise ValueError(f"An {type(estimator).__name__} is fitted to the data as they are: save it unscaled.")
+        names = None if feature_names is None else tuple(feature_names)
+        SavedEnsemble.from_estimator(estimator, feature_names=names, target_name=target_name).save(path)
+        return
     SavedModel.from_estimator(
         estimator,
         feature_names=feature_names,
@@ -300,9 +296,47 @@ def save_model(
     ).save(path)
 
 
-def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> SavedModel:
-    """Read a model file; see `SavedModel.load`."""
-    return SavedModel.load(path, max_bytes=max_bytes)
+def load_model(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> SavedModel | SavedEnsemble:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The model file.
+    max_bytes : int or None
+        Largest size of a file that is read; None for no limit.
+
+    Returns
+    -------
+    SavedModel or SavedEnsemble
+        A network, or an auto estimator. Both predict.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is not a valid model file, or too large; the message names the file and the fault.
+    """
+    from dconnet.persistence.codec import decode
+
+    path = Path(path)
+    try:
+        return decode(_read(path, max_bytes))
+    except ValueError as error:
+        raise ValueError(f"Cannot load the model file {path.name}: {printable(error):.250}") from error
+
+
+def write_model(text: str, path: str | os.PathLike[str]) -> None:
+    """Write the text of a model file, whole or not at all, with a warning if it is large."""
+    if len(text) > MAX_BYTES:
+        warnings.warn(
+            f"{os.fspath(path)} has {len(text)} bytes. Load it with max_bytes={len(text)} (--max-bytes {len(text)} "
+            "on the command line).",
+            stacklevel=3,
+        )
+    with written_whole(path) as file:
+        file.write(text)
 
 
 def _read(path: Path, max_bytes: int | None) -> bytes:
@@ -318,30 +352,6 @@ def _read(path: Path, max_bytes: int | None) -> bytes:
             "command line)."
         )
     return content
-
-
-def _check(holds: bool, fault: str) -> None:
-    """Raise a ValueError that states the fault unless the condition holds."""
-    if not holds:
-        raise ValueError(f"{fault}.")
-
-
-def _check_classes(classes: tuple[Label, ...]) -> None:
-    kinds = {type(label) for label in classes}
-    _check(
-        len(kinds) == 1 and kinds <= {str, bool, int, float},
-        f"the classes must be all strings, all integers, all decimals or all booleans, got {classes!r}"[:300],
-    )
-    _check(
-        all(isinstance(label, str) or abs(label) < 2**63 for label in classes),
-        "the classes must be finite and fit into 64 bits",
-    )
-    cut = [label for label in classes if isinstance(label, str) and label.endswith("\0")]
-    _check(not cut, f"a class must not end in the character NUL, which NumPy cuts off, got {cut[:1]!r:.100}")
-    _check(
-        len(classes) >= 2 and len(set(classes)) == len(classes),
-        "there must be at least two classes, all different",
-    )
 
 
 # --- from an estimator ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,11 @@ from dconnet._arrays import FloatArray, Frozen, frozen_copy
 from dconnet.training.result import Status
 
 if TYPE_CHECKING:
+    from dconnet.persistence.ensemble import SavedEnsemble
     from dconnet.persistence.model_file import SavedModel
 
+Label: TypeAlias = str | bool | int | float
+Setting: TypeAlias = Label | None
 
 # Largest number of a model file; the product of two such numbers is finite.
 LARGEST = 1e150
@@ -125,24 +128,55 @@ class Score:
     mse: float | None = None
     r2: float | None = None
     accuracy: float | None = None
+    log_loss: float | None = None
 
     @property
     def measures(self) -> dict[str, float]:
         """The measures that have a value, by name."""
-        found = {"mse": self.mse, "r2": self.r2, "accuracy": self.accuracy}
+        found = {"mse": self.mse, "r2": self.r2, "accuracy": self.accuracy, "log_loss": self.log_loss}
         return {name: value for name, value in found.items() if value is not None}
 
     @classmethod
-    def of(cls, model: SavedModel, X: ArrayLike, y: NDArray[Any]) -> Score:
+    def of(cls, model: SavedModel | SavedEnsemble, X: Any, y: NDArray[Any]) -> Score:
         """Score the predictions of ``model``: MSE and R² of a regressor, accuracy of a classifier."""
         try:
             predicted = model.predict(X)
         except OverflowError:
             return cls(rows=len(y))
-        if model.classes is not None:
+        return cls.between(y, predicted, is_class=model.classes is not None)
+
+    @classmethod
+    def between(cls, y: NDArray[Any], predicted: NDArray[Any], *, is_class: bool) -> Score:
+        """Score predictions."""
+        if is_class:
             return cls(rows=len(y), accuracy=float(np.mean(predicted == y)))
         with np.errstate(over="ignore"):
             mse, spread = float(np.mean((y - predicted) ** 2)), float(np.var(y))
         if not math.isfinite(mse):
             return cls(rows=len(y))
         return cls(rows=len(y), mse=mse, r2=1.0 - mse / spread if spread > 0.0 else None)
+
+
+def check(holds: bool, fault: str) -> None:
+    """Raise a ValueError that states the fault unless the condition holds."""
+    if not holds:
+        raise ValueError(f"{fault}.")
+
+
+def check_classes(classes: tuple[Label, ...]) -> None:
+    """Raise a ValueError unless these can be the classes of a model."""
+    kinds = {type(label) for label in classes}
+    check(
+        len(kinds) == 1 and kinds <= {str, bool, int, float},
+        f"the classes must be all strings, all integers, all decimals or all booleans, got {classes!r}"[:300],
+    )
+    check(
+        all(isinstance(label, str) or abs(label) < 2**63 for label in classes),
+        "the classes must be finite and fit into 64 bits",
+    )
+    cut = [label for label in classes if isinstance(label, str) and label.endswith("\0")]
+    check(not cut, f"a class must not end in the character NUL, which NumPy cuts off, got {cut[:1]!r:.100}")
+    check(
+        len(classes) >= 2 and len(set(classes)) == len(classes),
+        "there must be at least two classes, all different",
+    )

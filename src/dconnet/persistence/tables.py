@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -41,6 +41,10 @@ CHUNK_ROWS = 8192
 
 # What float() takes for a number, but a table does not: 1_0 is a name, and 01 a code that is not the same as 1.
 NAMES = re.compile(r"_|^\s*[+-]?0\d+\s*$", re.MULTILINE)
+
+# Dates as ISO 8601 has them, with or without a time; and what stands in a table for a number or a date that is missing.
+DATES = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
+GAPS = frozenset({"na", "n/a", "#n/a", "nan", "nat", "null", "none", "?", "-"})
 
 TextArray: TypeAlias = NDArray[np.object_]
 Column: TypeAlias = FloatArray | TextArray
@@ -131,6 +135,22 @@ class Table:
             matrix[:, position] = self._numbers(name, needed)
         return matrix
 
+    def frame(self, names: Sequence[str], kinds: Sequence[str] | None = None) -> Frame:
+        """The named columns with their types: numbers, dates, or text; what is missing is NaN, NaT or None.
+
+        Text is taken as numbers, or as dates, if every cell is one but for those that stand for nothing, such as NA.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns, in the order of the frame.
+        kinds : sequence of str, optional
+            What they were in a training: "number", "date", "category" or "text".
+        """
+        self.require(names)
+        known = [None] * len(names) if kinds is None else kinds
+        return Frame(tuple(names), tuple(map(_typed, map(self.column, names), known)))
+
     def labels(self, name: str) -> NDArray[Any]:
         """The column as class labels: integers where all are whole numbers, otherwise text.
 
@@ -181,6 +201,57 @@ class Table:
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """A column of a `Frame`."""
+
+    values: NDArray[Any]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self.values.dtype
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The values."""
+        return self.values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Named columns of any type, with as much of a DataFrame as the auto estimators need.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names.
+    values : tuple of arrays of shape (n_rows,)
+    """
+
+    columns: tuple[str, ...]
+    values: tuple[NDArray[Any], ...]
+
+    def __len__(self) -> int:
+        return len(self.values[0])
+
+    def __getitem__(self, name: str) -> Series:
+        return Series(self.values[self.columns.index(name)])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return len(self), len(self.columns)
+
+    @property
+    def dtypes(self) -> list[np.dtype[Any]]:
+        """Types of the columns."""
+        return [values.dtype for values in self.values]
+
+    def rows(self, chosen: NDArray[Any]) -> Frame:
+        """Some of the rows."""
+        return Frame(self.columns, tuple(values[chosen] for values in self.values))
+
+
 def require_columns(source: str, names: Sequence[str], wanted: Iterable[str]) -> None:
     """Raise a ValueError unless each wanted column occurs exactly once among ``names``, the columns of ``source``."""
     counts = Counter(names)
@@ -192,6 +263,26 @@ def require_columns(source: str, names: Sequence[str], wanted: Iterable[str]) ->
     repeated = [name for name in dict.fromkeys(wanted) if counts[name] > 1]
     if repeated:
         raise ValueError(f"{source} has more than one column named {_listed(repeated)}. Give each column its own name.")
+
+
+def text_names(X: Any) -> list[str] | None:
+    """The column names of a DataFrame; None for an array, and for a DataFrame whose names are not text.
+
+    Raises
+    ------
+    ValueError
+        If only some of the names are text.
+    """
+    names = list(getattr(X, "column_names", getattr(X, "columns", ())))
+    others = [name for name in names if not isinstance(name, str)]
+    if len(others) == len(names):
+        return None
+    if others:
+        raise ValueError(
+            f"Some column names of X are text, but {others[0]!r:.40} is not. Columns are matched by name or by "
+            "position: make all names text, for example with X.columns = X.columns.astype(str), or none."
+        )
+    return names
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
@@ -259,6 +350,28 @@ def write_rows(file: TextIO, names: Sequence[str], columns: Sequence[Iterable[ob
 def _needs_quotes(cell: object) -> bool:
     """Whether a cell holds a delimiter or line end that the csv module would not quote."""
     return isinstance(cell, str) and any(character in cell for character in ";\t\r")
+
+
+# --- what text stands for ---
+
+
+def _typed(column: Column, kind: str | None) -> NDArray[Any]:
+    """Text as numbers or dates, if every cell that stands for something is one; never text that is known as such."""
+    if column.dtype != object or kind in ("category", "text"):
+        return column
+    cells = [None if _stands_for_nothing(cell) else cell for cell in column.tolist()]
+    known = [cell for cell in cells if cell is not None]
+    if all(isinstance(cell, str) for cell in known) and (known or kind is not None):
+        if not NAMES.search("\n".join(known)) and all(map(_is_number, known)):
+            return np.array([np.nan if cell is None else float(cell) for cell in cells])
+        if all(map(DATES.fullmatch, known)):
+            with suppress(ValueError):  # the 31st of April is text
+                return np.array(cells, dtype="datetime64[s]")
+    return column if kind is None else np.array(cells, dtype=object)
+
+
+def _stands_for_nothing(cell: object) -> bool:
+    return cell is None or (isinstance(cell, str) and cell.lower() in GAPS)
 
 
 # --- CSV ---

@@ -51,7 +51,7 @@ def prediction_figure(predictions: Predictions, target_name: str) -> Picture:
         f"minus predicted. {rows if 0 < predictions.n_trained_on < len(predictions.judged) else ''}A trend or a funnel "
         "in the residuals is structure that the network has missed."
     )
-    return _picture(display, caption)
+    return picture(display, caption)
 
 
 def convergence_figure(examination: Examination) -> Picture | None:
@@ -74,7 +74,7 @@ def convergence_figure(examination: Examination) -> Picture | None:
         "The last panel estimates the order of convergence, the slope of ln e over ln e one epoch earlier, where e is "
         "the distance of RegLoss from its final value; 1 is linear convergence."
     )
-    return _picture(ConvergenceDisplay(runs), f"{shown}. {order}")
+    return picture(ConvergenceDisplay(runs), f"{shown}. {order}")
 
 
 def _run(finding: Finding, training: Training) -> Run:
@@ -109,7 +109,7 @@ def network_figure(examination: Examination, features: Sequence[int]) -> Picture
         ),
     }
     meaning = "" if is_regressor else " An output of 1 speaks for the class, −1 against it."
-    return _picture(display, captions[display.kind_] + meaning)
+    return picture(display, captions[display.kind_] + meaning)
 
 
 @dataclass(eq=False)
@@ -154,7 +154,8 @@ class _PredictionPlot:
         ]
 
 
-def _picture(display: Any, caption: str) -> Picture:
+def picture(display: Any, caption: str) -> Picture:
+    """Draw a display as SVG."""
     svg = base64.b64encode(_svg(display)).decode("ascii")
     return Picture(svg, display.alt_text, caption, REM_PER_INCH * display.figure_.get_figwidth())
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from dconnet import __version__
 from dconnet._text import printable
+from dconnet.inspection.ensemble import EnsembleExamination
 from dconnet.inspection.examination import Examination
+from dconnet.inspection.report.ensemble import ensemble_parts
 from dconnet.inspection.report.figures import convergence_figure, network_figure, prediction_figure
 from dconnet.inspection.report.inputs import influences
 from dconnet.inspection.report.predictions import Confusion, Predictions
@@ -22,15 +24,16 @@ if TYPE_CHECKING:
 MAX_LISTED = 30
 
 
-def write_report(examination: Examination, path: str | os.PathLike[str]) -> None:
+def write_report(examination: Examination | EnsembleExamination, path: str | os.PathLike[str]) -> None:
     """Write the report as one HTML file.
 
     The file is written completely or not at all.
 
     Parameters
     ----------
-    examination : Examination
-        The model and its results on a table, from `dconnet.inspection.examination.examine`.
+    examination : Examination or EnsembleExamination
+        The model and its results on a table, from `dconnet.inspection.examination.examine`, or
+        `dconnet.inspection.ensemble.examine_ensemble`.
     path : path
         The file to write.
 
@@ -46,8 +49,20 @@ def write_report(examination: Examination, path: str | os.PathLike[str]) -> None
         file.write(page)
 
 
-def report_page(examination: Examination) -> str:
+def report_page(examination: Examination | EnsembleExamination) -> str:
     """Return the report as the text of an HTML page."""
+    if isinstance(examination, EnsembleExamination):
+        return (
+            _environment()
+            .get_template("ensemble.html")
+            .render(
+                version=__version__,
+                examination=examination,
+                model=examination.model,
+                scores=_scores(examination),
+                **ensemble_parts(examination),
+            )
+        )
     template = _environment().get_template("report.html")
     model, predictions = examination.model, Predictions.of(examination)
     inputs = influences(model, examination.X, examination.y)
@@ -66,7 +81,7 @@ def report_page(examination: Examination) -> str:
     )
 
 
-def _scores(examination: Examination) -> dict[str, Any]:
+def _scores(examination: Examination | EnsembleExamination) -> dict[str, Any]:
     """The scores in the model file, and that on all rows of the data."""
     names = {"train": "training"}
     stored = {

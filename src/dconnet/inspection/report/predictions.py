@@ -109,6 +109,12 @@ class Confusion:
         """Accuracy of always predicting the most frequent class."""
         return float(self.observed.max() / self.observed.sum())
 
+    @property
+    def entropy(self) -> float:
+        """Log loss of always giving each class its share of the rows."""
+        shares = self.observed[self.observed > 0] / self.observed.sum()
+        return -float(shares @ np.log(shares))
+
     def by_class(self) -> list[tuple[object, int, float, float, float]]:
         """Label, rows, precision, recall and F1 of each class; NaN where there is nothing to divide by."""
         right, observed, predicted = np.diag(self.counts), self.observed, self.counts.sum(axis=0)

@@ -1,0 +1,270 @@
+"""What the report says about an ensemble: its numbers and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dconnet._arrays import BoolArray, FloatArray
+from dconnet._text import printable
+from dconnet.inspection.ensemble import EnsembleExamination
+from dconnet.inspection.plotting.canvas import (
+    BLUE,
+    GREY,
+    INK,
+    PALE,
+    VERMILION,
+    label_axes,
+    legend_above,
+    make_panels,
+    scatter,
+    shortened,
+)
+from dconnet.inspection.report.figures import Picture, picture
+from dconnet.inspection.report.predictions import Confusion, Predictions
+
+COVERAGE = 0.9
+# Bins of probabilities, and of residuals.
+N_BINS, N_RESIDUAL_BINS = 10, 40
+# With more columns, the most important ones are drawn.
+MAX_BARS = 20
+
+
+def ensemble_parts(examination: EnsembleExamination) -> dict[str, Any]:
+    """What the template needs."""
+    model, estimator = examination.model, examination.model.estimator
+    used = sorted((m for m in estimator.members_ if m["weight"] > 0.0), key=lambda m: -m["weight"])
+    columns = [
+        {"name": name, "kind": column["kind"], "treatment": column["treatment"], "importance": importance}
+        for name, column, importance in zip(
+            model.feature_names, estimator.columns_, estimator.feature_importances_.tolist(), strict=True
+        )
+    ]
+    return {
+        "columns": columns,
+        "members": used,
+        "n_unused": len(estimator.members_) - len(used),
+        "n_folds": len(estimator.stack_.fits[0].folds),
+        "importance_figure": _importance_figure(columns),
+        **(_parts_of_classes if examination.probabilities is not None else _parts_of_numbers)(examination),
+    }
+
+
+def _parts_of_numbers(examination: EnsembleExamination) -> dict[str, Any]:
+    residuals = Residuals.of(examination)
+    plot = _ResidualPlot(residuals, examination.is_trained_on, printable(examination.model.target_name))
+    caption = (
+        f"Left: observed values over predicted values; a perfect prediction is on the line. Right: the residuals, "
+        f"observed minus predicted. Between the dashed lines are the predictions that the interval of "
+        f"{100 * COVERAGE:.0f} % holds: {100.0 * residuals.share_inside:.1f} % of these rows."
+    )
+    return {"confusion": None, "log_loss": None, "residuals": residuals, "prediction_figure": picture(plot, caption)}
+
+
+def _parts_of_classes(examination: EnsembleExamination) -> dict[str, Any]:
+    classes, rows = examination.model.classes or (), np.ones(len(examination.y), dtype=np.bool_)
+    reliability = Reliability.of(examination)
+    caption = (
+        "Left: how often a class was observed, over the probability that it was given; on the line, probabilities mean "
+        "what they say. The bars are one standard error, and numbers count what is in a bin. Right: the probability "
+        "that was given to the class that was observed."
+    )
+    predictions = Predictions(examination.y, examination.predicted, ~rows, rows, examination.score)
+    return {
+        "confusion": Confusion.of(predictions, classes),
+        "log_loss": reliability.log_loss,
+        "residuals": None,
+        "prediction_figure": picture(_ReliabilityPlot(reliability), caption),
+    }
+
+
+def _importance_figure(columns: Sequence[dict[str, Any]]) -> Picture:
+    ranked = sorted(columns, key=lambda column: -column["importance"])[:MAX_BARS]
+    plot = _ImportancePlot([printable(c["name"]) for c in ranked], np.array([c["importance"] for c in ranked]))
+    caption = (
+        "What is lost out of fold if the values of a column are shuffled among the rows, as a share of all. Columns "
+        "that carry the same information share their importance."
+    )
+    if len(ranked) < len(columns):
+        caption += f" Of the {len(columns)} columns, the {len(ranked)} most important ones are shown."
+    return picture(plot, caption)
+
+
+# --- numbers ---
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Residuals:
+    """Observed and predicted values, and the interval around the predictions.
+
+    Attributes
+    ----------
+    observed, predicted : array of shape (n_rows,)
+    half_width : float
+        Half the width of the interval.
+    """
+
+    observed: FloatArray
+    predicted: FloatArray
+    half_width: float
+
+    @classmethod
+    def of(cls, examination: EnsembleExamination) -> Residuals:
+        """Those of all rows."""
+        half_width: float = examination.model.estimator._half_width(COVERAGE)
+        return cls(examination.y, examination.predicted, half_width)
+
+    @property
+    def values(self) -> FloatArray:
+        """Observed minus predicted values."""
+        return self.observed - self.predicted
+
+    @property
+    def share_inside(self) -> float:
+        """Share of the rows that the interval holds."""
+        return float(np.mean(np.abs(self.values) <= self.half_width))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliability:
+    """How often classes were observed that were given some probability.
+
+    Attributes
+    ----------
+    given : array of shape (n_bins,)
+        Mean probability in each bin, of those that are not empty.
+    seen : array of shape (n_bins,)
+        Share of these in which the class was observed.
+    counts : array of int, of shape (n_bins,)
+    of_observed : array of shape (n_rows,)
+        The probability that was given to the class that was observed.
+    """
+
+    given: FloatArray
+    seen: FloatArray
+    counts: NDArray[np.int64]
+    of_observed: FloatArray
+
+    @classmethod
+    def of(cls, examination: EnsembleExamination) -> Reliability:
+        """By all classes, or by the second of two."""
+        assert examination.probabilities is not None
+        probabilities, classes = examination.probabilities, np.array(examination.model.classes)
+        is_class = examination.y[:, None] == classes
+        chosen = slice(1, None) if len(classes) == 2 else slice(None)
+        return cls.between(probabilities[:, chosen].ravel(), is_class[:, chosen].ravel(), probabilities[is_class])
+
+    @classmethod
+    def between(cls, probabilities: FloatArray, happened: BoolArray, of_observed: FloatArray) -> Reliability:
+        """Count probabilities in bins of equal width."""
+        bins = np.minimum((probabilities * N_BINS).astype(np.intp), N_BINS - 1)
+        counts = np.bincount(bins, minlength=N_BINS)
+        full = counts > 0
+        given = np.bincount(bins, probabilities, N_BINS)[full] / counts[full]
+        seen = np.bincount(bins, happened, N_BINS)[full] / counts[full]
+        return cls(given, seen, counts[full], of_observed)
+
+    @property
+    def spread(self) -> FloatArray:
+        """Standard error of what was seen."""
+        error: FloatArray = np.sqrt(self.seen * (1.0 - self.seen) / self.counts)
+        return error
+
+    @property
+    def log_loss(self) -> float:
+        """Mean of the negative logarithm of the probability of what was observed."""
+        return -float(np.mean(np.log(np.maximum(self.of_observed, np.finfo(float).tiny))))
+
+
+# --- figures ---
+
+
+@dataclass(eq=False)
+class _ResidualPlot:
+    """Observed over predicted values, and the histogram of the residuals with the interval."""
+
+    residuals: Residuals
+    is_trained_on: BoolArray
+    target_name: str
+    figure_: Any = field(default=None, init=False)
+
+    alt_text = "Observed values over predicted values, and a histogram of the residuals with the interval."
+
+    def plot(self, ax: Any) -> Self:
+        """Draw into an empty figure."""
+        axes = make_panels(ax, 2, 2, (3.7, 3.1))
+        self.figure_ = axes[0].figure
+        found, half = self.residuals, self.residuals.half_width
+        ends = np.array([found.predicted.min(), found.predicted.max()])
+        axes[0].plot(ends, ends, color=INK, linewidth=1.0, zorder=3)
+        for shift in (-half, half):
+            axes[0].plot(ends, ends + shift, color=INK, linewidth=0.8, linestyle="--", zorder=3)
+            axes[1].axvline(shift, color=INK, linewidth=0.8, linestyle="--", zorder=3)
+        groups = self._groups()
+        for rows, colour, name in groups:
+            scatter(axes[0], found.predicted[rows], found.observed[rows], color=colour, alpha=0.6, label=name)
+        values = [found.values[rows] for rows, _, _ in groups]
+        axes[1].hist(values, bins=N_RESIDUAL_BINS, stacked=True, color=[colour for _, colour, _ in groups])
+        label_axes(axes[0], x=f"predicted {self.target_name}", y=f"observed {self.target_name}")
+        label_axes(axes[1], x="residual", y="rows")
+        legend_above(axes, axes[0].get_legend_handles_labels()[0], ax)
+        return self
+
+    def _groups(self) -> list[tuple[Any, str, str]]:
+        n_trained_on, n_rows = int(self.is_trained_on.sum()), len(self.is_trained_on)
+        if not n_trained_on:
+            return [(slice(None), BLUE, f"rows ({n_rows})")]
+        out_of_fold = (self.is_trained_on, BLUE, f"training rows, out of fold ({n_trained_on})")
+        held_out = (~self.is_trained_on, VERMILION, f"held-out rows ({n_rows - n_trained_on})")
+        return [out_of_fold] if n_trained_on == n_rows else [out_of_fold, held_out]
+
+
+@dataclass(eq=False)
+class _ReliabilityPlot:
+    """Shares of classes over the probabilities that they were given, and a histogram of those of what was observed."""
+
+    reliability: Reliability
+    figure_: Any = field(default=None, init=False)
+
+    alt_text = "Observed shares over given probabilities, and a histogram of the probability of what was observed."
+
+    def plot(self, ax: Any) -> Self:
+        """Draw into an empty figure."""
+        left, right = make_panels(ax, 2, 2, (3.7, 3.1))
+        self.figure_ = left.figure
+        found = self.reliability
+        left.plot((0.0, 1.0), (0.0, 1.0), color=INK, linewidth=1.0)
+        left.errorbar(found.given, found.seen, found.spread, fmt="o-", color=BLUE, ecolor=GREY, markersize=4.0)
+        for x, y, count in zip(found.given, found.seen, found.counts.tolist(), strict=True):
+            left.annotate(str(count), (x, y), (6, -2), textcoords="offset points", fontsize=7, color=GREY, va="top")
+        left.set(xlim=(-0.04, 1.1), ylim=(-0.08, 1.06))
+        right.hist(found.of_observed, bins=np.linspace(0.0, 1.0, 2 * N_BINS + 1), color=BLUE)
+        label_axes(left, x="given probability", y="share observed")
+        label_axes(right, x="probability of the observed class", y="rows")
+        return self
+
+
+@dataclass(eq=False)
+class _ImportancePlot:
+    """A bar for each column."""
+
+    names: Sequence[str]
+    shares: FloatArray
+    figure_: Any = field(default=None, init=False)
+
+    alt_text = "The importance of the columns, as bars."
+
+    def plot(self, ax: Any) -> Self:
+        """Draw into an empty figure."""
+        (axis,) = make_panels(ax, 1, 1, (6.0, 0.6 + 0.24 * len(self.names)))
+        self.figure_ = axis.figure
+        places = np.arange(len(self.names))[::-1]
+        axis.barh(places, 100.0 * self.shares, color=np.where(self.shares > 0.0, BLUE, PALE).tolist(), height=0.7)
+        axis.set_yticks(places, [shortened(name, 30) for name in self.names], parse_math=False)
+        axis.grid(visible=False, axis="y")
+        label_axes(axis, x="importance in per cent")
+        return self
