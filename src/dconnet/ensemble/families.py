@@ -12,7 +12,7 @@ from dconnet.encoding.coder import FEW_LEVELS, Coding
 from dconnet.encoding.columns import Field
 
 GAMMAS = (1e-4, 1e-3, 0.03, 0.3)
-CLASS_GAMMAS = (1e-3, 0.03, 0.3, 1.0)
+CLASS_GAMMAS = (1e-3, 0.03, 1.0)
 # From so many rows on, wider and longer fits pay; two gammas are enough, then one, then two folds of ten.
 WIDER, TWO_GAMMAS, ONE_GAMMA, TWO_FOLDS = 3_000, 10_000, 50_000, 200_000
 # From this many classes on, networks are narrower.
@@ -91,13 +91,11 @@ def regression_families(fields: Sequence[Field], y: FloatArray) -> list[Family]:
 
 def classification_families(fields: Sequence[Field], n_rows: int, n_classes: int) -> list[Family]:
     """The families for a classification, the most useful first."""
-    n_hidden = 20 if n_classes >= MANY_CLASSES else 50
-    hybrid = _has_many_levels(fields)
-    ramps = Family("ramps", Coding(6, by_target=hybrid), 0.3, n_hidden, 100, CLASS_GAMMAS)
-    linear = Family("linear", Coding(by_target=hybrid), 0.0, n_hidden, 200, CLASS_GAMMAS)
-    families = [ramps, linear]
-    if any(field.is_category for field in fields):
-        families.append(
-            Family("knots", Coding(16, every_value=True, by_target=hybrid), 1.0, min(n_hidden, 30), 60, CLASS_GAMMAS)
-        )
-    return families
+    many, by_target = n_classes >= MANY_CLASSES, _has_many_levels(fields)
+    gammas = CLASS_GAMMAS[1:] if many or n_rows > TWO_GAMMAS else CLASS_GAMMAS
+    n_hidden = 20 if many else 50
+    ramps = Family("ramps", Coding(6, by_target=by_target), 0.3, n_hidden, 100, gammas)
+    linear = Family("linear", Coding(by_target=by_target), 3.0, n_hidden, 200, gammas)
+    knots = Family("knots", Coding(16, every_value=True, by_target=by_target), 1.0, min(n_hidden, 30), 60, gammas)
+    has_categories = any(field.is_category for field in fields)
+    return [ramps, linear, knots] if has_categories else [ramps, linear]
