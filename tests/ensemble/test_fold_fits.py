@@ -10,12 +10,12 @@ from dconnet.encoding.coder import Coding
 from dconnet.encoding.columns import Schema, raw_columns
 from dconnet.encoding.folds import deal
 from dconnet.ensemble import run as run_module
+from dconnet.ensemble.ensemble import train_ensemble
 from dconnet.ensemble.families import Family, classification_families, regression_families, spreads
 from dconnet.ensemble.family_fits import FamilyFit
 from dconnet.ensemble.fold_fits import FoldData, Training, fit_fold
 from dconnet.ensemble.readings import MAX_LOGIT, MIN_SCORE, Logarithm, LogOdds, Score, Value
 from dconnet.ensemble.run import Run
-from dconnet.ensemble.stack import stacked
 from dconnet.ensemble.stacking import one_hot
 
 RNG = np.random.default_rng(0)
@@ -157,30 +157,34 @@ def test_names_of_families_are_unique():
 @pytest.mark.parametrize("classes", [None, CLASSES], ids=["regression", "classification"])
 def test_the_stack_says_out_of_fold_what_the_networks_of_the_fold_say(classes):
     data = training(classes=classes)
-    result = stacked(Run(FAMILIES, data))
-    alone = [result.stack.of_fold(fold).outputs(data.table.rows(rows)) for fold, rows in enumerate(data.folds)]
+    result = train_ensemble(Run(FAMILIES, data))
+    alone = [result.ensemble.of_fold(fold).outputs(data.table.rows(rows)) for fold, rows in enumerate(data.folds)]
     np.testing.assert_allclose(result.oof_outputs, np.concatenate(alone), rtol=1e-9, atol=1e-9)
     weights = np.array([member.weight for member in result.members])
-    assert np.count_nonzero(weights) == len(result.stack.weights) == sum(len(fit.gammas) for fit in result.stack.fits)
+    assert (
+        np.count_nonzero(weights)
+        == len(result.ensemble.weights)
+        == sum(len(fit.gammas) for fit in result.ensemble.fits)
+    )
 
 
 def test_outputs_of_new_rows_are_means_of_the_folds():
     data = training()
-    stack = stacked(Run(FAMILIES[:2], data)).stack
-    by_fold = [stack.of_fold(fold).outputs(data.table) for fold in range(5)]
-    np.testing.assert_allclose(stack.outputs(data.table), np.mean(by_fold, axis=0), rtol=1e-9)
+    ensemble = train_ensemble(Run(FAMILIES[:2], data)).ensemble
+    by_fold = [ensemble.of_fold(fold).outputs(data.table) for fold in range(5)]
+    np.testing.assert_allclose(ensemble.outputs(data.table), np.mean(by_fold, axis=0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 def test_the_number_of_threads_has_no_influence(n_threads):
-    first, other = (stacked(Run(FAMILIES, training(), n)) for n in (1, n_threads))
+    first, other = (train_ensemble(Run(FAMILIES, training(), n)) for n in (1, n_threads))
     np.testing.assert_array_equal(other.oof_outputs, first.oof_outputs)
     assert other.members == first.members
 
 
 def test_the_first_family_is_trained_whatever_the_time():
     run = Run(FAMILIES, training(), deadline=0.0)
-    result = stacked(run)
+    result = train_ensemble(run)
     assert {member.family for member in result.members} == {"linear"}
 
 
@@ -195,10 +199,10 @@ def test_an_interrupt_keeps_the_families_that_are_complete(monkeypatch, n_thread
         return real(*args)
 
     monkeypatch.setattr(run_module, "fit_fold", interrupted)
-    result = stacked(Run(FAMILIES, training(), n_threads))
+    result = train_ensemble(Run(FAMILIES, training(), n_threads))
     assert result.interrupted
     assert {member.family for member in result.members} == {"linear", "ramps"}
-    assert np.isfinite(result.stack.outputs(training().table)).all()
+    assert np.isfinite(result.ensemble.outputs(training().table)).all()
 
 
 @pytest.mark.parametrize("n_calls", [0, 3, 5])
@@ -213,7 +217,7 @@ def test_an_interrupt_before_any_family_is_complete_is_passed_on(monkeypatch, n_
 
     monkeypatch.setattr(run_module, "fit_fold", interrupted)
     with pytest.raises(KeyboardInterrupt, match="before the first members"):
-        stacked(Run(FAMILIES, training()))
+        train_ensemble(Run(FAMILIES, training()))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -223,4 +227,4 @@ def test_other_failures_are_passed_on(monkeypatch, n_threads):
 
     monkeypatch.setattr(run_module, "fit_fold", failing)
     with pytest.raises(MemoryError, match="no room"):
-        stacked(Run(FAMILIES, training(), n_threads))
+        train_ensemble(Run(FAMILIES, training(), n_threads))

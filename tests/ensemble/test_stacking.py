@@ -84,7 +84,7 @@ def test_rows_without_weight_do_not_count():
     )
 
 
-# --- the stack of classes ---
+# --- the ensemble of classes ---
 
 
 def scores_of(n_columns):
@@ -97,7 +97,7 @@ def scores_of(n_columns):
 
 
 def penalised(theta, scores, classes):
-    """The loss of a stack, written in another way."""
+    """The loss of a ensemble, written in another way."""
     n_members, _, n_columns = scores.shape
     totals = sum(w * s for w, s in zip(theta[:n_members], scores, strict=True)) + theta[n_members:]
     if n_columns == 1:
@@ -121,18 +121,18 @@ def test_the_derivative_of_the_log_loss_is_that_of_finite_differences(n_columns)
 @pytest.mark.parametrize("n_columns", [1, 3, 30])
 def test_softmax_stacks_fulfil_their_optimality_conditions(n_columns):
     scores, classes = scores_of(n_columns)
-    stack = SoftmaxStack.of(scores, classes, SAMPLE_WEIGHT)
-    theta = np.append(stack.weights, stack.intercepts)
+    ensemble = SoftmaxStack.of(scores, classes, SAMPLE_WEIGHT)
+    theta = np.append(ensemble.weights, ensemble.intercepts)
     gradient = optimize.approx_fprime(theta, penalised, 1e-7, scores, classes)
-    assert stack.weights.min() >= 0.0
-    free = np.append(stack.weights > 0.0, np.ones(n_columns, dtype=bool))
+    assert ensemble.weights.min() >= 0.0
+    free = np.append(ensemble.weights > 0.0, np.ones(n_columns, dtype=bool))
     np.testing.assert_allclose(gradient[free], 0.0, atol=1e-4)
     assert (gradient[~free] > -1e-4).all()
 
 
 def test_softmax_stacks_have_the_least_loss_of_all_that_an_independent_solver_finds():
     scores, classes = scores_of(3)
-    stack = SoftmaxStack.of(scores, classes, SAMPLE_WEIGHT)
+    ensemble = SoftmaxStack.of(scores, classes, SAMPLE_WEIGHT)
     found = optimize.minimize(
         penalised,
         np.append(np.ones(4), np.zeros(3)),
@@ -141,24 +141,24 @@ def test_softmax_stacks_have_the_least_loss_of_all_that_an_independent_solver_fi
         bounds=[(0.0, None)] * 4 + [(None, None)] * 3,
         options={"ftol": 1e-14, "maxiter": 1000},
     )
-    assert penalised(np.append(stack.weights, stack.intercepts), scores, classes) <= found.fun + 1e-7
+    assert penalised(np.append(ensemble.weights, ensemble.intercepts), scores, classes) <= found.fun + 1e-7
 
 
 def test_a_stack_of_one_member_and_two_classes_is_a_logistic_regression():
     scores, classes = scores_of(1)
-    stack = SoftmaxStack.of(scores[:1], classes, SAMPLE_WEIGHT)
-    # Its intercept has no penalty: it is a column of its own, scaled so that its penalty is that of the stack.
+    ensemble = SoftmaxStack.of(scores[:1], classes, SAMPLE_WEIGHT)
+    # Its intercept has no penalty: it is a column of its own, scaled so that its penalty is that of the ensemble.
     X = np.column_stack([scores[0, :, 0], np.full(M, np.sqrt(WEIGHT_PENALTY / INTERCEPT_PENALTY))])
     C = 1.0 / (2.0 * WEIGHT_PENALTY * SAMPLE_WEIGHT.sum())
     model = LogisticRegression(C=C, fit_intercept=False, tol=1e-10).fit(X, classes, sample_weight=SAMPLE_WEIGHT)
-    np.testing.assert_allclose(stack.probabilities(scores[:1]), model.predict_proba(X), atol=1e-4)
+    np.testing.assert_allclose(ensemble.probabilities(scores[:1]), model.predict_proba(X), atol=1e-4)
 
 
 def test_classes_that_can_be_separated_do_not_lead_astray():
     scores = np.where(np.arange(M) < M // 2, -1e3, 1e3)[None, :, None]
-    stack = SoftmaxStack.of(scores, (np.arange(M) >= M // 2).astype(np.intp), np.ones(M))
-    assert np.isfinite(stack.weights).all()
-    assert np.isfinite(stack.probabilities(scores)).all()
+    ensemble = SoftmaxStack.of(scores, (np.arange(M) >= M // 2).astype(np.intp), np.ones(M))
+    assert np.isfinite(ensemble.weights).all()
+    assert np.isfinite(ensemble.probabilities(scores)).all()
 
 
 @pytest.mark.parametrize("n_columns", [1, 3])

@@ -538,7 +538,7 @@ def test_a_tiny_limit_of_time_still_gives_a_model():
 @BOTH
 def test_high_quality_uses_ten_folds(model, y):
     model = quick(clone(model)).set_params(quality="high").fit(X, y)
-    assert {len(fit.folds) for fit in model.stack_.fits} == {10}
+    assert {len(fit.folds) for fit in model.ensemble_.fits} == {10}
 
 
 def failing_after(monkeypatch, n_calls, error):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor, DCONRegressor
-from dconnet.ensemble.stack import Stack
+from dconnet.ensemble.ensemble import Ensemble
 from dconnet.persistence.ensemble import KINDS, OUT_OF_FOLD, Fitted, SavedEnsemble
 from dconnet.persistence.model_file import SavedModel, Scaling, Score, load_model, save_model
 from dconnet.persistence.objects import ArrayEntry, ObjectEntry, Packed
@@ -162,7 +162,7 @@ class TestRoundTrip:
         """Otherwise every fold would code the rows once more."""
         save_model(estimator, tmp_path / "model.json")
         for ours, theirs in zip(
-            estimator.stack_.fits, load_model(tmp_path / "model.json").estimator.stack_.fits, strict=True
+            estimator.ensemble_.fits, load_model(tmp_path / "model.json").estimator.ensemble_.fits, strict=True
         ):
             assert len({id(fold.coder) for fold in ours.folds}) == len({id(fold.coder) for fold in theirs.folds})
 
@@ -241,7 +241,7 @@ class TestRefusals:
         with pytest.raises(TypeError, match="cannot hold a Scaling"):
             KINDS.pack(Scaling.identity(1))
         with pytest.raises(TypeError, match="cannot hold an array of int"):
-            KINDS.pack(Stack((), np.arange(3)))
+            KINDS.pack(Ensemble((), np.arange(3)))
 
 
 def refused(content, tmp_path):
@@ -298,13 +298,13 @@ class TestTampering:
             ("date column", {"weekday_counts": [1]}, "must have seven days"),
             ("family fit", {"gammas": []}, "every member needs a gamma"),
             ("family fit", {"folds": []}, "every member needs a gamma, and every family a fold"),
-            ("stack", {"fits": []}, "there are no networks"),
-            ("stack", {"weights": {"shape": [0], "blocks": []}}, "there are 0 weights for"),
-            ("stack", {"weights": {"shape": [0]}}, "Object missing required field `blocks`"),
-            ("stack", {"weights": {"shape": [-1], "blocks": []}}, "there is no such array"),
+            ("ensemble", {"fits": []}, "there are no networks"),
+            ("ensemble", {"weights": {"shape": [0], "blocks": []}}, "there are 0 weights for"),
+            ("ensemble", {"weights": {"shape": [0]}}, "Object missing required field `blocks`"),
+            ("ensemble", {"weights": {"shape": [-1], "blocks": []}}, "there is no such array"),
             ("fold fit", {"U": {"shape": [10**9, 10**9], "blocks": [0]}}, "as many numbers as its shape says"),
-            ("ensemble", {"importances": {"shape": [0], "blocks": []}}, "every column needs an importance"),
-            ("ensemble", {"oof_score": None}, "the field 'oof_score' of a ensemble is faulty"),
+            ("fit", {"importances": {"shape": [0], "blocks": []}}, "every column needs an importance"),
+            ("fit", {"oof_score": None}, "the field 'oof_score' of a fit is faulty"),
         ],
     )
     def test_a_changed_object_is_refused_with_reason(self, content, tmp_path, kind, change, message):
@@ -320,7 +320,7 @@ class TestTampering:
         changed = copy.deepcopy(content)
         first = next(i for i, entry in enumerate(changed["objects"]) if entry["kind"] == "coding")
         last = changed["objects"][-1]
-        last["fields"]["stack"] = first
+        last["fields"]["ensemble"] = first
         assert f"object {first} is a Coding" in refused(changed, tmp_path)
         changed["objects"].append(changed["objects"][first])
         assert "it is not a valid model file" in refused(changed, tmp_path)
@@ -334,7 +334,7 @@ class TestTampering:
 
     def test_a_small_file_does_not_become_large_arrays(self):
         entry = ArrayEntry([10**6 // 8, 1000], [0] * 1000)
-        packed = Packed([ObjectEntry("stack", {"fits": [], "weights": entry})], [bytes(10**6)])
+        packed = Packed([ObjectEntry("ensemble", {"fits": [], "weights": entry})], [bytes(10**6)])
         with pytest.raises(ValueError, match="larger than the file"):
             KINDS.unpack(packed)
 

@@ -62,7 +62,7 @@ def _fit_until_interrupted(estimator: Any, X: Frame, y: NDArray[Any]) -> bool:
     try:
         estimator.fit(X, y)
     except KeyboardInterrupt:
-        if not hasattr(estimator, "stack_"):
+        if not hasattr(estimator, "ensemble_"):
             raise
         return True
     return False

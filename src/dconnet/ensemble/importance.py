@@ -1,4 +1,4 @@
-"""How much a stack relies on each column: what it loses out of fold when the column is shuffled."""
+"""How much an ensemble relies on each column: what it loses out of fold when the column is shuffled."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.encoding.columns import Table
 from dconnet.encoding.design import CodedDesign
+from dconnet.ensemble.ensemble import Ensemble
 from dconnet.ensemble.fold_fits import Training
-from dconnet.ensemble.stack import Stack
 
 # Rows of which each fold uses at most its share.
 MAX_ROWS = 1_000
@@ -21,12 +21,12 @@ MAX_ROWS = 1_000
 Error = Callable[[FloatArray, NDArray[np.intp]], float]
 
 
-def column_importances(stack: Stack, training: Training, n_table_columns: int, error: Error) -> FloatArray:
-    """Share of each column in what the stack gains from all of them.
+def column_importances(ensemble: Ensemble, training: Training, n_table_columns: int, error: Error) -> FloatArray:
+    """Share of each column in what the ensemble gains from all of them.
 
     Parameters
     ----------
-    stack : Stack
+    ensemble : Ensemble
     training : Training
         The rows of the training; in each, the networks of its own fold are asked.
     n_table_columns : int
@@ -44,7 +44,7 @@ def column_importances(stack: Stack, training: Training, n_table_columns: int, e
     rows, rng = np.concatenate(parts), np.random.default_rng(training.seed)
     columns = sorted({field.column for field in training.table.fields})
     outputs = [
-        _outputs(stack.of_fold(fold), training.table.rows(part), columns, rng) for fold, part in enumerate(parts)
+        _outputs(ensemble.of_fold(fold), training.table.rows(part), columns, rng) for fold, part in enumerate(parts)
     ]
     errors = [error(np.concatenate(of_parts), rows) for of_parts in zip(*outputs, strict=True)]
     gains = np.zeros(n_table_columns)
@@ -52,18 +52,18 @@ def column_importances(stack: Stack, training: Training, n_table_columns: int, e
     return gains / (gains.sum() or 1.0)
 
 
-def _outputs(stack: Stack, table: Table, columns: list[int], rng: np.random.Generator) -> list[FloatArray]:
-    """What a stack of one fold says in rows as they are, and then with one column after the other shuffled."""
-    coders = [fit.folds[0].coder for fit in stack.fits]
+def _outputs(ensemble: Ensemble, table: Table, columns: list[int], rng: np.random.Generator) -> list[FloatArray]:
+    """What an ensemble of one fold says in rows as they are, and then with one column after the other shuffled."""
+    coders = [fit.folds[0].coder for fit in ensemble.fits]
     designs = [coder.code(table) for coder in coders]
-    outputs = [stack.outputs_of(designs)]
+    outputs = [ensemble.outputs_of(designs)]
     for column in columns:
         order = rng.permutation(len(table))
         shuffled = [
             _shuffled(design, coder.sources(table.fields) == column, order)
             for design, coder in zip(designs, coders, strict=True)
         ]
-        outputs.append(stack.outputs_of(shuffled))
+        outputs.append(ensemble.outputs_of(shuffled))
     return outputs
 
 

@@ -27,12 +27,12 @@ from dconnet._arrays import BoolArray, FloatArray
 from dconnet._threads import one_blas_thread
 from dconnet.encoding.columns import RawColumn, Schema, Table, raw_columns
 from dconnet.encoding.folds import deal
+from dconnet.ensemble.ensemble import Ensemble, TrainedEnsemble, train_ensemble
 from dconnet.ensemble.families import Family, classification_families, n_folds, regression_families
 from dconnet.ensemble.fold_fits import Training
 from dconnet.ensemble.importance import column_importances
 from dconnet.ensemble.mixing import mixed_rows
 from dconnet.ensemble.run import Run
-from dconnet.ensemble.stack import Stack, Stacked, stacked
 from dconnet.ensemble.stacking import log_loss, one_hot, probabilities_of
 from dconnet.estimators.base import _Number
 from dconnet.estimators.data import checked_weight, refuse_missing
@@ -50,7 +50,7 @@ MAX_DISTILLED, MIXED_PER_ROW, DISTILLED_GAMMA = 20_000, 4, 0.01
 
 
 class _Auto(BaseEstimator):
-    """What the regressor and the classifier share: tables in, a stack out."""
+    """What the regressor and the classifier share: tables in, an ensemble out."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "quality": [StrOptions({"default", "high"})],
@@ -61,7 +61,7 @@ class _Auto(BaseEstimator):
     }
 
     schema_: Schema
-    stack_: Stack
+    ensemble_: Ensemble
     columns_: list[dict[str, str]]
     members_: list[dict[str, Any]]
     weights_: FloatArray
@@ -70,7 +70,7 @@ class _Auto(BaseEstimator):
     feature_importances_: FloatArray
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "stack_")
+        return hasattr(self, "ensemble_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -91,19 +91,19 @@ class _Auto(BaseEstimator):
         """The families that suit the data."""
 
     @abstractmethod
-    def _attributes(self, training: Training, result: Stacked, outputs: FloatArray) -> dict[str, Any]:
+    def _attributes(self, training: Training, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         """Fitted attributes of this kind; the outputs are those out of fold in all rows."""
 
     @abstractmethod
     def _error(self, outputs: FloatArray, training: Training, rows: NDArray[np.intp]) -> float:
-        """The error of what a stack says in some rows."""
+        """The error of what an ensemble says in some rows."""
 
     # --- fit ---
 
     def _fit(
         self, X: Any, columns: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, **known: Any
     ) -> Self:
-        """Train a stack on a checked table, and set all fitted attributes at once."""
+        """Train an ensemble on a checked table, and set all fitted attributes at once."""
         raws = raw_columns(X)
         counting = self._counting(weight)
         schema = Schema.of([raw.rows(counting) for raw in raws])
@@ -115,12 +115,12 @@ class _Auto(BaseEstimator):
             result = self._run(training)
             outputs = self._all_outputs(training, result, table, counting)
             importances = column_importances(
-                result.stack, training, len(raws), lambda out, rows: self._error(out, training, rows)
+                result.ensemble, training, len(raws), lambda out, rows: self._error(out, training, rows)
             )
         self.__dict__.update(
             known,
             schema_=schema,
-            stack_=result.stack,
+            ensemble_=result.ensemble,
             columns_=schema.described(),
             members_=[asdict(member) for member in result.members],
             weights_=np.array([member.weight for member in result.members]),
@@ -146,33 +146,35 @@ class _Auto(BaseEstimator):
         dealt, held_out = n_folds(len(table), self.quality)
         return Training(table, columns, weight, tuple(deal(len(table), dealt, seed, own)[:held_out]), own, seed)
 
-    def _run(self, training: Training) -> Stacked:
+    def _run(self, training: Training) -> TrainedEnsemble:
         families = self._families(training)
         run = Run(families, training, effective_n_jobs(self.n_jobs))
         if self.max_seconds is not None:
             run.deadline = perf_counter() + self.max_seconds
         total = len(training.folds) * sum(run.cost(f) for f in range(len(families)))
         with work_bar(int(self.verbose), type(self).__name__, total) as run.done:
-            return stacked(run, drop=self.quality == "default")
+            return train_ensemble(run, drop=self.quality == "default")
 
-    def _all_outputs(self, training: Training, result: Stacked, table: Table, counting: BoolArray) -> FloatArray:
+    def _all_outputs(
+        self, training: Training, result: TrainedEnsemble, table: Table, counting: BoolArray
+    ) -> FloatArray:
         """Out of fold, by all networks where none was trained on the row, and NaN in rows of no fold."""
         outputs = np.full((len(counting), result.oof_outputs.shape[1]), np.nan)
         outputs[np.flatnonzero(counting)[training.held_out]] = result.oof_outputs
         if not counting.all():
-            outputs[~counting] = result.stack.outputs(table.rows(~counting))
+            outputs[~counting] = result.ensemble.outputs(table.rows(~counting))
         return outputs
 
     # --- data ---
 
     @contextmanager
     def _unchanged_if_it_fails(self) -> Iterator[None]:
-        """A fit that fails leaves the estimator with the features that its stack knows."""
+        """A fit that fails leaves the estimator with the features that its ensemble knows."""
         before = dict(vars(self))
         try:
             yield
         except BaseException:
-            if vars(self).get("stack_") is before.get("stack_"):
+            if vars(self).get("ensemble_") is before.get("ensemble_"):
                 self.__dict__.clear()
                 self.__dict__.update(before)
             raise
@@ -193,16 +195,16 @@ class _Auto(BaseEstimator):
         table = self.schema_.read(raws)
         # Block by block, as what all members say would take many times the memory of the table.
         with one_blas_thread():
-            return np.concatenate([self.stack_.outputs(table.rows(rows)) for rows in blocks(len(table), 8 * ROWS)])
+            return np.concatenate([self.ensemble_.outputs(table.rows(rows)) for rows in blocks(len(table), 8 * ROWS)])
 
 
 class AutoDCONRegressor(RegressorMixin, _Auto):
     """Regression on any table, with nothing to choose.
 
-    A stack of many short fits: networks on the plain columns, on ramps between quantiles, and on steps at the values
-    of columns that have few, each with several strengths of regularisation, trained on five folds. Their weights are
-    those of least squared error out of fold; a prediction is the weighted mean of the networks of all folds. Columns
-    may be numbers, text, categories, booleans or dates, with missing values, and need no scaling.
+    An ensemble of many short fits: networks on the plain columns, on ramps between quantiles, and with knots at the
+    values of columns that have few, each with several strengths of regularisation, trained on five folds. Their weights
+    are those of least squared error out of fold; a prediction is the weighted mean of the networks of all folds.
+    Columns may be numbers, text, categories, booleans or dates, with missing values, and need no scaling.
 
     Parameters
     ----------
@@ -297,7 +299,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
             check_consistent_length(X, target)
             return self._fit(X, target[:, None], self._weight(sample_weight, len(target)), None)
 
-    def _attributes(self, training: Training, result: Stacked, outputs: FloatArray) -> dict[str, Any]:
+    def _attributes(self, training: Training, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         rows, predicted = training.held_out, result.oof_outputs[:, 0]
         y, weight = training.columns[rows, 0], training.weight[rows]
         order = np.argsort(np.abs(y - predicted))
@@ -384,7 +386,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         some = table.rows(np.sort(chosen))
         with one_blas_thread():
             every = some.with_rows_of(mixed_rows(some, MIXED_PER_ROW * len(some), rng))
-            said = self.stack_.outputs(every)[:, 0]
+            said = self.ensemble_.outputs(every)[:, 0]
         encoder = TableEncoder().fit_fields(self.schema_, some, like=self)
         network = DCONRegressor(n_hidden, gamma=DISTILLED_GAMMA, max_epochs=1, random_state=self.random_state)
         with warnings.catch_warnings():
@@ -417,8 +419,8 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
 class AutoDCONClassifier(ClassifierMixin, _Auto):
     """Classification of the rows of any table, with nothing to choose.
 
-    A stack of many short fits, as `AutoDCONRegressor` has it: a network for each class on each family of columns, and a
-    logistic regression on its neurons. One softmax weighs and calibrates them all, by the log loss out of fold.
+    An ensemble of many short fits, as `AutoDCONRegressor` has it: a network for each class on each family of columns,
+    and a logistic regression on its neurons. One softmax weighs and calibrates them all, by the log loss out of fold.
 
     Parameters
     ----------
@@ -532,7 +534,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             columns = one_hot(codes, 1 if len(classes) == 2 else len(classes))
             return self._fit(X, columns, weight, codes, classes_=classes)
 
-    def _attributes(self, training: Training, result: Stacked, outputs: FloatArray) -> dict[str, Any]:
+    def _attributes(self, training: Training, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         assert training.classes is not None
         rows = training.held_out
         right = probabilities_of(result.oof_outputs).argmax(axis=1) == training.classes[rows]

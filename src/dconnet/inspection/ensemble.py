@@ -143,13 +143,13 @@ def _oof_outputs(model: SavedEnsemble, X: Frame, y: NDArray[Any]) -> FloatArray 
     estimator, everything = model.estimator, np.ones(len(y), dtype=np.bool_)
     table = estimator.schema_.read(raw_columns(X))
     training = estimator._training(table, np.empty((len(y), 1)), np.ones(len(y)), _codes(model, y), everything)
-    stack = estimator.stack_
-    if any(len(fit.folds) != len(training.folds) for fit in stack.fits):
+    ensemble = estimator.ensemble_
+    if any(len(fit.folds) != len(training.folds) for fit in ensemble.fits):
         return None
-    outputs = np.empty((len(y), stack.fits[0].folds[0].intercept.shape[1]))
+    outputs = np.empty((len(y), ensemble.fits[0].folds[0].intercept.shape[1]))
     with one_blas_thread():
         for fold, rows in enumerate(training.folds):
-            outputs[rows] = stack.of_fold(fold).outputs(table.rows(rows))
+            outputs[rows] = ensemble.of_fold(fold).outputs(table.rows(rows))
     return outputs
 
 

@@ -28,10 +28,10 @@ from dconnet.encoding.columns import (
 )
 from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.ensemble import readings
+from dconnet.ensemble.ensemble import Ensemble, MemberRecord
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.family_fits import FamilyFit
 from dconnet.ensemble.fold_fits import FoldFit
-from dconnet.ensemble.stack import MemberRecord, Stack
 from dconnet.estimators.auto import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.persistence.objects import Kinds
 from dconnet.persistence.parts import Label, Score, Setting, check, check_classes
@@ -50,7 +50,7 @@ class Fitted:
     ----------
     schema : Schema
         What each column of the table is.
-    stack : Stack
+    ensemble : Ensemble
         The networks, and how they are weighed.
     members : tuple of MemberRecord
         All members that were trained, also those without a weight.
@@ -63,7 +63,7 @@ class Fitted:
     """
 
     schema: Schema
-    stack: Stack
+    ensemble: Ensemble
     members: tuple[MemberRecord, ...]
     importances: FloatArray
     oof_score: float
@@ -76,7 +76,7 @@ class Fitted:
         """What an estimator knows."""
         return cls(
             estimator.schema_,
-            estimator.stack_,
+            estimator.ensemble_,
             tuple(MemberRecord(**member) for member in estimator.members_),
             estimator.feature_importances_,
             estimator.oof_score_,
@@ -89,7 +89,7 @@ class Fitted:
         """The fitted attributes of the estimator."""
         found = {
             "schema_": self.schema,
-            "stack_": self.stack,
+            "ensemble_": self.ensemble,
             "columns_": [{"column": c.name, "kind": c.kind, "treatment": c.treatment} for c in self.schema.columns],
             "members_": [asdict(member) for member in self.members],
             "weights_": np.array([member.weight for member in self.members]),
@@ -105,13 +105,13 @@ class Fitted:
 
 KINDS = Kinds(
     {
-        "ensemble": Fitted,
+        "fit": Fitted,
         "schema": Schema,
         "number column": NumberColumn,
         "category column": CategoryColumn,
         "date column": DateColumn,
         "dropped column": DroppedColumn,
-        "stack": Stack,
+        "ensemble": Ensemble,
         "member": MemberRecord,
         "family": Family,
         "family fit": FamilyFit,
@@ -339,19 +339,22 @@ def _oof_score(estimator: AutoEstimator) -> Score:
 def check_parts(fitted: Fitted, classes: tuple[Label, ...] | None) -> None:
     """Raise a ValueError unless all that a prediction needs is there, and of the right shape."""
     n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
-    stack, n_columns = fitted.stack, len(fitted.schema.columns)
-    check(len(stack.fits) > 0, "there are no networks")
+    ensemble, n_columns = fitted.ensemble, len(fitted.schema.columns)
+    check(len(ensemble.fits) > 0, "there are no networks")
     check(fitted.importances.shape == (n_columns,), "every column needs an importance")
-    n_members = sum(len(fit.readings) for fit in stack.fits)
-    check(stack.weights.shape == (n_members,), f"there are {stack.weights.size} weights for {n_members} members")
+    n_members = sum(len(fit.readings) for fit in ensemble.fits)
+    check(ensemble.weights.shape == (n_members,), f"there are {ensemble.weights.size} weights for {n_members} members")
     if classes is None:
         _check_residuals(fitted)
-        check(stack.intercepts is None, "a regression has no intercepts")
+        check(ensemble.intercepts is None, "a regression has no intercepts")
     else:
-        check(stack.intercepts is not None and stack.intercepts.shape == (n_outputs,), "every class needs an intercept")
+        check(
+            ensemble.intercepts is not None and ensemble.intercepts.shape == (n_outputs,),
+            "every class needs an intercept",
+        )
     for column in fitted.schema.columns:
         _check_column(column)
-    for fit in stack.fits:
+    for fit in ensemble.fits:
         _check_family(fit, fitted.schema, n_outputs, classes is None)
 
 

@@ -48,7 +48,7 @@ def ensemble_parts(examination: EnsembleExamination) -> dict[str, Any]:
         "columns": columns,
         "members": used,
         "n_unused": len(estimator.members_) - len(used),
-        "n_folds": len(estimator.stack_.fits[0].folds),
+        "n_folds": len(estimator.ensemble_.fits[0].folds),
         "importance_figure": _importance_figure(columns),
         **(_parts_of_classes if examination.probabilities is not None else _parts_of_numbers)(examination),
     }

@@ -25,7 +25,7 @@ KEPT_SHARE = 0.005
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stack:
+class Ensemble:
     """Members of several families, weighed.
 
     Attributes
@@ -53,7 +53,7 @@ class Stack:
         said = np.concatenate([fit.finish(fit.read(fit.folds[0].outputs(design))) for fit, design in pairs])
         return self._weighed(said)
 
-    def of_fold(self, fold: int) -> Stack:
+    def of_fold(self, fold: int) -> Ensemble:
         """The same members, with the networks of one fold alone."""
         return replace(self, fits=tuple(replace(fit, folds=(fit.folds[fold],)) for fit in self.fits))
 
@@ -76,26 +76,26 @@ class MemberRecord:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stacked:
-    """A stack, and what was seen on the way.
+class TrainedEnsemble:
+    """A ensemble, and what was seen on the way.
 
     Attributes
     ----------
-    stack : Stack
+    ensemble : Ensemble
     oof_outputs : array of shape (n_rows, n_columns)
-        What the stack says in the rows of the folds, one fold after the other, by networks that do not know them.
+        What the ensemble says in the rows of the folds, one fold after the other, by networks that do not know them.
     members : tuple of MemberRecord
         All members that were trained on all folds.
     interrupted : bool
     """
 
-    stack: Stack
+    ensemble: Ensemble
     oof_outputs: FloatArray
     members: tuple[MemberRecord, ...]
     interrupted: bool
 
 
-def stacked(run: Run, *, drop: bool = True) -> Stacked:
+def train_ensemble(run: Run, *, drop: bool = True) -> TrainedEnsemble:
     """Train all families, and weigh their members; drop those that have no weight after the first fold, or none.
 
     Raises
@@ -119,8 +119,10 @@ def stacked(run: Run, *, drop: bool = True) -> Stacked:
     kept[weights.argmax()] = True  # all weights are zero if no member knows more than the shares of the classes
     final = np.zeros(len(weights))
     final[kept], intercepts = _weigh(training, said[kept], rows)
-    stack = Stack(tuple(_kept(fits, kept)), final[kept], intercepts)
-    return Stacked(stack, stack._weighed(said[kept]), tuple(_records(training, fits, said, final)), run.interrupted)
+    ensemble = Ensemble(tuple(_kept(fits, kept)), final[kept], intercepts)
+    return TrainedEnsemble(
+        ensemble, ensemble._weighed(said[kept]), tuple(_records(training, fits, said, final)), run.interrupted
+    )
 
 
 def _promising(run: Run, begun: dict[int, Sequence[int]]) -> dict[int, Sequence[int]]:
@@ -184,8 +186,8 @@ def _weigh(training: Training, said: FloatArray, rows: NDArray[np.intp]) -> tupl
     weight = training.weight[rows]
     if training.classes is None:
         return convex_weights(said[:, :, 0].T, training.columns[rows, 0], weight), None
-    stack = SoftmaxStack.of(said, training.classes[rows], weight)
-    return stack.weights, stack.intercepts
+    ensemble = SoftmaxStack.of(said, training.classes[rows], weight)
+    return ensemble.weights, ensemble.intercepts
 
 
 def _kept(fits: list[FamilyFit], kept: NDArray[np.bool_]) -> list[FamilyFit]:
