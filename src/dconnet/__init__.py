@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from dconnet import _moved
 
 if TYPE_CHECKING:
-    from dconnet.estimators import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor
+    from dconnet.estimators import (
+        DCONClassifier,
+        DCONClassifierCV,
+        DCONRegressor,
+        DCONRegressorCV,
+        LayerwiseDCONClassifier,
+        LayerwiseDCONRegressor,
+    )
     from dconnet.model.network import Network
     from dconnet.model.problem import Problem
     from dconnet.training.result import Status
@@ -18,7 +25,9 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = [
     "DCONClassifier",
+    "DCONClassifierCV",
     "DCONRegressor",
+    "DCONRegressorCV",
     "LayerwiseDCONClassifier",
     "LayerwiseDCONRegressor",
     "Network",
@@ -29,7 +38,9 @@ __all__ = [
 
 _HOME = {
     "DCONClassifier": "dconnet.estimators",
+    "DCONClassifierCV": "dconnet.estimators",
     "DCONRegressor": "dconnet.estimators",
+    "DCONRegressorCV": "dconnet.estimators",
     "LayerwiseDCONClassifier": "dconnet.estimators",
     "LayerwiseDCONRegressor": "dconnet.estimators",
     "Network": "dconnet.model.network",

@@ -28,6 +28,8 @@ HOPS = ("perturb", "restart", "none")
 # The least work of a round, in evaluations of the objective; a sweep is to take a small part of it.
 ROUND = 500
 SWEEP_SHARE = 0.1
+# With fewer evaluations in all, there is no race of starts, which takes up to 600 of them.
+RACE = 1200
 # What an iteration of the convex solver costs for one neuron, in evaluations of the objective for one neuron.
 ITERATION = 4.0
 # The larger the design, the fewer starts race and the fewer hops are tried in vain.
@@ -138,7 +140,7 @@ class AcceleratedDescent(Descent):
             self.problem.y,
             self.problem.gamma,
             start.n_hidden,
-            starts=STARTS[size] if self.moves.race else 1,
+            starts=STARTS[size] if self.moves.race and self.evaluations_left(state) >= RACE else 1,
             burst=self.moves.burst,
             hop=self.moves.hop,
             stalled=STALLED_BEFORE_RESTART if self.moves.hop == "restart" else STALLED[size],
@@ -177,7 +179,8 @@ class AcceleratedDescent(Descent):
         """Bursts, hops and revivals by the kernel."""
         V, alpha = state.V.copy(), state.alpha.copy()
         try:
-            counts = self.kernel.explore(evaluations=self.budget, seconds=self.seconds_left(), V=V, alpha=alpha)
+            budget = int(min(self.budget, self.evaluations_left(state)))
+            counts = self.kernel.explore(evaluations=budget, seconds=self.seconds_left(), V=V, alpha=alpha)
             state.tally = Tally.explored(*counts)
         finally:  # an interrupt, too, leaves the best network in V and alpha
             self.move(state, V, alpha)
