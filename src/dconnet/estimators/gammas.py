@@ -21,6 +21,8 @@ from dconnet.training.short_fits import short_fits
 GAMMAS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 N_FOLDS = 5
 EVALUATIONS = 200
+# A small network gets stuck more often: it has as many starts as this number of neurons pays for.
+NEURONS = 20
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, and rows to predict
 
@@ -59,7 +61,7 @@ def checked_gammas(gammas: ArrayLike | None) -> FloatArray:
 
 
 def merged(rows: Rows) -> Rows:
-    """Rows with equal inputs as one, in sorted order: neither order nor copies matter, and no copy leaks into a fold."""
+    """Rows with equal inputs as one, in sorted order: neither order nor copies matter, and no copy crosses folds."""
     groups = Problem(rows.X, rows.Y[:, 0], 1.0, rows.weight, copy=False, check_finite=False).groups
     weight, Y, first = rows.weight[groups.order], rows.Y[groups.order], rows.Y[groups.first]
     total = groups.sums(weight)
@@ -87,36 +89,61 @@ def choose_gamma(
     n_hidden: int,
     shrinkage: float,
     rng: np.random.Generator,
-    evaluations: int = EVALUATIONS,
 ) -> GammaChoice:
-    """Short fits with each gamma on the training rows of each fold, from one random start, and their errors."""
+    """Short fits with each gamma on the training rows of each fold, from the same random starts, and their errors."""
     coordinates = Coordinates.of(rows.X, rows.weight)
     features = [Linear(mean, scale) for mean, scale in zip(coordinates.mean, coordinates.scale, strict=True)]
     design = CodedDesign.of(features, list(rows.X.T))
     penalised = _penalised(coordinates, units)
     errors, weights = [], []
     for train, test in folds:
-        seed = int(rng.integers(np.iinfo(np.int32).max))
-        weight, centers = rows.weight[train], _centers(rows.some(train), units)
-        if not (np.any(weight > 0.0) and np.any(rows.weight[test] > 0.0)):
+        if not (np.any(rows.weight[train] > 0.0) and np.any(rows.weight[test] > 0.0)):
             raise ValueError("A fold of the cross-validation has no rows of positive weight.")
-        part = design.rows(train)
-        U, alpha = short_fits(
-            part,
-            penalised.from_white(part.gram(weight), shrinkage),
-            (rows.Y[train] - centers).T,
-            gammas=np.tile(gammas * units.size, len(centers)),
-            seeds=np.full(len(gammas) * len(centers), seed),
-            which=np.repeat(np.arange(len(centers)), len(gammas)),
-            n_hidden=n_hidden,
-            evaluations=evaluations,
-            sample_weight=weight,
+        centers = _centers(rows.some(train), units)
+        targets = (rows.Y - centers) / units.size
+        seeds = rng.integers(np.iinfo(np.int32).max, size=max(1, NEURONS // n_hidden))
+        networks = _best_fits(
+            design.rows(train), penalised, shrinkage, targets[train], gammas, seeds, n_hidden, rows.weight[train]
         )
-        outputs = design.rows(test).predict(U, alpha).reshape(len(test), len(centers), len(gammas))
-        residuals = (rows.Y[test] - centers)[:, :, None] - outputs
-        errors.append(np.average(np.sum(residuals**2, axis=1), axis=0, weights=rows.weight[test]))
+        outputs = design.rows(test).predict(*networks).reshape(len(test), len(centers), len(gammas))
+        squares = np.sum((targets[test][:, :, None] - outputs) ** 2, axis=1)
+        errors.append(units.size**2 * np.average(squares, axis=0, weights=rows.weight[test]))
         weights.append(rows.weight[test].sum())
     return GammaChoice(gammas, np.column_stack(errors), np.array(weights))
+
+
+def _best_fits(
+    design: CodedDesign,
+    penalised: Standardisation,
+    shrinkage: float,
+    targets: FloatArray,
+    gammas: FloatArray,
+    seeds: NDArray[np.int64],
+    n_hidden: int,
+    weight: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """For each column of the targets and each gamma the fit of least RegLoss, in the form that `short_fits` returns."""
+    n_columns = targets.shape[1]
+    from_white = penalised.from_white(design.gram(weight), shrinkage)
+    which, gamma, seed = (part.ravel() for part in np.meshgrid(range(n_columns), gammas, seeds, indexing="ij"))
+    U, alpha = short_fits(
+        design,
+        from_white,
+        targets.T,
+        gammas=gamma,
+        seeds=seed,
+        which=which,
+        n_hidden=n_hidden,
+        evaluations=EVALUATIONS,
+        sample_weight=weight,
+    )
+    if len(seeds) > 1:
+        squares = weight @ (targets[:, which] - design.predict(U, alpha)) ** 2
+        penalties = np.sum((np.linalg.pinv(from_white) @ U) ** 2, axis=(1, 2)) + np.sum(alpha**2, axis=1)
+        regloss = (squares + gamma * penalties).reshape(-1, len(seeds))
+        best = np.arange(len(regloss)) * len(seeds) + regloss.argmin(axis=1)
+        U, alpha = U[best], alpha[best]
+    return U, alpha
 
 
 def _centers(rows: Rows, units: Units) -> FloatArray:

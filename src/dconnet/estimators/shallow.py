@@ -174,7 +174,7 @@ class _Shallow(DCONEstimator):
 
     def _before_scaling(self, state: dict[str, Any]) -> dict[str, Any]:
         missing = super()._before_scaling(state) | {"scale": False}
-        if "solutions_" in state:
+        if "solutions_" in state and "gamma_" not in state:
             units = Units(None, np.zeros(len(state["solutions_"])), 1.0)
             gamma = state["_fitted_params"]["gamma"]
             missing |= {"gamma_": gamma, "gammas_": None, "mse_path_": None, "target_scale_": 1.0, "_units": units}
@@ -221,9 +221,10 @@ class DCONRegressor(Regression, _Shallow):
     max_seconds : float or None, default=None
         Maximum wall time for each network, without the choice of gamma. None means no limit.
     max_evaluations : int or None, default=None
-        Maximum number of evaluations of RegLoss and its gradient by the joint search of the accelerated algorithm,
-        up to those of the step under way; ``history_.evaluations`` counts them. A sweep over the neurons ends the fit.
-        Below 1200 there is no race of starts. None means no limit; the paper's algorithm has no such evaluations.
+        Maximum number of evaluations of RegLoss and its gradient by the joint search of the accelerated algorithm, up
+        to the end of the burst or hop under way; ``history_.evaluations`` counts them. Below 1200, the search is a
+        single run of L-BFGS, without a race of starts and without hops. A sweep over the neurons ends the fit. None
+        means no limit; the paper's algorithm has no such evaluations.
     max_dca_iter : int, default=50
         Maximum number of DCA iterations for a neuron in an epoch.
     tol : float, default=1e-6

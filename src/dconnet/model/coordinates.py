@@ -7,7 +7,6 @@ data, and no copy of the data is needed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import fsum
 
 import numpy as np
 
@@ -62,15 +61,22 @@ class Coordinates(Frozen):
 
 
 def mean_and_spread(values: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Weighted mean and standard deviation, exactly rounded sums, so that the order of the values does not matter."""
-    counts = weight > 0.0
-    values, weight = values[counts], weight[counts]
-    low, high = float(values.min()), float(values.max())
-    if low == high:
-        return low, 0.0
-    # In units of the largest difference, no square overflows or vanishes.
-    unit, total = high - low, fsum(weight)
+    """Weighted mean and standard deviation, the same to the last bit for every order of the rows."""
+    values, weight = _distinct(values[weight > 0.0], weight[weight > 0.0])
+    low, unit = values[0], values[-1] - values[0]
+    if unit == 0.0:
+        return float(low), 0.0
     if not np.isfinite(unit):
-        raise ValueError("The values differ by more than a float can hold. Scale them down.")
-    mean = low + unit * (fsum(weight * ((values - low) / unit)) / total)
-    return mean, unit * float(np.sqrt(fsum(weight * ((values - mean) / unit) ** 2) / total))
+        raise ValueError("The values of a column differ by more than a float can hold. Scale them down.")
+    # In units of the largest difference, no square overflows or vanishes.
+    shares = weight / weight.sum()
+    mean = low + unit * float(shares @ ((values - low) / unit))
+    return float(mean), float(unit * np.sqrt(shares @ ((values - mean) / unit) ** 2))
+
+
+def _distinct(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The values that occur, ascending, and the sum of their weights: copies of a row count as its weight does."""
+    order = np.lexsort((weight, values))
+    values, weight = values[order], weight[order]
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    return values[starts], np.add.reduceat(weight, starts)

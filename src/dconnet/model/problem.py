@@ -232,7 +232,10 @@ class Problem(Frozen):
         mean = first + groups.sums(weight * (y - groups.spread_out(first))) / total  # exact where all are equal
         scatter = float(weight @ (y - groups.spread_out(mean)) ** 2)
         y = np.sqrt(total) * mean
-        return WhitenedProblem(self.whitening, y, self.gamma, self.total_weight, scatter, self.intercept)
+        unit = 1.0
+        if self.coordinates is not None:
+            unit = float(np.sqrt((y @ y + scatter) / self.total_weight)) or 1.0
+        return WhitenedProblem(self.whitening, y, self.gamma, self.total_weight, scatter, self.intercept, unit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,6 +257,9 @@ class WhitenedProblem(Frozen):
         Squared error that no network can remove, because rows with the same inputs have different targets.
     intercept : float
         Output intercept of the networks.
+    unit : float
+        What a search measures the targets by, so that it takes the same way for s y and s gamma as for y and gamma:
+        their root mean square if the inputs are standardised, too; else one.
     """
 
     whitening: Whitening
@@ -262,6 +268,7 @@ class WhitenedProblem(Frozen):
     total_weight: float
     scatter: float = 0.0
     intercept: float = 0.0
+    unit: float = 1.0
 
     @property
     def Q(self) -> FloatArray:  # noqa: N802
