@@ -21,6 +21,8 @@ from dconnet.training.short_fits import short_fits
 GAMMAS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 N_FOLDS = 5
 EVALUATIONS = 200
+# In units of the target, the best gamma hardly depends on the number of rows: so many are enough to find it.
+MOST_ROWS = 20_000
 # A small network gets stuck more often: it has as many starts as this number of neurons pays for.
 NEURONS = 20
 
@@ -176,6 +178,8 @@ def default_choice(
     rng = np.random.default_rng([seed, 1])  # the network itself is drawn as if gamma were given
     if folds is None:
         rows = merged(rows)
+        if len(rows.X) > MOST_ROWS:
+            rows = rows.some(np.sort(rng.choice(len(rows.X), MOST_ROWS, replace=False)))
         folds = stratified_folds(rows.Y, min(n_folds, len(rows.X)), rng) if len(rows.X) > 1 else []
     if len(folds) == 0 or len(gammas) == 1:
         return GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
