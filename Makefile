@@ -8,7 +8,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*)
 # An editable installation knows the files that were there when it was made: where others are, it is made anew.
 FILES := $(shell find src -name '*.py' -o -name '*.html' -o -name '*.css' | sort | cksum | cut -d' ' -f1)
 
-.PHONY: demo test coverage test-oldest sanitize kernel venv lint format bench race reproduce docs doctest wheel clean
+.PHONY: demo test coverage test-oldest sanitize kernel venv lint format bench race tabular reproduce docs doctest wheel clean
 
 demo: .venv/.installed-plot-$(FILES) ## Train on an embedded dataset and write a picture and the model
 	$(BIN)/python examples/demo.py
@@ -49,6 +49,9 @@ bench: .venv/.installed-dev-$(FILES) ## Races against peers, as ratios in one ru
 
 race: .venv/.installed-dev-$(FILES) ## The accelerated algorithm against other optimisers of the same loss; goes on where it was stopped
 	$(ONE_THREAD) $(BIN)/python benchmarks/race.py $(RACE_ARGS)
+
+tabular: .venv/.installed-benchmark-$(FILES) ## Predictions on tables against boosted trees and others; goes on where it was stopped
+	$(ONE_THREAD) $(BIN)/python benchmarks/tabular.py $(TABULAR_ARGS)
 
 reproduce: .venv/.installed-reproduce-$(FILES) ## The experiments of the paper; takes hours and goes on where it was stopped
 	$(BIN)/dconnet reproduce all --results docs/reproduction --page docs/reproduction.md $(REPRODUCE_ARGS)

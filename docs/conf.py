@@ -25,7 +25,7 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "reproduction/*.md"]  # remarks that the page of the reproduction includes
+exclude_patterns = ["_build", "reproduction/*.md", "tabular/*.md"]  # parts that pages include
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "coded_rows.hpp"
 #include "dispatch.hpp"
 #include "explorer.hpp"
 #include "objective.hpp"
@@ -193,6 +194,7 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> expl
 
 using Places = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Shares = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Networks = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using OutNetworks = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 // The features of coded rows: linear ones first, then ramps, then categories.
@@ -224,19 +226,37 @@ void check_places(const dconnet::CodedRows& rows) {
   }
 }
 
-std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, Places places, Shares shares,
-                                    Matrix from_white, Vector weights, Matrix targets, Order which, Vector gammas,
-                                    Order seeds, std::size_t evaluations, double seconds, OutNetworks V, OutMatrix alpha) {
-  const dconnet::CodedRows rows{places.shape(0), features_of(kinds, columns, n_places), places.data(), shares.data()};
-  const std::size_t n_fits = gammas.size(), n_hidden = alpha.shape(1), rank = from_white.shape(1);
+dconnet::CodedRows rows_of(const Order& kinds, const Order& columns, const Order& n_places, const Places& places,
+                           const Shares& shares) {
+  dconnet::CodedRows rows{places.shape(0), features_of(kinds, columns, n_places), places.data(), shares.data()};
   check_length(places.shape(1), rows.features.size(), "a row of places");
   check_length(shares.shape(0), rows.rows, "shares");
   check_length(shares.shape(1), rows.features.size(), "a row of shares");
+  check_places(rows);
+  return rows;
+}
+
+void predict(Order kinds, Order columns, Order n_places, Places places, Shares shares, Networks U, Matrix alpha,
+             OutMatrix outputs) {
+  const dconnet::CodedRows rows = rows_of(kinds, columns, n_places, places, shares);
+  check_length(U.shape(0), alpha.shape(0), "U");
+  check_length(U.shape(1), rows.columns(), "U");
+  check_length(U.shape(2), alpha.shape(1), "U");
+  check_shape(outputs, rows.rows, alpha.shape(0), "outputs");
+  nb::gil_scoped_release unlocked;
+  dconnet::predict(rows, U.data(), alpha.data(), alpha.shape(0), alpha.shape(1), outputs.data());
+}
+
+std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, Places places, Shares shares,
+                                    Matrix from_white, Vector weights, Matrix targets, Order which, Vector gammas,
+                                    Order seeds, std::size_t evaluations, double seconds, OutNetworks V, OutMatrix alpha) {
+  const dconnet::CodedRows rows = rows_of(kinds, columns, n_places, places, shares);
+  const std::size_t n_fits = gammas.size(), n_hidden = alpha.shape(1), rank = from_white.shape(1);
   check_length(from_white.shape(0), rows.columns(), "from_white");
   check_length(weights.size(), rows.rows, "weights");
   check_length(targets.shape(1), rows.rows, "a row of targets");
   check_length(which.size(), n_fits, "which");
-  check_length(seeds.size(), n_fits, "seeds");
+  if (seeds.size() > 0) check_length(seeds.size(), n_fits, "seeds");
   check_length(alpha.shape(0), n_fits, "alpha");
   check_length(V.shape(0), n_fits, "V");
   check_length(V.shape(1), n_hidden, "V");
@@ -244,7 +264,6 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
   for (std::size_t i = 0; i < n_fits; ++i) {
     if (which.data()[i] >= targets.shape(0)) throw nb::value_error("which names a target that does not exist");
   }
-  check_places(rows);
   std::vector<std::size_t> used(n_fits);
   Watch watch(seconds);
   {
@@ -252,9 +271,11 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
     dconnet::CodedObjective objective(rows, from_white.data(), rank, weights.data(), n_hidden);
     for (std::size_t i = 0; i < n_fits && !watch.interrupted(); ++i) {
       const double* y = targets.data() + which.data()[i] * rows.rows;
-      used[i] = dconnet::fit_shortly(objective, y, gammas.data()[i], evaluations, seeds.data()[i],
-                                     [&watch] { return watch.proceed(); }, V.data() + i * n_hidden * rank,
-                                     alpha.data() + i * n_hidden).evaluations;
+      double* v = V.data() + i * n_hidden * rank;
+      double* a = alpha.data() + i * n_hidden;
+      if (seeds.size() > 0) dconnet::start_at_random(objective, y, seeds.data()[i], v, a);
+      used[i] = dconnet::fit_shortly(objective, y, gammas.data()[i], evaluations, [&watch] { return watch.proceed(); },
+                                     v, a).evaluations;
     }
   }
   if (watch.interrupted()) throw nb::python_error();
@@ -315,10 +336,13 @@ NB_MODULE(_native, module) {
            "Go on from V (n_hidden, rank) and alpha, and write there what was reached. Returns the evaluations, the "
            "hops tried and accepted, the neurons revived, and those that carry nothing.")
       .def_prop_ro("settled", &dconnet::Explorer::settled, "Whether all hops have been tried in vain.");
+  module.def("predict", &predict, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
+             nb::arg("shares"), nb::arg("U"), nb::arg("alpha"), nb::arg("outputs"),
+             "Write the outputs (n_rows, n_networks) of networks for coded rows.");
   module.def("short_fits", &short_fits, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
              nb::arg("shares"), nb::arg("from_white"), nb::arg("weights"), nb::arg("targets"), nb::arg("which"),
              nb::arg("gammas"), nb::arg("seeds"), nb::arg("evaluations"), nb::arg("seconds"), nb::arg("V"),
              nb::arg("alpha"),
-             "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows. Returns the "
-             "evaluations of each.");
+             "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows, and write V and "
+             "alpha; without seeds, go on from the V and alpha that are there. Returns the evaluations of each.");
 }

@@ -28,6 +28,13 @@ struct CodedRows {
   const float* shares;          // (rows, features)
 
   std::size_t columns() const;  // of the design, the intercept included
+  std::size_t n_places() const;
+  std::size_t count(CodedFeature::Kind kind) const;  // features of a kind
 };
+
+// Outputs (rows, networks) of networks with the weights U (networks, columns, n_hidden), the intercept last, and
+// alpha (networks, n_hidden).
+void predict(const CodedRows& rows, const double* U, const double* alpha, std::size_t networks, std::size_t n_hidden,
+             double* outputs);
 
 }  // namespace dconnet

@@ -5,7 +5,7 @@
 
 #include "dense.hpp"
 #include "dispatch.hpp"
-#include "lanes.hpp"
+#include "singles.hpp"
 
 namespace dconnet {
 
@@ -18,13 +18,21 @@ constexpr int kTrials = 25;
 // A decrease below this share of the value is rounding.
 constexpr double kRounding = 1e-15;
 
-DCONNET_INLINE void add_scaled(std::size_t n, double weight, const double* x, double* y) {
-  for (std::size_t i = 0; i < n; ++i) y[i] += weight * x[i];
+// z = y + weight x, and z = y - x.
+template <typename Real>
+DCONNET_INLINE void add_scaled(std::size_t n, Real weight, const Real* x, const Real* y, Real* z) {
+  for (std::size_t i = 0; i < n; ++i) z[i] = y[i] + weight * x[i];
+}
+
+template <typename Real>
+DCONNET_INLINE void subtract(std::size_t n, const Real* x, const Real* y, Real* z) {
+  for (std::size_t i = 0; i < n; ++i) z[i] = y[i] - x[i];
 }
 
 }  // namespace
 
-Lbfgs::Lbfgs(Smooth& objective, std::size_t memory)
+template <typename Real>
+LbfgsOf<Real>::LbfgsOf(SmoothOf<Real>& objective, std::size_t memory)
     : objective_(objective),
       memory_(memory),
       size_(objective.size()),
@@ -38,14 +46,16 @@ Lbfgs::Lbfgs(Smooth& objective, std::size_t memory)
       curvature_(memory),
       share_(memory) {}
 
-void Lbfgs::start(const double* theta) {
+template <typename Real>
+void LbfgsOf<Real>::start(const Real* theta) {
   std::copy(theta, theta + size_, theta_.begin());
   value_ = objective_.gradient(theta_.data(), gradient_.data());
   ++evaluations_;
   stored_ = 0;
 }
 
-bool Lbfgs::run(std::size_t iterations, const std::function<bool()>& proceed) {
+template <typename Real>
+bool LbfgsOf<Real>::run(std::size_t iterations, const std::function<bool()>& proceed) {
   for (std::size_t i = 0; i < iterations; ++i) {
     if (!proceed()) return true;
     choose_direction();
@@ -66,33 +76,40 @@ bool Lbfgs::run(std::size_t iterations, const std::function<bool()>& proceed) {
 }
 
 // The two-loop recursion.
-void Lbfgs::choose_direction() {
+template <typename Real>
+void LbfgsOf<Real>::choose_direction() {
   for (std::size_t i = 0; i < size_; ++i) direction_[i] = -gradient_[i];
   if (stored_ == 0) {
     const double length = std::sqrt(dot(gradient_.data(), gradient_.data(), size_));
-    if (length > 0.0) for (double& d : direction_) d /= length;
+    if (length > 0.0) for (Real& d : direction_) d /= static_cast<Real>(length);
     return;
   }
   for (std::size_t age = 0; age < stored_; ++age) {
     const std::size_t slot = (newest_ + memory_ - age) % memory_;
     share_[slot] = dot(steps_.data() + slot * size_, direction_.data(), size_) / curvature_[slot];
-    fastest<add_scaled>(size_, -share_[slot], changes_.data() + slot * size_, direction_.data());
+    add(-share_[slot], changes_.data() + slot * size_, direction_.data(), direction_.data());
   }
-  const double* change = changes_.data() + newest_ * size_;
-  const double scale = curvature_[newest_] / dot(change, change, size_);
-  for (double& d : direction_) d *= scale;
+  const Real* change = changes_.data() + newest_ * size_;
+  const Real scale = static_cast<Real>(curvature_[newest_] / dot(change, change, size_));
+  for (Real& d : direction_) d *= scale;
   for (std::size_t age = stored_; age-- > 0;) {
     const std::size_t slot = (newest_ + memory_ - age) % memory_;
     const double back = dot(changes_.data() + slot * size_, direction_.data(), size_) / curvature_[slot];
-    fastest<add_scaled>(size_, share_[slot] - back, steps_.data() + slot * size_, direction_.data());
+    add(share_[slot] - back, steps_.data() + slot * size_, direction_.data(), direction_.data());
   }
 }
 
+template <typename Real>
+void LbfgsOf<Real>::add(double weight, const Real* x, const Real* y, Real* z) const {
+  fastest<add_scaled<Real>>(size_, static_cast<Real>(weight), x, y, z);
+}
+
 // Doubles or halves the step until both conditions hold. Leaves the new point in trial_; false if no step goes down.
-bool Lbfgs::search_line(double slope) {
+template <typename Real>
+bool LbfgsOf<Real>::search_line(double slope) {
   double low = 0.0, high = INFINITY, step = 1.0;
   for (int trial = 0; trial < kTrials; ++trial) {
-    for (std::size_t i = 0; i < size_; ++i) trial_[i] = theta_[i] + step * direction_[i];
+    add(step, direction_.data(), theta_.data(), trial_.data());
     trial_value_ = objective_.gradient(trial_.data(), trial_gradient_.data());
     ++evaluations_;
     if (!(trial_value_ <= value_ + kDecrease * step * slope)) {
@@ -107,14 +124,13 @@ bool Lbfgs::search_line(double slope) {
   return trial_value_ < value_ * (1.0 - kRounding);
 }
 
-void Lbfgs::remember() {
+template <typename Real>
+void LbfgsOf<Real>::remember() {
   const std::size_t slot = stored_ == 0 ? 0 : (newest_ + 1) % memory_;
-  double* step = steps_.data() + slot * size_;
-  double* change = changes_.data() + slot * size_;
-  for (std::size_t i = 0; i < size_; ++i) {
-    step[i] = trial_[i] - theta_[i];
-    change[i] = trial_gradient_[i] - gradient_[i];
-  }
+  Real* step = steps_.data() + slot * size_;
+  Real* change = changes_.data() + slot * size_;
+  fastest<subtract<Real>>(size_, theta_.data(), trial_.data(), step);
+  fastest<subtract<Real>>(size_, gradient_.data(), trial_gradient_.data(), change);
   const double curvature = dot(step, change, size_);
   if (curvature > 0.0) {
     curvature_[slot] = curvature;
@@ -125,5 +141,8 @@ void Lbfgs::remember() {
   gradient_.swap(trial_gradient_);
   value_ = trial_value_;
 }
+
+template class LbfgsOf<double>;
+template class LbfgsOf<float>;
 
 }  // namespace dconnet

@@ -10,33 +10,38 @@
 
 namespace dconnet {
 
-class Lbfgs {
+// In the precision of the function.
+template <typename Real>
+class LbfgsOf {
  public:
-  Lbfgs(Smooth& objective, std::size_t memory);
+  LbfgsOf(SmoothOf<Real>& objective, std::size_t memory);
 
   // Starts anew from theta, without memory.
-  void start(const double* theta);
+  void start(const Real* theta);
   // Up to this many iterations; fewer if there is no way down any more, or `proceed` says no. True if there still is.
   bool run(std::size_t iterations, const std::function<bool()>& proceed);
 
-  const double* theta() const { return theta_.data(); }
+  const Real* theta() const { return theta_.data(); }
   double value() const { return value_; }
   // Evaluations of the objective since the object was made.
   std::size_t evaluations() const { return evaluations_; }
 
  private:
   void choose_direction();
+  void add(double weight, const Real* x, const Real* y, Real* z) const;  // z = y + weight x
   bool search_line(double slope);
   void remember();
 
-  Smooth& objective_;
+  SmoothOf<Real>& objective_;
   std::size_t memory_, size_;
   std::size_t stored_ = 0, newest_ = 0;
   std::size_t evaluations_ = 0;
   double value_ = 0.0, trial_value_ = 0.0;
-  std::vector<double> theta_, gradient_, trial_, trial_gradient_, direction_;
-  std::vector<double> steps_, changes_;  // (memory, size): of the weights and of the gradient
+  std::vector<Real> theta_, gradient_, trial_, trial_gradient_, direction_;
+  std::vector<Real> steps_, changes_;  // (memory, size): of the weights and of the gradient
   std::vector<double> curvature_, share_;  // (memory)
 };
+
+using Lbfgs = LbfgsOf<double>;
 
 }  // namespace dconnet

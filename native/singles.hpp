@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #include "lanes.hpp"
 
@@ -22,5 +23,15 @@ DCONNET_INLINE float sum_of(const Singles& s) {
 }
 
 constexpr std::size_t round_up_to_singles(std::size_t n) { return (n + kSingles - 1) / kSingles * kSingles; }
+
+// The vector type for numbers of either precision.
+template <typename Real>
+using Group = std::conditional_t<std::is_same_v<Real, float>, Singles, Lanes>;
+
+template <typename Real>
+constexpr std::size_t kGroup = sizeof(Group<Real>) / sizeof(Real);
+
+// Sums of many single products are double.
+double dot(const float* x, const float* y, std::size_t n);
 
 }  // namespace dconnet

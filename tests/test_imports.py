@@ -19,7 +19,7 @@ LAYERS = [
     ["convex", "model"],
     ["encoding"],
     ["training"],
-    ["certificates"],
+    ["certificates", "ensemble"],
     ["estimators"],
     ["persistence"],
     ["inspection"],

@@ -11,6 +11,8 @@ from dconnet import _moved
 
 if TYPE_CHECKING:
     from dconnet.estimators import (
+        AutoDCONClassifier,
+        AutoDCONRegressor,
         DCONClassifier,
         DCONClassifierCV,
         DCONRegressor,
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
+    "AutoDCONClassifier",
+    "AutoDCONRegressor",
     "DCONClassifier",
     "DCONClassifierCV",
     "DCONRegressor",
@@ -37,6 +41,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "AutoDCONClassifier": "dconnet.estimators",
+    "AutoDCONRegressor": "dconnet.estimators",
     "DCONClassifier": "dconnet.estimators",
     "DCONClassifierCV": "dconnet.estimators",
     "DCONRegressor": "dconnet.estimators",

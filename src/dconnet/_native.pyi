@@ -72,6 +72,16 @@ class Sweep:
         Z: FloatArray,
     ) -> tuple[int, int, int, int, int]: ...
 
+def predict(
+    kinds: NDArray[np.uintp],
+    columns: NDArray[np.uintp],
+    n_places: NDArray[np.uintp],
+    places: NDArray[np.uint32],
+    shares: NDArray[np.float32],
+    U: FloatArray,
+    alpha: FloatArray,
+    outputs: FloatArray,
+) -> None: ...
 def short_fits(
     kinds: NDArray[np.uintp],
     columns: NDArray[np.uintp],

@@ -83,9 +83,23 @@ def test_dependent_columns_are_left_out():
     assert np.isfinite(B).all()
 
 
-def test_predictions_are_those_of_the_dense_design():
+@pytest.mark.parametrize(("n_networks", "n_hidden"), [(0, 3), (1, 1), (3, 4), (2, 37)])
+def test_predictions_are_those_of_the_dense_design(n_networks, n_hidden):
     design = coded()
-    U, alpha = RNG.normal(size=(3, design.n_columns + 1, 4)), RNG.normal(size=(3, 4))
+    U, alpha = RNG.normal(size=(n_networks, design.n_columns + 1, n_hidden)), RNG.normal(size=(n_networks, n_hidden))
     M = design.dense(slice(None))
-    expected = np.column_stack([np.maximum(M @ u, 0.0) @ a for u, a in zip(U, alpha, strict=True)])
-    np.testing.assert_allclose(design.predict(U, alpha), expected, rtol=1e-12)
+    expected = np.einsum("kjl,kl->jk", np.maximum(M @ U, 0.0), alpha)
+    outputs = design.predict(U, alpha)
+    assert outputs.shape == (200, n_networks)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-12, atol=1e-13)
+    for u in U:
+        np.testing.assert_allclose(design.hidden(u), np.maximum(M @ u, 0.0), rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(design.rows(np.arange(70, 90)).predict(U, alpha), outputs[70:90])
+
+
+def test_networks_must_fit_the_design():
+    design = coded()
+    with pytest.raises(ValueError, match="U has the wrong length"):
+        design.predict(np.ones((1, design.n_columns, 4)), np.ones((1, 4)))
+    with pytest.raises(ValueError, match="U has the wrong length"):
+        design.predict(np.ones((1, design.n_columns + 1, 4)), np.ones((1, 5)))

@@ -18,6 +18,8 @@ using Vector = std::vector<double>;
 constexpr double kGamma = 0.03;
 constexpr double kSingle = 2e-5;  // what single precision leaves of sums of some hundred terms
 
+constexpr double kDouble = 1e-12;
+
 std::size_t checks = 0, failed = 0;
 
 void check(bool holds, const std::string& what) {
@@ -118,21 +120,59 @@ double largest(const Vector& values) {
 
 void test_gradient(const Data& data) {
   CodedObjective objective(data.rows, data.B.data(), data.rank, data.weights.data(), data.n_hidden);
-  const Layout& layout = objective.layout();
-  Vector theta(layout.size()), slopes(layout.size()), gradient(data.V.size() + data.n_hidden), expected;
-  layout.pack(data.V.data(), data.alpha.data(), theta.data());
+  std::vector<float> theta(objective.size()), slopes(objective.size());
+  Vector gradient(data.V.size() + data.n_hidden), expected;
+  objective.pack(data.V.data(), data.alpha.data(), theta.data());
   objective.pose(data.y.data(), kGamma);
   const double value = objective.gradient(theta.data(), slopes.data()), naive = data.naive(expected);
-  layout.unpack(slopes.data(), gradient.data(), gradient.data() + data.V.size());
+  objective.unpack(slopes.data(), gradient.data(), gradient.data() + data.V.size());
   check(std::fabs(value - naive) <= kSingle * naive, "the value is that of the dense design");
   for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] -= expected[i];
   check(largest(gradient) <= 10.0 * kSingle * largest(expected), "the gradient is that of the dense design");
 }
 
+// Outputs of a network and of the one with twice the output weights.
+Vector predicted(const Data& data) {
+  const std::size_t columns = data.rows.columns();
+  Vector U(2 * columns * data.n_hidden), alpha(2 * data.n_hidden), outputs(2 * data.rows.rows);
+  for (std::size_t i = 0; i < columns; ++i) {
+    for (std::size_t l = 0; l < data.n_hidden; ++l) {
+      double u = 0.0;
+      for (std::size_t k = 0; k < data.rank; ++k) u += data.B[i * data.rank + k] * data.V[l * data.rank + k];
+      U[i * data.n_hidden + l] = U[(columns + i) * data.n_hidden + l] = u;
+    }
+  }
+  for (std::size_t l = 0; l < alpha.size(); ++l) alpha[l] = (l < data.n_hidden ? 1.0 : 2.0) * data.alpha[l % data.n_hidden];
+  predict(data.rows, U.data(), alpha.data(), 2, data.n_hidden, outputs.data());
+  return outputs;
+}
+
+void test_predictions(const Data& data) {
+  const Vector outputs = predicted(data);
+  const bool has_avx2 = use_avx2;
+  use_avx2 = false;
+  const Vector plain = predicted(data);
+  use_avx2 = has_avx2;
+  check(std::memcmp(plain.data(), outputs.data(), outputs.size() * sizeof(double)) == 0, "the same outputs without AVX2");
+  Vector gradient;
+  double value = data.naive(gradient), penalty = 0.0, squares = 0.0;
+  for (const double v : data.V) penalty += kGamma * v * v;
+  for (const double a : data.alpha) penalty += kGamma * a * a;
+  bool doubled = true;
+  for (std::size_t j = 0; j < data.rows.rows; ++j) {
+    const double residual = data.y[j] - outputs[2 * j];
+    squares += data.weights[j] * residual * residual;
+    doubled = doubled && outputs[2 * j + 1] == 2.0 * outputs[2 * j];
+  }
+  check(std::fabs(squares + penalty - value) <= kDouble * value, "the loss of the predictions is that of the dense design");
+  check(doubled, "each network has its own outputs");
+}
+
 Vector fitted(const Data& data, std::size_t evaluations, ShortFit& told) {
   CodedObjective objective(data.rows, data.B.data(), data.rank, data.weights.data(), data.n_hidden);
   Vector weights(data.V.size() + data.n_hidden);
-  told = fit_shortly(objective, data.y.data(), kGamma, evaluations, 7, [] { return true; }, weights.data(),
+  start_at_random(objective, data.y.data(), 7, weights.data(), weights.data() + data.V.size());
+  told = fit_shortly(objective, data.y.data(), kGamma, evaluations, [] { return true; }, weights.data(),
                      weights.data() + data.V.size());
   return weights;
 }
@@ -146,6 +186,10 @@ void test_fit(Data data) {
   std::copy(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(data.V.size()), data.V.begin());
   std::copy(weights.begin() + static_cast<std::ptrdiff_t>(data.V.size()), weights.end(), data.alpha.begin());
   Vector gradient;
+  CodedObjective objective(data.rows, data.B.data(), data.rank, data.weights.data(), data.n_hidden);
+  const ShortFit more = fit_shortly(objective, data.y.data(), kGamma, 20, [] { return true; }, Vector(data.V).data(),
+                                    Vector(data.alpha).data());
+  check(more.value <= told.value, "a fit that goes on ends no higher than its start");
   check(std::fabs(data.naive(gradient) - told.value) <= kSingle * told.value, "the value that is told");
   const bool has_avx2 = use_avx2;
   use_avx2 = false;
@@ -162,6 +206,7 @@ int main() {
     for (std::size_t n_hidden : {1, 8, 9, 50, 70}) {
       const Data data(rows, n_hidden, ++seed);
       test_gradient(data);
+      test_predictions(data);
       if (rows > 5 && rows < 1000) test_fit(data);
     }
   }

@@ -28,21 +28,59 @@ LINEAR = whitened([Linear.of(column) for column in X.T], list(X.T))
 MIXED = whitened([*(Ramps.of(column, 8) for column in X.T), Levels(3)], [*X.T, GROUP], shrinkage=0.3)
 
 
-@pytest.mark.parametrize("case", [LINEAR, MIXED])
-def test_longer_fits_end_lower(case):
-    """The loss is that of the dense design, computed anew in double precision."""
+def losses(case, fits, gamma, weight=WEIGHT):
+    """The loss of each fit on the dense design, computed anew in double precision."""
     design, B = case
     M = design.dense(slice(None))
-    losses = []
-    for evaluations in (1, 20, 100, 400):
-        U, alpha = short_fits(
-            design, B, Y, gammas=[0.01], seeds=[3], n_hidden=12, evaluations=evaluations, sample_weight=WEIGHT
-        )
-        V = np.linalg.lstsq(B, U[0], rcond=None)[0]
-        residual = Y - np.maximum(M @ U[0], 0.0) @ alpha[0]
-        losses.append(WEIGHT @ residual**2 + 0.01 * (np.sum(V**2) + alpha[0] @ alpha[0]))
-    assert np.all(np.diff(losses) < 0.0)
-    assert losses[-1] < 0.3 * (WEIGHT @ Y**2)
+    for U, alpha in zip(*fits, strict=True):
+        V = np.linalg.lstsq(B, U, rcond=None)[0]
+        residual = Y - np.maximum(M @ U, 0.0) @ alpha
+        yield weight @ residual**2 + gamma * (np.sum(V**2) + alpha @ alpha)
+
+
+@pytest.mark.parametrize("case", [LINEAR, MIXED])
+def test_longer_fits_end_lower(case):
+    parameters = {"gammas": [0.01], "seeds": [3], "n_hidden": 12, "sample_weight": WEIGHT}
+    lengths = (1, 20, 100, 400)
+    ends = [next(losses(case, short_fits(*case, Y, **parameters, evaluations=n), 0.01)) for n in lengths]
+    assert np.all(np.diff(ends) < 0.0)
+    assert ends[-1] < 0.3 * (WEIGHT @ Y**2)
+
+
+@pytest.mark.parametrize("case", [LINEAR, MIXED])
+def test_fits_that_go_on_descend_from_their_start(case):
+    parameters = {"gammas": [0.01, 0.01], "n_hidden": 12, "sample_weight": WEIGHT}
+    fits, ends = short_fits(*case, Y, **parameters, seeds=[3, 4], evaluations=1), []
+    for evaluations in (1, 2, 5, 20, 100):
+        ends.append(list(losses(case, fits, 0.01)))
+        before = fits.V.copy(), fits.alpha.copy()
+        fits = short_fits(*case, Y, **parameters, start=(fits.V, fits.alpha), evaluations=evaluations)
+        if evaluations == 1:  # which is the one of the start
+            np.testing.assert_array_equal(fits.V, before[0])
+            np.testing.assert_array_equal(fits.alpha, before[1])
+    assert np.all(np.diff(ends, axis=0) <= 0.0)
+    assert np.all(ends[-1] < 0.5 * np.array(ends[0]))
+
+
+def test_a_start_is_not_written_to():
+    fits = short_fits(*LINEAR, Y, gammas=[0.01], seeds=[0], n_hidden=4, evaluations=5)
+    V, alpha = fits.V.copy(), fits.alpha.copy()
+    short_fits(*LINEAR, Y, gammas=[0.01], start=(fits.V, fits.alpha), n_hidden=4, evaluations=5)
+    np.testing.assert_array_equal(fits.V, V)
+    np.testing.assert_array_equal(fits.alpha, alpha)
+
+
+def test_a_start_on_some_rows_helps_the_fit_on_all_of_them():
+    design, B = MIXED
+    parameters = {"gammas": [0.01], "n_hidden": 12}
+    some = np.arange(0, 300, 2)
+    first = short_fits(
+        design.rows(some), B, Y[some], seeds=[0], sample_weight=np.full(150, 2.0), evaluations=60, **parameters
+    )
+    grown = short_fits(*MIXED, Y, start=(first.V, first.alpha), evaluations=20, **parameters)
+    fresh = short_fits(*MIXED, Y, seeds=[0], evaluations=20, **parameters)
+    ones = np.ones(300)
+    assert next(losses(MIXED, grown, 0.01, ones)) < next(losses(MIXED, fresh, 0.01, ones))
 
 
 def test_without_shrinkage_the_loss_is_regloss_of_the_problem():
@@ -78,7 +116,7 @@ def test_threads_give_the_same_bits():
     design, B = MIXED
 
     def fit(seed):
-        return short_fits(design, B, Y, gammas=[0.01, 0.1], seeds=[seed, seed], n_hidden=9, evaluations=40)[0]
+        return short_fits(design, B, Y, gammas=[0.01, 0.1], seeds=[seed, seed], n_hidden=9, evaluations=40).U
 
     with ThreadPoolExecutor(4) as pool:
         for seed, U in enumerate(pool.map(fit, range(8))):
@@ -95,6 +133,10 @@ def test_threads_give_the_same_bits():
         ({"evaluations": 0}, "must be positive"),
         ({"n_hidden": 0}, "must be positive"),
         ({"sample_weight": np.ones(3)}, "weights has the wrong length"),
+        ({"seeds": None}, "Either seeds or a start"),
+        ({"start": (np.ones((1, 3, 5)), np.ones((1, 3)))}, "Either seeds or a start"),
+        ({"seeds": None, "start": (np.ones((1, 3, 4)), np.ones((1, 3)))}, "V of the start .* shape"),
+        ({"seeds": None, "start": (np.ones((1, 3, 5)), np.full((1, 3), np.nan))}, "alpha of the start .* finite"),
     ],
 )
 def test_wrong_arguments_are_named(changes, message):

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from dconnet._arrays import FloatArray
+from dconnet import _native
+from dconnet._arrays import BoolArray, FloatArray
 from dconnet.encoding.features import Feature
 from dconnet.model.blocks import blocks
 
@@ -35,10 +36,12 @@ class CodedDesign:
     shares: NDArray[np.float32]
 
     @classmethod
-    def of(cls, features: Sequence[Feature], columns: Sequence[FloatArray]) -> CodedDesign:
-        """Code the columns of a table, one for each feature."""
+    def of(
+        cls, features: Sequence[Feature], columns: Sequence[FloatArray], *, n_rows: int | None = None
+    ) -> CodedDesign:
+        """Code the columns of a table, one for each feature; without any, the number of rows must be given."""
         order = sorted(range(len(features)), key=lambda f: features[f].kind)
-        n_rows = len(columns[0])
+        n_rows = len(columns[0]) if n_rows is None else n_rows
         places = np.empty((n_rows, len(order)), dtype=np.uint32)
         shares = np.empty((n_rows, len(order)), dtype=np.float32)
         first = 0
@@ -103,11 +106,30 @@ class CodedDesign:
             Output weights.
         """
         outputs = np.empty((len(self), len(U)))
-        flat = np.concatenate(list(U), axis=1) if len(U) else np.empty((self.n_columns + 1, 0))
-        for rows in blocks(len(self)):
-            hidden = np.maximum(self.dense(rows) @ flat, 0.0).reshape(-1, *alpha.shape)
-            outputs[rows] = np.einsum("jkl,kl->jk", hidden, alpha)
+        _native.predict(
+            kinds=self.kinds,
+            columns=self.column_counts,
+            n_places=self.place_counts,
+            places=np.ascontiguousarray(self.places),
+            shares=np.ascontiguousarray(self.shares),
+            U=np.ascontiguousarray(U, dtype=np.float64),
+            alpha=np.ascontiguousarray(alpha, dtype=np.float64),
+            outputs=outputs,
+        )
         return outputs
+
+    def hidden(self, U: FloatArray) -> FloatArray:
+        """Activations of the neurons of one network, of shape (n_rows, n_hidden).
+
+        Parameters
+        ----------
+        U : array of shape (n_columns + 1, n_hidden)
+            Weights of the columns, the intercept last.
+        """
+        activations = np.empty((len(self), U.shape[1]))
+        for rows in blocks(len(self)):
+            np.maximum(self.dense(rows) @ U, 0.0, out=activations[rows])
+        return activations
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,12 +140,17 @@ class Standardisation:
     scale: FloatArray
 
     @classmethod
-    def of(cls, gram: FloatArray) -> Standardisation:
-        """From the Gram matrix of the design, whose last column is the intercept; constant columns get scale one."""
+    def of(cls, gram: FloatArray, gentle: BoolArray | None = None) -> Standardisation:
+        """From the Gram matrix of the design, whose last column is the intercept; constant columns get scale one.
+
+        The scale of the ``gentle`` columns is the root of half their standard deviation: that of a level is then less
+        than one for all but levels with half of the rows, and rare levels are shrunk more.
+        """
         total = gram[-1, -1]
         mean = gram[-1, :-1] / total
         variance = np.diag(gram)[:-1] / total - mean**2
-        return cls(mean, np.sqrt(np.where(variance > DEPENDENT, variance, 1.0)))
+        scale = np.sqrt(np.where(variance > DEPENDENT, variance, 1.0))
+        return cls(mean, scale if gentle is None else np.where(gentle, np.sqrt(scale / 2.0), scale))
 
     def from_white(self, gram: FloatArray, shrinkage: float) -> FloatArray:
         """B of ``u = B v``: weights of the raw columns, for weights v of which ``|v|²`` is the whole penalty.

@@ -16,6 +16,9 @@ from dconnet._arrays import FloatArray
 
 LINEAR, RAMPS, CATEGORY = 0, 1, 2
 
+# Columns with at most so many distinct values can have a knot at each, but with so many rows from one to the next.
+FEW_VALUES, MIN_ROWS_APART = 64, 9
+
 Codes = tuple[NDArray[np.intp], FloatArray]  # place and share of each row
 
 
@@ -108,11 +111,23 @@ class Ramps:
         return len(self.edges) - 1
 
     @classmethod
-    def of(cls, values: FloatArray, n_bins: int) -> Ramps | Linear:
-        """Bins between quantiles that are values themselves, or the plain values if there are fewer than two bins."""
-        known = values[~np.isnan(values)]
-        shares = np.linspace(0.0, 1.0, n_bins + 1)
-        edges = np.unique(np.quantile(known, shares, method="inverted_cdf")) if len(known) else np.empty(0)
+    def of(cls, values: FloatArray, n_bins: int, *, every_value: bool = False) -> Ramps | Linear:
+        """Bins between quantiles that are values themselves, or the plain values if there are fewer than two bins.
+
+        Parameters
+        ----------
+        values : array of shape (n_rows,)
+            The column; NaN is a missing value.
+        n_bins : int
+            Bins between quantiles.
+        every_value : bool, default=False
+            Whether a column with few distinct values ends a bin at each of them, as far as enough rows lie between.
+        """
+        known = np.sort(values[~np.isnan(values)])
+        edges = _knots(known) if every_value else None
+        if edges is None:
+            last = np.ceil(np.linspace(0.0, 1.0, n_bins + 1) * len(known)).astype(np.intp) - 1
+            edges = np.unique(known[np.maximum(last, 0)]) if len(known) else known
         return cls(edges, _median(values)) if len(edges) > 2 else Linear.of(values)
 
     def code(self, values: FloatArray) -> Codes:
@@ -157,6 +172,18 @@ class Levels:
         """See `Feature.columns`."""
         levels: FloatArray = (codes[0][:, None] == np.arange(self.n_columns)).astype(np.float64)
         return levels
+
+
+def _knots(ordered: FloatArray) -> FloatArray | None:
+    """The distinct values, if they are few, with enough rows from each to the next."""
+    distinct, counts = np.unique(ordered, return_counts=True)
+    if len(distinct) > FEW_VALUES:
+        return None
+    apart, kept = max(MIN_ROWS_APART, len(ordered) / 1000), [0]
+    for j in range(1, len(distinct)):
+        if counts[kept[-1] : j].sum() >= apart:
+            kept.append(j)
+    return distinct[kept]
 
 
 def _median(values: FloatArray) -> float:

@@ -15,7 +15,7 @@ from dconnet.estimators.data import Rows
 from dconnet.estimators.units import Units
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.problem import Problem
-from dconnet.training.short_fits import short_fits
+from dconnet.training.short_fits import ShortFits, short_fits
 
 # In units of the target's standard deviation.
 GAMMAS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -123,12 +123,12 @@ def _best_fits(
     seeds: NDArray[np.int64],
     n_hidden: int,
     weight: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """For each column of the targets and each gamma the fit of least RegLoss, in the form that `short_fits` returns."""
+) -> ShortFits:
+    """For each column of the targets and each gamma the fit of least RegLoss."""
     n_columns = targets.shape[1]
     from_white = penalised.from_white(design.gram(weight), shrinkage)
     which, gamma, seed = (part.ravel() for part in np.meshgrid(range(n_columns), gammas, seeds, indexing="ij"))
-    U, alpha = short_fits(
+    fits = short_fits(
         design,
         from_white,
         targets.T,
@@ -140,12 +140,12 @@ def _best_fits(
         sample_weight=weight,
     )
     if len(seeds) > 1:
-        squares = weight @ (targets[:, which] - design.predict(U, alpha)) ** 2
-        penalties = np.sum((np.linalg.pinv(from_white) @ U) ** 2, axis=(1, 2)) + np.sum(alpha**2, axis=1)
+        squares = weight @ (targets[:, which] - design.predict(*fits)) ** 2
+        penalties = np.sum(fits.V**2, axis=(1, 2)) + np.sum(fits.alpha**2, axis=1)
         regloss = (squares + gamma * penalties).reshape(-1, len(seeds))
         best = np.arange(len(regloss)) * len(seeds) + regloss.argmin(axis=1)
-        U, alpha = U[best], alpha[best]
-    return U, alpha
+        fits = ShortFits(fits.V[best], fits.alpha[best], from_white)
+    return fits
 
 
 def _centers(rows: Rows, units: Units) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dconnet.training.descent import Monitor
@@ -50,3 +50,32 @@ def _progress_bar(max_epochs: int | None, label: str) -> Iterator[Monitor]:
             bar.update(task, completed=n_epochs, figures=figures)
 
         yield show
+
+
+@contextmanager
+def work_bar(verbose: int, label: str, total: float) -> Iterator[Callable[[float], None]]:
+    """A bar for work that is done in parts, with the time that is left; it is told the size of each part."""
+    if verbose <= 0:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    ]
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda size: bar.update(task, advance=size)

@@ -1,6 +1,9 @@
-"""Many short fits: plain L-BFGS from random starts on coded features, capped by evaluations, in the compiled kernel."""
+"""Many short fits: plain L-BFGS on coded features, from random or given starts and capped by evaluations."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,24 +13,55 @@ from dconnet._arrays import FloatArray
 from dconnet.encoding.design import CodedDesign
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ShortFits:
+    """The networks of short fits, in whitened coordinates; they unpack to ``U, alpha``, in those of the columns.
+
+    Attributes
+    ----------
+    V : array of shape (n_fits, n_hidden, rank)
+        Whitened hidden weights.
+    alpha : array of shape (n_fits, n_hidden)
+        Output weights.
+    from_white : array of shape (n_columns + 1, rank)
+        Weights of the columns for whitened weights.
+    """
+
+    V: FloatArray
+    alpha: FloatArray
+    from_white: FloatArray
+
+    @property
+    def U(self) -> FloatArray:  # noqa: N802 (the name of the matrix)
+        """Weights of the columns of the design, the intercept last, of shape (n_fits, n_columns + 1, n_hidden)."""
+        return self.from_white @ self.V.transpose(0, 2, 1)
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        return iter((self.U, self.alpha))
+
+
 def short_fits(
     design: CodedDesign,
     from_white: FloatArray,
     targets: ArrayLike,
     *,
     gammas: ArrayLike,
-    seeds: ArrayLike,
+    seeds: ArrayLike | None = None,
+    start: tuple[FloatArray, FloatArray] | None = None,
     which: ArrayLike | None = None,
     n_hidden: int = 50,
     evaluations: int = 200,
     sample_weight: FloatArray | None = None,
-) -> tuple[FloatArray, FloatArray]:
+) -> ShortFits:
     """Train a network for each gamma and seed, all on the same rows.
 
     A fit minimises ``m · RegLoss`` in whitened coordinates, as `Problem` defines it, in single precision. It begins at
-    a random network, balanced and scaled to the targets, and ends after so many evaluations of the loss, never by the
-    clock, so that the same seed gives the same network. Python's lock is released: fits on different designs can run
-    in threads.
+    a random network, balanced and scaled to the targets, or at a given one, and ends after so many evaluations of the
+    loss, never by the clock, so that the same seed gives the same network. Python's lock is released: fits on different
+    designs can run in threads.
+
+    A fit can begin with a part of the rows and go on with all of them, if both have the same ``from_white`` and the
+    weights of the part add up to those of all rows.
 
     Parameters
     ----------
@@ -39,8 +73,10 @@ def short_fits(
         What the networks learn.
     gammas : array-like of shape (n_fits,)
         Strength of the regularisation of each fit.
-    seeds : array-like of int, of shape (n_fits,)
-        Seed of the start of each fit.
+    seeds : array-like of int, of shape (n_fits,), optional
+        Seed of the random start of each fit; needed unless there is a ``start``.
+    start : pair of arrays V and alpha, optional
+        Networks where the fits begin, in whitened coordinates as in the result: the loss ends no higher than there.
     which : array-like of int, of shape (n_fits,), optional
         The target of each fit; by default the first.
     n_hidden : int, default=50
@@ -52,10 +88,9 @@ def short_fits(
 
     Returns
     -------
-    U : array of shape (n_fits, n_columns + 1, n_hidden)
-        Weights of the columns of the design, the intercept last.
-    alpha : array of shape (n_fits, n_hidden)
-        Output weights.
+    ShortFits
+        The networks, to be unpacked as ``U, alpha``: the weights of the columns of the design, the intercept last, of
+        shape (n_fits, n_columns + 1, n_hidden), and the output weights, of shape (n_fits, n_hidden).
 
     Examples
     --------
@@ -72,6 +107,13 @@ def short_fits(
     >>> errors = np.mean((design.predict(U, alpha) - y[:, None]) ** 2, axis=0)
     >>> bool(errors.max() < 0.01)
     True
+
+    The same with a start on every other row:
+
+    >>> half = design.rows(np.arange(0, 200, 2))
+    >>> parameters = {"gammas": [1e-4, 1e-3], "n_hidden": 8}
+    >>> first = short_fits(half, from_white, y[::2], seeds=[0, 1], sample_weight=np.full(100, 2.0), **parameters)
+    >>> U, alpha = short_fits(design, from_white, y, start=(first.V, first.alpha), **parameters)
     """
     gammas, targets = np.asarray(gammas, dtype=np.float64), np.atleast_2d(np.asarray(targets, dtype=np.float64))
     if not np.all(np.isfinite(gammas) & (gammas > 0.0)):
@@ -80,8 +122,10 @@ def short_fits(
         raise ValueError("targets contain NaN or infinity.")
     if n_hidden < 1 or evaluations < 1:
         raise ValueError(f"n_hidden and evaluations must be positive, got {n_hidden} and {evaluations}.")
+    if (seeds is None) == (start is None):
+        raise ValueError("Either seeds or a start must be given.")
+    V, alpha = _start(start, (len(gammas), n_hidden, from_white.shape[1]))
     first: NDArray[np.uintp] = np.zeros(len(gammas), dtype=np.uintp)
-    V, alpha = np.empty((len(gammas), n_hidden, from_white.shape[1])), np.empty((len(gammas), n_hidden))
     _native.short_fits(
         kinds=design.kinds,
         columns=design.column_counts,
@@ -93,10 +137,20 @@ def short_fits(
         targets=np.ascontiguousarray(targets),
         which=first if which is None else np.asarray(which, dtype=np.uintp),
         gammas=gammas,
-        seeds=np.asarray(seeds, dtype=np.uintp),
+        seeds=first[:0] if seeds is None else np.asarray(seeds, dtype=np.uintp),
         evaluations=evaluations,
         seconds=float("inf"),
         V=V,
         alpha=alpha,
     )
-    return from_white @ V.transpose(0, 2, 1), alpha
+    return ShortFits(V, alpha, from_white)
+
+
+def _start(given: tuple[FloatArray, FloatArray] | None, shape: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
+    """Arrays for V and alpha of these fits, neurons and rank, that hold a copy of the start if there is one."""
+    V, alpha = np.zeros(shape), np.zeros(shape[:2])
+    for name, array, values in zip(("V", "alpha"), (V, alpha), given or (), strict=False):
+        if np.shape(values) != array.shape or not np.isfinite(values).all():
+            raise ValueError(f"{name} of the start must have finite entries and the shape {array.shape}.")
+        array[...] = values
+    return V, alpha

@@ -1,0 +1,1 @@
+"""Predictions on tables: datasets, those who predict, and what their results say."""

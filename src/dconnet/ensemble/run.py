@@ -1,0 +1,106 @@
+"""The run of all families over all folds, in threads, with a limit of time and a way out for an interrupt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from dconnet._arrays import FloatArray
+from dconnet.ensemble.families import Family
+from dconnet.ensemble.fold_fits import FoldFit, Training, fit_fold
+
+# Networks of one fold: those of the gammas that were asked for, and their outputs in the rows of the fold.
+Trained = tuple[FoldFit, FloatArray]
+Done = Callable[[float], None]
+
+
+@dataclass(slots=True)
+class Run:
+    """Families that are trained fold by fold.
+
+    Attributes
+    ----------
+    families : sequence of Family
+    training : Training
+    n_threads : int
+    deadline : float
+        When no other fit is begun, by `time.perf_counter`.
+    done : callable
+        Is told the share of the work of each fit that is done.
+    trained : dict
+        What is there, by family and fold.
+    chosen : dict
+        The gammas that each family is trained with.
+    interrupted : bool
+        Whether Ctrl-C ended the run.
+    """
+
+    families: Sequence[Family]
+    training: Training
+    n_threads: int = 1
+    deadline: float = float("inf")
+    done: Done = lambda _: None
+    trained: dict[tuple[int, int], Trained] = field(default_factory=dict)
+    chosen: dict[int, Sequence[int]] = field(default_factory=dict)
+    interrupted: bool = False
+
+    def train(self, fold: int, chosen: dict[int, Sequence[int]]) -> None:
+        """Train families, each with some of its gammas, on the rows outside a fold."""
+        self.chosen = chosen
+        self._all([(f, fold) for f in chosen])
+
+    def train_rest(self, chosen: dict[int, Sequence[int]]) -> None:
+        """The same for all folds but the first, a family after the other."""
+        self.chosen = chosen
+        self._all([(f, fold) for f in chosen for fold in range(1, len(self.training.folds))])
+
+    def complete(self) -> list[int]:
+        """The families that are trained on all folds."""
+        folds = range(len(self.training.folds))
+        return [f for f in range(len(self.families)) if all((f, fold) in self.trained for fold in folds)]
+
+    def _all(self, tasks: list[tuple[int, int]]) -> None:
+        try:
+            for task, trained in self._results(tasks):
+                self.trained[task] = trained
+                self.done(self.cost(task[0]))
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def _results(self, tasks: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], Trained]]:
+        """Results as they are ready; what begins does not depend on the number of threads, but for the clock."""
+        if self.n_threads == 1 or len(tasks) == 1:
+            for task in tasks:
+                if self._may_begin(task):
+                    yield task, self._fit(task)
+            return
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            running: dict[Future[Trained], tuple[int, int]] = {}
+            waiting = list(reversed(tasks))
+            try:
+                while waiting or running:
+                    while waiting and len(running) < self.n_threads:
+                        task = waiting.pop()
+                        if self._may_begin(task):
+                            running[pool.submit(self._fit, task)] = task
+                    ready, _ = wait(running, return_when=FIRST_COMPLETED)
+                    for future in ready:
+                        yield running.pop(future), future.result()
+            except KeyboardInterrupt:
+                self.interrupted = True
+                raise
+
+    def _may_begin(self, task: tuple[int, int]) -> bool:
+        """The first family is always trained, so that there is something to predict with."""
+        return not self.interrupted and (task[0] == 0 or perf_counter() < self.deadline)
+
+    def _fit(self, task: tuple[int, int]) -> Trained:
+        family, fold = task
+        return fit_fold(self.families[family], family, self.training, fold, self.chosen[family])
+
+    def cost(self, f: int) -> float:
+        """About how long a fit of a family takes, in units of its own."""
+        family = self.families[f]
+        return float(family.n_hidden * family.evaluations * len(family.gammas))
