@@ -200,17 +200,17 @@ def table_of(store: Store, chosen: argparse.Namespace, classify: bool) -> Report
     for name, f in complete.items():
         errors = (f.error("default"), f.error("default", "changed"), f.best, f.error("0.2"), f.error("linear"))
         report.lines.append((name, *(f"{error:.3g}" for error in errors), f"{f.time_ratio:.2f}"))
-    report.notes += _summary(list(complete.values())) if complete else []
+    report.notes += _summary(list(complete.values()), 0.01 if classify else 0.0) if complete else []
     return report
 
 
-def _summary(figures: list[Figures]) -> list[str]:
-    """Geometric means and worst cases; a thousandth is added to all errors, some of which are zero."""
+def _summary(figures: list[Figures], added: float) -> list[str]:
+    """Geometric means and worst cases of ratios; a number is added to errors of which some are zero."""
 
     def ratios(units: str, other: Callable[[Figures], float]) -> list[float]:
-        return [(f.error("default", units) + 1e-3) / (other(f) + 1e-3) for f in figures]
+        return [(f.error("default", units) + added) / (other(f) + added) for f in figures]
 
-    sentences = []
+    sentences = [f"For the ratios, {added:g} is added to all errors, of which some are zero."] if added else []
     for units in ("as they are", "changed"):
         best, linear = ratios(units, lambda f: f.best), ratios(units, lambda f: f.error("linear"))
         sentences.append(
