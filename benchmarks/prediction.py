@@ -72,6 +72,7 @@ def by_dcon(algorithm: str, shrinkage: float = 0.0) -> Callable[[Cell, Parts], P
         model = DCONRegressor(
             cell.n_hidden,
             gamma=cell.strength,
+            scale=False,
             shrinkage=shrinkage,
             algorithm=algorithm,
             max_seconds=cell.max_seconds,

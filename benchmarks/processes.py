@@ -27,7 +27,8 @@ n_rows, fit = int(sys.argv[1]), sys.argv[2] == "fit"
 rng = np.random.default_rng(0)
 X = rng.standard_normal((n_rows, 10))
 y = np.abs(X[:, 0]) + rng.standard_normal(n_rows)
-model = DCONRegressor(10, max_epochs=2, max_dca_iter=5, algorithm="paper", split="net", random_state=0)
+settings = {"gamma": 1e-3, "scale": False, "max_epochs": 2, "max_dca_iter": 5, "random_state": 0}
+model = DCONRegressor(10, algorithm="paper", split="net", **settings)
 begin = time.process_time()
 if fit:
     warnings.simplefilter("ignore")
@@ -136,9 +137,9 @@ X = rng.standard_normal((100, 5))
 y = np.abs(X[:, 0])
 warnings.simplefilter("ignore")
 lap()
-DCONRegressor(10, max_epochs=5, random_state=0).fit(X, y)
+DCONRegressor(10, gamma=1e-3, scale=False, max_epochs=5, random_state=0).fit(X, y)
 first = lap()
-DCONRegressor(10, max_epochs=5, random_state=0).fit(X, y)
+DCONRegressor(10, gamma=1e-3, scale=False, max_epochs=5, random_state=0).fit(X, y)
 print(json.dumps({"scikit_learn": scikit_learn, "own": own, "first": first, "second": lap()}))
 """
 

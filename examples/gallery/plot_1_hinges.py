@@ -21,7 +21,7 @@ rng = np.random.default_rng(0)
 
 time = np.sort(rng.uniform(-3.0, 3.0, size=(120, 1)), axis=0)
 height = np.sin(1.7 * time[:, 0]) + 0.15 * rng.normal(size=120)
-model = DCONRegressor(n_hidden=10, gamma=0.01, random_state=0).fit(time, height)
+model = DCONRegressor(n_hidden=10, gamma=0.01, scale=False, random_state=0).fit(time, height)
 curve = NetworkDisplay.from_estimator(model, time, height, feature_names=["time (s)"], target_name="height (m)")
 
 # %%
@@ -42,7 +42,7 @@ for place, bend in sorted(zip(curve.hinges_[0].places, curve.hinges_[0].bends, s
 X = rng.uniform(-2.0, 2.0, size=(250, 2))
 y = np.abs(X[:, 0] + X[:, 1]) - 0.5 * np.maximum(X[:, 0] - X[:, 1], 0.0)
 y += 0.1 * rng.normal(size=250)
-model = DCONRegressor(n_hidden=6, gamma=0.05, random_state=0).fit(X, y)
+model = DCONRegressor(n_hidden=6, gamma=0.05, scale=False, random_state=0).fit(X, y)
 surface = NetworkDisplay.from_estimator(model, X, y)
 
 # %%

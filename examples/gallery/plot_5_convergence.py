@@ -63,7 +63,7 @@ result = minimize(
 
 print(result.message)
 
-common = {"n_hidden": 10, "gamma": 0.01, "init": start, "random_state": 0, "max_seconds": 3.0}
+common = {"n_hidden": 10, "gamma": 0.01, "scale": False, "init": start, "random_state": 0, "max_seconds": 3.0}
 accelerated = DCONRegressor(**common).fit(X, y)
 paper = DCONRegressor(algorithm="paper", max_epochs=None, **common).fit(X, y)
 
@@ -97,5 +97,5 @@ with style():
 # ``ConvergenceDisplay`` draws the four convergence plots of the paper. Given the training data, it repeats the
 # fit to compute a subgradient after each epoch.
 
-model = DCONRegressor(n_hidden=5, gamma=1.0, algorithm="paper", max_epochs=2000, random_state=0).fit(X, y)
+model = DCONRegressor(n_hidden=5, gamma=1.0, scale=False, algorithm="paper", max_epochs=2000, random_state=0).fit(X, y)
 display = ConvergenceDisplay.from_estimator(model, X, y)

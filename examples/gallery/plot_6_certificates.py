@@ -22,7 +22,7 @@ y = np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=80)
 # Networks with one to ten neurons, each with its certificate.
 
 widths = range(1, 11)
-models = [DCONRegressor(n_hidden=width, gamma=0.02, random_state=0).fit(X, y) for width in widths]
+models = [DCONRegressor(n_hidden=width, gamma=0.02, scale=False, random_state=0).fit(X, y) for width in widths]
 certificates = [certify(model, X, y)[0] for model in models]
 for width, found in zip(widths, certificates, strict=True):
     gap = found.gap

@@ -27,7 +27,7 @@ y_train = ripple(X_train) + 0.05 * rng.normal(size=500)
 # %%
 # Both networks have about the same number of weights.
 
-shallow = DCONRegressor(35, gamma=0.01, random_state=0).fit(X_train, y_train)
+shallow = DCONRegressor(35, gamma=0.01, scale=False, random_state=0).fit(X_train, y_train)
 deep = LayerwiseDCONRegressor((10, 10), gamma=0.01, random_state=0).fit(X_train, y_train)
 n_weights = {
     "one hidden layer": sum(part.size for part in (shallow.network_.W, shallow.network_.b, shallow.network_.alpha)),

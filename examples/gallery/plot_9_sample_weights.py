@@ -31,7 +31,7 @@ weights *= len(weights) / weights.sum()
 # %%
 # With weights of mean one, ``gamma`` keeps its meaning: RegLoss divides by the sum of the weights.
 
-model = DCONRegressor(n_hidden=10, gamma=0.02, random_state=0)
+model = DCONRegressor(n_hidden=10, gamma=0.02, scale=False, random_state=0)
 grid = np.linspace(-2.0, 2.0, 401)
 fits = {
     "all rows alike": model.fit(x[:, None], y).predict(grid[:, None]),

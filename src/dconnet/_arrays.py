@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from datetime import date, time, timedelta
 from typing import Any, TypeAlias, TypeVar
 
@@ -70,7 +70,9 @@ def _restore(frozen: object, contents: dict[str, Any]) -> None:
 
 def _restored(kind: type[T], contents: dict[str, Any]) -> T:
     made = object.__new__(kind)
-    _restore(made, contents)
+    # A pickle from before a field was added lacks it.
+    defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}  # type: ignore[arg-type]
+    _restore(made, defaults | contents)
     return made
 
 

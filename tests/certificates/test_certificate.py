@@ -20,7 +20,7 @@ def fitted():
     X = rng.normal(size=(50, 2))
     y = np.abs(X[:, 0])
     weight = rng.uniform(0.5, 2.0, size=50)
-    model = DCONRegressor(n_hidden=3, gamma=0.5, random_state=0).fit(X, y, sample_weight=weight)
+    model = DCONRegressor(n_hidden=3, gamma=0.5, random_state=0, scale=False).fit(X, y, sample_weight=weight)
     return model, X, y, weight
 
 
@@ -39,12 +39,12 @@ def test_a_regressor_has_one_certificate():
 def test_a_classifier_has_one_for_each_network():
     X, y = load_iris(return_X_y=True)
     X = scale(X)
-    model = DCONClassifier(n_hidden=2, gamma=1.0, tol=1e-3, random_state=0).fit(X, y)
+    model = DCONClassifier(n_hidden=2, gamma=1.0, tol=1e-3, random_state=0, scale=False).fit(X, y)
     found = certify(model, X, y)
     assert [each.label for each in found] == ["class 0", "class 1", "class 2"]
     np.testing.assert_allclose([each.objective for each in found], model.objective_, rtol=1e-12)
     two = y < 2
-    model = DCONClassifier(n_hidden=2, gamma=1.0, tol=1e-3, random_state=0).fit(X[two], y[two])
+    model = DCONClassifier(n_hidden=2, gamma=1.0, tol=1e-3, random_state=0, scale=False).fit(X[two], y[two])
     (only,) = certify(model, X[two], y[two])
     assert only.label == "class 1"
     assert only.objective == pytest.approx(model.objective_[0], rel=1e-12)
@@ -127,7 +127,7 @@ def test_of_a_layerwise_model_the_top_layer_is_certified():
 
 def test_unknown_labels_pipelines_and_unfitted_models_are_refused():
     X, y = load_iris(return_X_y=True)
-    model = DCONClassifier(n_hidden=2, gamma=1.0, tol=1e-2, random_state=0)
+    model = DCONClassifier(n_hidden=2, gamma=1.0, tol=1e-2, random_state=0, scale=False)
     with pytest.raises(NotFittedError):
         certify(model, X, y)
     with pytest.raises(TypeError, match="Of a pipeline pass the last step"):

@@ -15,7 +15,7 @@ def data(n_features, seed=0, n_rows=40):
 
 def trained(X, y, gamma, n_hidden=12, **options):
     options = {"tol": 1e-9, "random_state": 0} | options
-    return DCONRegressor(n_hidden=n_hidden, gamma=gamma, **options).fit(X, y).network_
+    return DCONRegressor(n_hidden=n_hidden, gamma=gamma, **options, scale=False).fit(X, y).network_
 
 
 @pytest.mark.parametrize("n_features", [1, 2])

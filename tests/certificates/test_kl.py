@@ -44,7 +44,7 @@ def smooth_stationary_network():
     """One neuron, trained to the end, with no row near its kink."""
     X = np.array([[-2.0], [-1.5], [1.0], [2.0], [3.0]])
     y = np.array([0.0, 0.0, 1.0, 2.0, 3.0])
-    model = DCONRegressor(n_hidden=1, gamma=0.1, tol=1e-14, random_state=0).fit(X, y)
+    model = DCONRegressor(n_hidden=1, gamma=0.1, tol=1e-14, random_state=0, scale=False).fit(X, y)
     return Problem(X, y, 0.1), model.network_
 
 

@@ -68,7 +68,9 @@ def test_verdicts_of_a_trained_network_agree_with_a_search_nearby():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 2))
     y = np.abs(X[:, 0]) + 0.3 * rng.normal(size=40)
-    model = DCONRegressor(n_hidden=4, gamma=0.5, algorithm="paper", split="net", tol=1e-11, random_state=0).fit(X, y)
+    model = DCONRegressor(
+        n_hidden=4, gamma=0.5, algorithm="paper", split="net", tol=1e-11, random_state=0, scale=False
+    ).fit(X, y)
     problem = Problem(X, y, 0.5)
     local = local_optimality(problem, model.network_, tol=1e-6)
     objective = problem.objective(model.network_)
@@ -111,7 +113,7 @@ def test_the_certificate_and_the_restart_procedure_agree():
 def test_dead_neurons_are_counted_alike_everywhere(gamma, algorithm):
     """With data and without, in the certificate, the path and the summary of a model file."""
     X, y = (scale(part) for part in load_diabetes(return_X_y=True))
-    model = DCONRegressor(12, gamma=gamma, algorithm=algorithm, max_epochs=60, random_state=0).fit(X, y)
+    model = DCONRegressor(12, gamma=gamma, algorithm=algorithm, max_epochs=60, random_state=0, scale=False).fit(X, y)
     problem, network = Problem(X, y, gamma), model.network_
     dead = dead_neurons(problem, network)
     assert count_active(problem, network) == np.count_nonzero(~dead)

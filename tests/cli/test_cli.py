@@ -118,7 +118,7 @@ class TestFit:
         run("fit", "data.csv", "--target", "y", "--drop", "colour", "--test-fraction", 0, "--seed", 5, *QUICK)
         X = np.column_stack([data["a"], data["b"], data["big one"]])
         features, target = Scaling.of(X), Scaling.of(data["y"][:, None])
-        estimator = DCONRegressor(3, gamma=0.05, tol=1.0, random_state=5)
+        estimator = DCONRegressor(3, gamma=0.05, scale=False, tol=1.0, random_state=5)
         estimator.fit(features.apply(X), target.apply(data["y"]))
         expected = target.undo(estimator.predict(features.apply(X)))
         np.testing.assert_array_equal(load_model("model.json").predict(X), expected)
@@ -234,7 +234,7 @@ class TestFit:
         import typer
 
         defaults = {option.name: option.default for option in typer.main.get_command(app).commands["fit"].params}
-        ours = DCONRegressor().get_params()
+        ours = DCONRegressor(gamma=1e-3, scale=False).get_params()  # the command scales the table itself
         shared = (
             "n_hidden",
             "gamma",
@@ -669,7 +669,8 @@ class TestInspectWithData:
         assert refusal("inspect", "model.json", "--data", "large.csv") == message
 
     def test_a_gamma_that_is_too_large_is_named(self, model):
-        replace(model, settings={**model.settings, "gamma": 10**400}).save("model.json")
+        trainings = tuple(replace(training, gamma=None) for training in model.trainings)
+        replace(model, settings={**model.settings, "gamma": 10**400}, trainings=trainings).save("model.json")
         message = "The gamma in the settings of the model file is too large for a floating-point number."
         assert refusal("inspect", "model.json", "--data", "data.csv") == message
 

@@ -148,7 +148,7 @@ class TestRegressor:
         data = rng.uniform(-1.0, 1.0, size=(700, 4))
         target = np.cos(4.0 * np.linalg.norm(data, axis=1))
         deep = regressor(hidden_layer_sizes=(10, 10)).fit(data[:300], target[:300])
-        shallow = DCONRegressor(30, gamma=0.01, tol=1e-4, random_state=0).fit(data[:300], target[:300])
+        shallow = DCONRegressor(30, gamma=0.01, tol=1e-4, random_state=0, scale=False).fit(data[:300], target[:300])
         n_weights = [sum(len(network.parameters) for network in nets) for nets in (deep.networks_, [shallow.network_])]
         assert n_weights[0] <= n_weights[1]
         errors = [np.mean((model.predict(data[300:]) - target[300:]) ** 2) for model in (deep, shallow)]
@@ -379,9 +379,9 @@ def test_bad_weights_are_named(weight, message):
 @pytest.mark.parametrize("make", [LayerwiseDCONRegressor, LayerwiseDCONClassifier])
 def test_the_parameters_of_the_shallow_estimator_carry_over(make):
     shallow, deep = (inspect.signature(cls).parameters for cls in (DCONRegressor, make))
-    # As many as layers; every layer has a start of its own. With shrinkage, RegLoss could rise from layer to layer: the
-    # copy of a layer that the next one starts from has other weights.
-    differing = {"n_hidden", "init", "gamma", "shrinkage"}
+    # As many as layers; every layer has a start of its own, and takes its data as they are. With shrinkage, RegLoss
+    # could rise from layer to layer: the copy of a layer that the next one starts from has other weights.
+    differing = {"n_hidden", "init", "gamma", "scale", "shrinkage"}
     assert {name: p.default for name, p in shallow.items() if name not in differing}.items() <= {
         name: p.default for name, p in deep.items()
     }.items()

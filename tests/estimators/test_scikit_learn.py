@@ -6,7 +6,14 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor
+from dconnet import (
+    DCONClassifier,
+    DCONClassifierCV,
+    DCONRegressor,
+    DCONRegressorCV,
+    LayerwiseDCONClassifier,
+    LayerwiseDCONRegressor,
+)
 
 # Small and short: the contract is the same for all sizes.
 DEEP = {"hidden_layer_sizes": (4, 3), "lower_epochs": 2, "tol": 1e-3}
@@ -15,6 +22,10 @@ ESTIMATORS = [
     DCONClassifier(),
     DCONRegressor(split="net"),
     DCONClassifier(split="net"),
+    DCONRegressor(gamma=1e-3, scale=False),
+    DCONClassifier(gamma=1e-3, scale=False),
+    DCONRegressorCV(gammas=(0.01, 0.3), cv=3),
+    DCONClassifierCV(gammas=(0.01, 0.3), cv=3),
     LayerwiseDCONRegressor(**DEEP),
     LayerwiseDCONRegressor(**DEEP, skip=True),
     LayerwiseDCONClassifier(**DEEP),

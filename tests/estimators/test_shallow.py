@@ -24,11 +24,11 @@ LABELS = np.array(["left", "middle", "right"])[np.digitize(X[:, 0], [-0.5, 0.5])
 
 
 def regressor(**changes):
-    return DCONRegressor(**({"n_hidden": 4, "gamma": 0.3, "tol": 1e-4, "random_state": 0} | changes))
+    return DCONRegressor(**({"n_hidden": 4, "gamma": 0.3, "scale": False, "tol": 1e-4, "random_state": 0} | changes))
 
 
 def classifier(**changes):
-    return DCONClassifier(**({"n_hidden": 3, "gamma": 0.3, "tol": 1e-3, "random_state": 0} | changes))
+    return DCONClassifier(**({"n_hidden": 3, "gamma": 0.3, "scale": False, "tol": 1e-3, "random_state": 0} | changes))
 
 
 class TestRegressor:

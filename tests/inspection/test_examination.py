@@ -1,6 +1,7 @@
 """A saved model examined on data."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def table(tmp_path):
 def regressor_of(table, rows, **settings):
     X, y = table.numeric(["a", "b"])[rows], table.numeric(["y"])[rows]
     features, target = Scaling.of(X), Scaling.of(y)
-    settings = {"n_hidden": 3, "gamma": 0.1, "tol": 1e-3, "random_state": 0, **settings}
+    settings = {"n_hidden": 3, "gamma": 0.1, "scale": False, "tol": 1e-3, "random_state": 0, **settings}
     estimator = DCONRegressor(**settings).fit(features.apply(X), target.apply(y)[:, 0])
     names = {"feature_names": ["a", "b"], "target_name": "y"}
     model = SavedModel.from_estimator(estimator, **names, feature_scaling=features, target_scaling=target)
@@ -39,7 +40,7 @@ def classifier_of(table, positive=None):
     if positive is not None:
         labels = labels == positive
     features = Scaling.of(X)
-    estimator = DCONClassifier(2, gamma=0.1, tol=1e-2, random_state=0).fit(features.apply(X), labels)
+    estimator = DCONClassifier(2, gamma=0.1, tol=1e-2, random_state=0, scale=False).fit(features.apply(X), labels)
     return estimator, SavedModel.from_estimator(
         estimator, feature_names=["a", "b"], target_name="kind", feature_scaling=features
     )
@@ -120,6 +121,7 @@ def test_unknown_classes_are_refused(table, tmp_path):
 def test_a_file_without_gamma_is_refused(table):
     _, model = regressor_of(table, slice(None))
     model.settings["gamma"] = "nan"
+    model = replace(model, trainings=tuple(replace(training, gamma=None) for training in model.trainings))
     with pytest.raises(ValueError, match="does not tell the gamma"):
         examine(model, table)
 
@@ -180,7 +182,7 @@ def test_classes_are_given_to_machines_as_they_are(table):
     for labels, expected in ((empty, ["", "high", "low"]), (table.numeric(["a"])[:, 0] > 100.0, [True])):
         X = Scaling.of(table.numeric(["a", "b"])).apply(table.numeric(["a", "b"]))
         model = SavedModel.from_estimator(
-            DCONClassifier(2, gamma=0.1, tol=1.0, random_state=0).fit(X, labels), feature_names=["a", "b"]
+            DCONClassifier(2, gamma=0.1, tol=1.0, random_state=0, scale=False).fit(X, labels), feature_names=["a", "b"]
         )
         found = examine(model, Table(("a", "b", "y"), (X[:, 0], X[:, 1], labels.astype(object))))
         assert [network["class"] for network in found.to_dict()["networks"]] == expected

@@ -25,7 +25,12 @@ def data():
 def path(data):
     X, y = data
     return gamma_path(
-        DCONRegressor(5, tol=1e-5, random_state=0), X[:60], y[:60], gammas=GAMMAS, X_val=X[60:], y_val=y[60:]
+        DCONRegressor(5, tol=1e-5, random_state=0, gamma=1e-3, scale=False),
+        X[:60],
+        y[:60],
+        gammas=GAMMAS,
+        X_val=X[60:],
+        y_val=y[60:],
     )
 
 
@@ -60,7 +65,7 @@ def test_active_neurons_are_counted_by_what_they_add():
 
 
 def test_estimator_is_left_alone_and_gammas_are_sorted(data):
-    model = DCONRegressor(2, gamma=7.0, tol=1e-2, random_state=0)
+    model = DCONRegressor(2, gamma=7.0, tol=1e-2, random_state=0, scale=False)
     path = gamma_path(model, *data, gammas=[1.0, 0.1, 1.0])
     assert path.gammas.tolist() == [0.1, 1.0]
     assert model.gamma == 7.0
@@ -72,7 +77,7 @@ def test_estimator_is_left_alone_and_gammas_are_sorted(data):
 
 def test_classifier_has_one_column_a_class():
     X, y = load_iris(return_X_y=True)
-    model = DCONClassifier(2, tol=1e-2, random_state=0)
+    model = DCONClassifier(2, tol=1e-2, random_state=0, gamma=1e-3, scale=False)
     path = gamma_path(model, scale(X), y, gammas=[0.1, 10.0], X_val=scale(X), y_val=y)
     assert path.mse.shape == path.objective.shape == path.active.shape == (2, 3)
     np.testing.assert_allclose(path.validation_mse, path.mse)
@@ -84,12 +89,12 @@ def test_classifier_has_one_column_a_class():
 @pytest.mark.parametrize("gammas", [[], [0.0, 1.0], [np.nan], [-1.0]])
 def test_bad_grids_are_refused(data, gammas):
     with pytest.raises(ValueError, match="gammas must be positive"):
-        gamma_path(DCONRegressor(2), *data, gammas=gammas)
+        gamma_path(DCONRegressor(2, gamma=1e-3, scale=False), *data, gammas=gammas)
 
 
 def test_half_of_the_validation_data_is_refused(data):
     with pytest.raises(ValueError, match="given together"):
-        gamma_path(DCONRegressor(2), *data, X_val=data[0])
+        gamma_path(DCONRegressor(2, gamma=1e-3, scale=False), *data, X_val=data[0])
 
 
 def test_other_estimators_are_refused(data):
@@ -100,7 +105,7 @@ def test_other_estimators_are_refused(data):
 def test_weights_count_in_training_and_validation(data):
     X, y = data
     weight, validation_weight = np.arange(60) % 3, np.arange(20) % 2
-    model = DCONRegressor(3, tol=1e-3, random_state=0)
+    model = DCONRegressor(3, tol=1e-3, random_state=0, gamma=1e-3, scale=False)
     weighted = gamma_path(
         model,
         X[:60],
@@ -126,12 +131,12 @@ def test_weights_count_in_training_and_validation(data):
 
 def test_sparse_inputs_are_refused_with_a_remedy(data):
     with pytest.raises(ValueError, match=r"sparse.*toarray"):
-        gamma_path(DCONRegressor(2), csr_matrix(data[0]), data[1])
+        gamma_path(DCONRegressor(2, gamma=1e-3, scale=False), csr_matrix(data[0]), data[1])
 
 
 def test_frames_are_taken(data):
     frame = pd.DataFrame(data[0], columns=["a", "b"])
-    model = DCONRegressor(2, tol=1e-2, random_state=0)
+    model = DCONRegressor(2, tol=1e-2, random_state=0, gamma=1e-3, scale=False)
     paths = [gamma_path(model, X, data[1], gammas=[0.1], X_val=X, y_val=data[1]) for X in (frame, data[0])]
     np.testing.assert_array_equal(paths[0].validation_mse, paths[1].validation_mse)
 
@@ -139,7 +144,11 @@ def test_frames_are_taken(data):
 def test_early_stopping_does_not_freeze_the_path(data):
     """The network of the gamma before is where a fit starts, and may have the least validation error."""
     plain, stopping = (
-        gamma_path(DCONRegressor(4, tol=1e-3, random_state=0, early_stopping=early), *data, gammas=[1e-3, 1.0, 100.0])
+        gamma_path(
+            DCONRegressor(4, tol=1e-3, random_state=0, early_stopping=early, gamma=1e-3, scale=False),
+            *data,
+            gammas=[1e-3, 1.0, 100.0],
+        )
         for early in (False, True)
     )
     np.testing.assert_array_equal(stopping.mse, plain.mse)

@@ -40,7 +40,7 @@ def data():
 def models(data):
     """Fitted regressors by their number of inputs."""
     X, y = data
-    return {n: DCONRegressor(4, gamma=0.1, tol=1e-3, random_state=0).fit(X[:, :n], y) for n in (1, 2, 4)}
+    return {n: DCONRegressor(4, gamma=0.1, tol=1e-3, random_state=0, scale=False).fit(X[:, :n], y) for n in (1, 2, 4)}
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +51,13 @@ def iris():
 
 @pytest.fixture(scope="module")
 def classifier(iris):
-    return DCONClassifier(3, gamma=0.1, tol=1e-2, random_state=0).fit(*iris)
+    return DCONClassifier(3, gamma=0.1, tol=1e-2, random_state=0, scale=False).fit(*iris)
 
 
 @pytest.fixture(scope="module")
 def paper_model(data):
     X, y = data
-    return DCONRegressor(3, gamma=0.1, algorithm="paper", tol=1e-4, random_state=0).fit(X, y)
+    return DCONRegressor(3, gamma=0.1, algorithm="paper", tol=1e-4, random_state=0, scale=False).fit(X, y)
 
 
 def drawn(axis, label):
@@ -131,7 +131,7 @@ class TestNetworkDisplay:
     def test_features_by_name_or_number(self, data):
         pandas = pytest.importorskip("pandas")
         frame = pandas.DataFrame(data[0], columns=["a", "b", "c", "d"])
-        model = DCONRegressor(2, tol=1e-2, random_state=0).fit(frame, data[1])
+        model = DCONRegressor(2, tol=1e-2, random_state=0, gamma=1e-3, scale=False).fit(frame, data[1])
         display = NetworkDisplay.from_estimator(model, frame, features=["c", 0])
         assert display.features_ == [2, 0]
         assert [axis.get_xlabel() for axis in display.axes_] == ["c", "a"]
@@ -172,7 +172,7 @@ class TestNetworkDisplay:
     @pytest.mark.parametrize("n_features", [1, 2, 4])
     def test_classifier_has_one_network_a_class(self, iris, n_features):
         X, y = iris[0][:, :n_features], iris[1]
-        model = DCONClassifier(2, gamma=0.1, tol=1e-1, random_state=0).fit(X, y)
+        model = DCONClassifier(2, gamma=0.1, tol=1e-1, random_state=0, scale=False).fit(X, y)
         display = saved(NetworkDisplay.from_estimator(model, X, y))
         assert display.labels == [f"class {label}" for label in model.classes_]
         one = NetworkDisplay.from_estimator(model, X, y, classes=["setosa"])
@@ -190,7 +190,7 @@ class TestNetworkDisplay:
 
     def test_two_classes_share_a_network(self, iris):
         X, y = iris[0][:100, :1], iris[1][:100]
-        model = DCONClassifier(2, gamma=0.1, tol=1e-1, random_state=0).fit(X, y)
+        model = DCONClassifier(2, gamma=0.1, tol=1e-1, random_state=0, scale=False).fit(X, y)
         display = saved(NetworkDisplay.from_estimator(model, X, y, classes=["setosa"]))
         assert display.labels == ["class versi_color"]
         np.testing.assert_array_equal(display.targets[:, 0], np.where(y == "setosa", -1.0, 1.0))
@@ -281,7 +281,9 @@ class TestConvergenceDisplay:
 
     def test_validation_error_is_drawn_if_there_is_one(self, data):
         X, y = data
-        model = DCONRegressor(2, tol=1e-2, random_state=0).fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
+        model = DCONRegressor(2, tol=1e-2, random_state=0, gamma=1e-3, scale=False).fit(
+            X[:40], y[:40], X_val=X[40:], y_val=y[40:]
+        )
         display = ConvergenceDisplay.from_estimator(model)
         np.testing.assert_array_equal(drawn(display.axes_[0], "validation MSE")[1], model.history_.validation_mse)
 
@@ -342,17 +344,19 @@ class TestPathDisplay:
     def test_weights_of_rows_count(self, data):
         X, y = data
         weight = np.where(np.arange(60) < 30, 3.0, 0.5)
-        model = DCONRegressor(2, tol=1e-2, random_state=0)
+        model = DCONRegressor(2, tol=1e-2, random_state=0, gamma=1e-3, scale=False)
         display = PathDisplay.from_estimator(model, X, y, gammas=[0.1], sample_weight=weight)
-        fitted = DCONRegressor(2, gamma=0.1, tol=1e-2, random_state=0).fit(X, y, sample_weight=weight)
+        fitted = DCONRegressor(2, gamma=0.1, tol=1e-2, random_state=0, scale=False).fit(X, y, sample_weight=weight)
         assert display.path.objective.item() == pytest.approx(fitted.objective_, rel=ROUNDING)
 
     def test_legend_hides_no_line(self, data):
-        assert_legend_hides_nothing(PathDisplay.from_estimator(DCONRegressor(2, tol=1e-2), *data, gammas=[0.1, 1.0]))
+        assert_legend_hides_nothing(
+            PathDisplay.from_estimator(DCONRegressor(2, tol=1e-2, gamma=1e-3, scale=False), *data, gammas=[0.1, 1.0])
+        )
 
     def test_draws_losses_and_active_neurons(self, data):
         X, y = data
-        model = DCONRegressor(3, tol=1e-2, random_state=0)
+        model = DCONRegressor(3, tol=1e-2, random_state=0, gamma=1e-3, scale=False)
         display = saved(
             PathDisplay.from_estimator(model, X[:40], y[:40], gammas=[0.01, 1.0], X_val=X[40:], y_val=y[40:])
         )
@@ -364,7 +368,11 @@ class TestPathDisplay:
         np.testing.assert_array_equal(active.get_lines()[-1].get_ydata(), display.path.active[:, 0])
 
     def test_classifier_shows_the_mean_of_its_networks(self, iris):
-        display = saved(PathDisplay.from_estimator(DCONClassifier(2, tol=1e-1, random_state=0), *iris, gammas=[0.1, 1]))
+        display = saved(
+            PathDisplay.from_estimator(
+                DCONClassifier(2, tol=1e-1, random_state=0, gamma=1e-3, scale=False), *iris, gammas=[0.1, 1]
+            )
+        )
         np.testing.assert_array_equal(drawn(display.axes_[0], "RegLoss")[1], display.path.objective.mean(axis=1))
         np.testing.assert_array_equal(display.axes_[1].get_lines()[-1].get_ydata(), display.path.active.sum(axis=1))
 

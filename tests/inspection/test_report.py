@@ -64,10 +64,10 @@ def examined(n_features=3, names=None, target="y", classes=None, repeat=False):
     names = names or [f"f{i}" for i in range(n_features)]
     if classes is None:
         y = np.abs(X[:, 0]) + X[:, -1]
-        estimator = DCONRegressor(3, gamma=0.1, tol=1e-2, random_state=0).fit(X, y)
+        estimator = DCONRegressor(3, gamma=0.1, tol=1e-2, random_state=0, scale=False).fit(X, y)
     else:
         y = np.array(classes)[rng.integers(len(classes), size=50)]
-        estimator = DCONClassifier(2, gamma=0.1, tol=1e-1, random_state=0).fit(X, y)
+        estimator = DCONClassifier(2, gamma=0.1, tol=1e-1, random_state=0, scale=False).fit(X, y)
     model = SavedModel.from_estimator(estimator, feature_names=names, target_name=target)
     columns = {**dict(zip(names, X.T, strict=True)), target: y if classes is None else y.astype(object)}
     return examine(model, Table(tuple(columns), tuple(columns.values()), "<data>.csv"), repeat=repeat)
@@ -82,7 +82,7 @@ def with_held_out_rows(classes=None):
         y = np.array(classes)[np.digitize(y, np.quantile(y, np.arange(1, len(classes)) / len(classes)))]
     train, test = split_rows(y, 20, 0, classes is not None)
     kind = DCONRegressor if classes is None else DCONClassifier
-    estimator = kind(2, gamma=0.1, tol=1e-2, random_state=0).fit(X[np.sort(train)], y[np.sort(train)])
+    estimator = kind(2, gamma=0.1, scale=False, tol=1e-2, random_state=0).fit(X[np.sort(train)], y[np.sort(train)])
     model = SavedModel.from_estimator(estimator)
     model = model.with_scores({"train": Score.of(model, X[train], y[train]), "test": Score.of(model, X[test], y[test])})
     columns = (*X.T, y if classes is None else y.astype(object))
@@ -207,7 +207,7 @@ def test_influence_is_the_rise_of_the_error():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
     y = 3.0 * X[:, 1] + np.abs(X[:, 2])
-    model = SavedModel.from_estimator(DCONRegressor(4, gamma=1e-3, tol=1e-4, random_state=0).fit(X, y))
+    model = SavedModel.from_estimator(DCONRegressor(4, gamma=1e-3, tol=1e-4, random_state=0, scale=False).fit(X, y))
     found = influences(model, X, y)
     assert [entry.feature for entry in found] == [1, 2, 0]
     # Shuffling an independent feature adds twice the variance of its part to the squared error.
@@ -287,7 +287,9 @@ def test_scaled_model_is_drawn_in_the_units_of_the_data():
     X = 500.0 + 10.0 * rng.normal(size=(40, 1))
     y = 3000.0 + np.abs(X[:, 0] - 500.0)
     features, target = Scaling.of(X), Scaling.of(y[:, None])
-    estimator = DCONRegressor(2, gamma=0.1, tol=1e-2, random_state=0).fit(features.apply(X), target.apply(y))
+    estimator = DCONRegressor(2, gamma=0.1, tol=1e-2, random_state=0, scale=False).fit(
+        features.apply(X), target.apply(y)
+    )
     model = SavedModel.from_estimator(estimator, feature_scaling=features, target_scaling=target)
     found = examine(model, Table(("x0", "y"), (X[:, 0], y)))
     picture = pictures(report_page(found))[1].decode()  # the network

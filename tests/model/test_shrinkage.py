@@ -170,6 +170,7 @@ def test_fits_end_at_stationary_points(algorithm):
         tol=1e-9,
         max_epochs=5000,
         random_state=0,
+        scale=False,
     ).fit(problem.X, problem.y)
     assert model.stationarity_ < 1e-5
     assert model.objective_ == pytest.approx(problem.objective(model.network_), rel=1e-13)
@@ -180,7 +181,7 @@ def test_fits_end_at_stationary_points(algorithm):
 
 def test_zero_is_the_papers_penalty_to_the_last_digit():
     problem, _ = posed(tall)
-    model = DCONRegressor(3, max_epochs=20, random_state=0)
+    model = DCONRegressor(3, max_epochs=20, random_state=0, gamma=1e-3, scale=False)
     plain, zero = (m.fit(problem.X, problem.y) for m in (clone(model), clone(model).set_params(shrinkage=0.0)))
     np.testing.assert_array_equal(plain.network_.parameters, zero.network_.parameters)
 
@@ -191,7 +192,9 @@ def test_weights_shrink_where_few_rows_tell_them_apart():
     y = np.abs(X[:, 0]) + 0.2 * rng.normal(size=60)
     sizes = [
         np.abs(
-            DCONRegressor(4, gamma=1e-2, shrinkage=value, tol=1e-4, random_state=0).fit(X, y).network_.W[:, -10:]
+            DCONRegressor(4, gamma=1e-2, shrinkage=value, tol=1e-4, random_state=0, scale=False)
+            .fit(X, y)
+            .network_.W[:, -10:]
         ).max()
         for value in (0.0, 1e-2)
     ]
@@ -201,7 +204,7 @@ def test_weights_shrink_where_few_rows_tell_them_apart():
 def test_certificates_replay_and_path_know_of_it():
     problem, _ = posed(tall)
     X, y = problem.X, problem.y
-    model = DCONRegressor(3, gamma=0.05, shrinkage=SHRINKAGE, tol=1e-4, random_state=0).fit(X, y)
+    model = DCONRegressor(3, gamma=0.05, shrinkage=SHRINKAGE, tol=1e-4, random_state=0, scale=False).fit(X, y)
     (found,) = certify(model, X, y)
     assert found.objective == pytest.approx(model.objective_)
     assert found.stationarity.norm == pytest.approx(model.stationarity_)
@@ -215,7 +218,9 @@ def test_certificates_replay_and_path_know_of_it():
 def test_a_classifier_passes_it_on():
     problem, _ = posed(tall)
     labels = np.digitize(problem.y, [0.5, 1.0])
-    model = DCONClassifier(2, gamma=0.1, shrinkage=SHRINKAGE, tol=1e-3, random_state=0).fit(problem.X, labels)
+    model = DCONClassifier(2, gamma=0.1, shrinkage=SHRINKAGE, tol=1e-3, random_state=0, scale=False).fit(
+        problem.X, labels
+    )
     for k, network in enumerate(model.networks_):
         signs = np.where(labels == k, 1.0, -1.0)
         expected = Problem(problem.X, signs, 0.1, shrinkage=SHRINKAGE).objective(network)
@@ -244,7 +249,7 @@ def test_the_command_line_keeps_it_in_the_model_file(tmp_path):
 @pytest.mark.parametrize("value", [-0.1, np.nan, np.inf])
 def test_wrong_values_are_refused(value):
     with pytest.raises(ValueError, match="'shrinkage' parameter"):
-        DCONRegressor(shrinkage=value).fit([[0.0], [1.0]], [0.0, 1.0])
+        DCONRegressor(shrinkage=value, gamma=1e-3, scale=False).fit([[0.0], [1.0]], [0.0, 1.0])
 
 
 def test_a_model_file_with_a_wrong_shrinkage_is_refused(tmp_path):
@@ -252,7 +257,7 @@ def test_a_model_file_with_a_wrong_shrinkage_is_refused(tmp_path):
     np.savetxt(tmp_path / "data.csv", rng.normal(size=(20, 2)), delimiter=",", header="x0,y", comments="")
     table = read_table(tmp_path / "data.csv")
     X, y = table.numeric(["x0"]), table.numeric(["y"])[:, 0]
-    save_model(DCONRegressor(2, tol=1e-3, random_state=0).fit(X, y), tmp_path / "m.json")
+    save_model(DCONRegressor(2, tol=1e-3, random_state=0, gamma=1e-3, scale=False).fit(X, y), tmp_path / "m.json")
     text = (tmp_path / "m.json").read_text()
     assert '"shrinkage": 0.0' in text
     (tmp_path / "m.json").write_text(text.replace('"shrinkage": 0.0', '"shrinkage": "much"'))

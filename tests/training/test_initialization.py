@@ -17,7 +17,7 @@ def data():
 
 def test_a_huge_gamma_is_to_blame_and_the_limit_is_told(data):
     X, y = data
-    model = DCONRegressor(3, gamma=1e20, random_state=0)
+    model = DCONRegressor(3, gamma=1e20, random_state=0, scale=False)
     with pytest.raises(
         ValueError, match=r"^gamma = 1e\+20 is too large for this start: .* Use a gamma below "
     ) as error:
@@ -30,7 +30,7 @@ def test_a_huge_gamma_is_to_blame_and_the_limit_is_told(data):
 
 def test_a_gamma_that_overflows_is_to_blame(data):
     with pytest.raises(ValueError, match=r"^gamma = 1e\+308 is too large .* Use a smaller gamma\.$"):
-        DCONRegressor(3, gamma=1e308, random_state=0).fit(*data)
+        DCONRegressor(3, gamma=1e308, random_state=0, scale=False).fit(*data)
 
 
 def test_shrinkage_is_named(data):
@@ -45,4 +45,4 @@ def test_huge_features_are_to_blame(data, factor):
     with pytest.raises(
         ValueError, match=r"^The features are too large, or y is too small, for this start: .* Scale X and y"
     ):
-        DCONRegressor(3, random_state=0).fit(factor * X, y)
+        DCONRegressor(3, random_state=0, gamma=1e-3, scale=False).fit(factor * X, y)

@@ -15,7 +15,14 @@ def fitted(seed, gamma, algorithm, solver):
     X = np.round(X) if seed % 3 == 0 else X
     y = (np.abs(X[:, 0]) + 0.1 * (seed % 2) * rng.normal(size=m)) * 10.0 ** rng.choice([0, 0, -6, 6])
     model = DCONRegressor(
-        n_hidden, gamma=gamma, algorithm=algorithm, solver=solver, max_epochs=12, tol=0.0, random_state=seed
+        n_hidden,
+        gamma=gamma,
+        algorithm=algorithm,
+        solver=solver,
+        max_epochs=12,
+        tol=0.0,
+        random_state=seed,
+        scale=False,
     )
     return model.fit(X, y)
 

@@ -218,12 +218,12 @@ def certificate(
     Examples
     --------
     >>> import numpy as np
-    >>> from dconnet import DCONRegressor, Problem
+    >>> from dconnet import DCONRegressor
     >>> from dconnet.certificates import certificate
     >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)
     >>> y = np.abs(X[:, 0])
     >>> model = DCONRegressor(n_hidden=4, gamma=0.1, random_state=0).fit(X, y)
-    >>> found = certificate(Problem(X, y, gamma=0.1), model.network_)
+    >>> found = certificate(model.problems(X, y)[0], model.network_)
     >>> found.local.count("local minimum"), found.gap.kind
     (4, 'proved')
     >>> print(found.report().splitlines()[0])

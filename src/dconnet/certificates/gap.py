@@ -93,12 +93,12 @@ def global_gap(
     Examples
     --------
     >>> import numpy as np
-    >>> from dconnet import DCONRegressor, Problem
+    >>> from dconnet import DCONRegressor
     >>> from dconnet.certificates import global_gap
     >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)
     >>> y = np.abs(X[:, 0])
     >>> model = DCONRegressor(n_hidden=4, gamma=0.1, random_state=0).fit(X, y)
-    >>> gap = global_gap(Problem(X, y, gamma=0.1), model.network_)
+    >>> gap = global_gap(model.problems(X, y)[0], model.network_)
     >>> gap.kind, gap.relative_gap < 0.01
     ('proved', True)
     """

@@ -149,6 +149,7 @@ def fit(
         parameters = {
             "n_hidden": n_hidden,
             "gamma": gamma,
+            "scale": False,  # the table is scaled before
             "shrinkage": shrinkage,
             "algorithm": algorithm,
             "split": split,

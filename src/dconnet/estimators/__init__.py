@@ -1,6 +1,7 @@
 """The scikit-learn estimators."""
 
 from dconnet.estimators.auto import AutoDCONClassifier, AutoDCONRegressor
+from dconnet.estimators.cv import DCONClassifierCV, DCONRegressorCV
 from dconnet.estimators.layerwise import LayerwiseDCONClassifier, LayerwiseDCONRegressor
 from dconnet.estimators.shallow import DCONClassifier, DCONRegressor
 from dconnet.estimators.table_encoder import TableEncoder
@@ -9,7 +10,9 @@ __all__ = [
     "AutoDCONClassifier",
     "AutoDCONRegressor",
     "DCONClassifier",
+    "DCONClassifierCV",
     "DCONRegressor",
+    "DCONRegressorCV",
     "LayerwiseDCONClassifier",
     "LayerwiseDCONRegressor",
     "TableEncoder",

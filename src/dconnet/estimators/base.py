@@ -66,6 +66,7 @@ class DCONEstimator(BaseEstimator):
         "solver": [str, _Instance("prepare")],
         "max_epochs": [COUNT, None],
         "max_seconds": [_Number(Real, 0, None, closed="right"), None],
+        "max_evaluations": [COUNT, None],
         "max_dca_iter": [COUNT],
         "tol": [NOT_NEGATIVE],
         "restart": ["boolean"],
@@ -94,7 +95,11 @@ class DCONEstimator(BaseEstimator):
             )
             names = self._get_param_names()
             state = {name: value for name, value in state.items() if name in names or name == "_sklearn_version"}
-        super().__setstate__(state)
+        super().__setstate__(self._before_scaling(state) | state)
+
+    def _before_scaling(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What a pickle of dconnet 0.2 lacks."""
+        return {"max_evaluations": None}
 
     # --- what the families fill in ---
 
@@ -139,7 +144,7 @@ class DCONEstimator(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Inputs. Features of order one suit the random start best.
+            Inputs.
         y : array-like of shape (n_samples,)
             Targets of a regressor, class labels of a classifier.
         sample_weight : array-like of shape (n_samples,), optional
@@ -230,7 +235,7 @@ class DCONEstimator(BaseEstimator):
 
     def _short(self, level: Level, is_top: bool) -> list[Solution]:
         """The solutions that a limit kept from convergence."""
-        return [s for s in level.solutions if s.status in (Status.EPOCH_LIMIT, Status.TIME_LIMIT)]
+        return [s for s in level.solutions if s.status.is_limit]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the target of each row.
@@ -256,6 +261,7 @@ class DCONEstimator(BaseEstimator):
         options = Options(
             split=self.split or DEFAULT_SPLITS[self.algorithm],
             max_seconds=self.max_seconds,
+            max_evaluations=self.max_evaluations,
             max_dca_iter=self.max_dca_iter,
             tol=self.tol,
             restart=self.restart,

@@ -52,6 +52,7 @@ class _Layerwise(DCONEstimator):
         solver: str | Backend = "native",
         max_epochs: int | None = 1000,
         max_seconds: float | None = None,
+        max_evaluations: int | None = None,
         max_dca_iter: int = 50,
         tol: float = 1e-6,
         restart: bool = False,
@@ -72,6 +73,7 @@ class _Layerwise(DCONEstimator):
         self.solver = solver
         self.max_epochs = max_epochs
         self.max_seconds = max_seconds
+        self.max_evaluations = max_evaluations
         self.max_dca_iter = max_dca_iter
         self.tol = tol
         self.restart = restart
@@ -259,6 +261,8 @@ class LayerwiseDCONRegressor(Regression, _Layerwise):
         Maximum number of epochs of the top layer. None means no limit.
     max_seconds : float or None, default=None
         Maximum wall time for each network of each layer.
+    max_evaluations : int or None, default=None
+        See `DCONRegressor`; for each network of each layer.
     max_dca_iter : int, default=50
         See `DCONRegressor`.
     tol : float, default=1e-6
@@ -354,6 +358,8 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
         Maximum number of epochs for each network of the top layer.
     max_seconds : float or None, default=None
         Maximum wall time for each network of each layer.
+    max_evaluations : int or None, default=None
+        See `DCONRegressor`; for each network of each layer.
     max_dca_iter : int, default=50
         See `DCONRegressor`.
     tol : float, default=1e-6

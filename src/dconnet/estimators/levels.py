@@ -10,6 +10,8 @@ import numpy as np
 from dconnet._arrays import FloatArray
 from dconnet.certificates import stationarity
 from dconnet.estimators.data import Rows
+from dconnet.estimators.gammas import GammaChoice
+from dconnet.estimators.units import Units
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.descent import Visitor
@@ -21,17 +23,35 @@ from dconnet.training.trainer import Trainer
 VisitorOf = Callable[[Problem], Visitor]
 
 
-def posed(rows: Rows, gamma: float, shrinkage: float = 0.0, *, copy: bool = False) -> list[Problem]:
-    """The problem of each column; scikit-learn has looked for NaN and infinity."""
-    return Problem.of_columns(rows.X, rows.Y, gamma, rows.weight, shrinkage=shrinkage, copy=copy, check_finite=False)
+def posed(
+    rows: Rows, gamma: float, shrinkage: float = 0.0, units: Units | None = None, *, copy: bool = False
+) -> list[Problem]:
+    """The problem of each column, with a gamma in the units of the data; scikit-learn has looked for NaN and infinity.
+
+    By default, the data are taken as they are.
+    """
+    units = Units.plain(rows) if units is None else units
+    return Problem.of_columns(
+        rows.X,
+        rows.Y,
+        gamma,
+        rows.weight,
+        shrinkage=shrinkage,
+        intercepts=units.intercepts,
+        coordinates=units.coordinates,
+        copy=copy,
+        check_finite=False,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """A layer of networks: the problem of each column, and its solution."""
+    """A layer of networks: the problem of each column, and its solution; the units, and how gamma was chosen."""
 
     problems: Sequence[Problem]
     solutions: tuple[Solution, ...]
+    units: Units | None = None
+    choice: GammaChoice | None = None
 
     @classmethod
     def kept(cls, problems: Sequence[Problem], solutions: tuple[Solution, ...]) -> Level:
@@ -89,7 +109,8 @@ def train_level(
 
 
 def checked_start(problem: Problem, start: Network, n_hidden: int) -> Network:
-    """The network to start from, if it suits the problem."""
+    """The network to start from, if it suits the problem, with its output intercept."""
+    start = start.with_intercept(problem.intercept)
     n_features = problem.X.shape[1]
     if (start.n_hidden, start.n_features) != (n_hidden, n_features):
         raise ValueError(

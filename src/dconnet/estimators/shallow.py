@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,9 @@ from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
 from dconnet.estimators.base import COUNT, NOT_NEGATIVE, POSITIVE, Classification, DCONEstimator, Regression
 from dconnet.estimators.data import Rows
+from dconnet.estimators.gammas import GammaChoice, checked_gammas, default_choice
 from dconnet.estimators.levels import Level, VisitorOf, checked_start, posed, train_level
+from dconnet.estimators.units import Units
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.targets import Targets
@@ -27,11 +30,14 @@ class _Shallow(DCONEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DCONEstimator._parameter_constraints,
         "n_hidden": [COUNT],
-        "gamma": [POSITIVE],
+        "gamma": [POSITIVE, StrOptions({"auto"})],
+        "scale": ["boolean"],
         "shrinkage": [NOT_NEGATIVE],
         "init": [StrOptions({"xavier"}), Network],
     }
 
+    gamma_: float
+    target_scale_: float
     networks_: tuple[Network, ...]
     histories_: tuple[History, ...]
     statuses_: tuple[Status, ...]
@@ -43,13 +49,15 @@ class _Shallow(DCONEstimator):
         self,
         n_hidden: int = 20,
         *,
-        gamma: float = 1e-3,
+        gamma: float | str = "auto",
+        scale: bool = True,
         shrinkage: float = 0.0,
         algorithm: str = "accelerated",
         split: str | None = None,
         solver: str | Backend = "native",
         max_epochs: int | None = 1000,
         max_seconds: float | None = None,
+        max_evaluations: int | None = None,
         max_dca_iter: int = 50,
         tol: float = 1e-6,
         restart: bool = False,
@@ -64,12 +72,14 @@ class _Shallow(DCONEstimator):
     ) -> None:
         self.n_hidden = n_hidden
         self.gamma = gamma
+        self.scale = scale
         self.shrinkage = shrinkage
         self.algorithm = algorithm
         self.split = split
         self.solver = solver
         self.max_epochs = max_epochs
         self.max_seconds = max_seconds
+        self.max_evaluations = max_evaluations
         self.max_dca_iter = max_dca_iter
         self.tol = tol
         self.restart = restart
@@ -83,25 +93,48 @@ class _Shallow(DCONEstimator):
         self.verbose = verbose
 
     def _train(self, rows: Rows, validation: Rows | None, targets: Targets, visitor: VisitorOf | None) -> list[Level]:
-        rng, n_columns = np.random.default_rng(self._seed()), targets.n_columns
+        seed, n_columns = self._seed(), targets.n_columns
+        units = Units.standard(rows) if self.scale else Units.plain(rows)
+        choice = self._choice(rows, units, seed)
+        gamma = float(self.gamma) if choice is None else choice.best
+        rng = np.random.default_rng(seed)
         generators = [rng] if n_columns == 1 else rng.spawn(n_columns)
-        problems = posed(rows, self.gamma, self.shrinkage)
-        starts = [self._start(problem, k, generators[k]) for k, problem in enumerate(problems)]
+        problems = posed(rows, gamma * units.size, self.shrinkage, units)
+        starts = [self._start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
         validations = self._validations(validation, n_columns)
         labels = [label or type(self).__name__ for label in targets.labels]
-        return [train_level(self._trainer(), problems, starts, generators, labels, validations, visitor)]
+        level = train_level(self._trainer(), problems, starts, generators, labels, validations, visitor)
+        return [replace(level, units=units, choice=choice)]
 
-    def _start(self, problem: Problem, column: int, rng: np.random.Generator) -> Network:
+    def _choice(self, rows: Rows, units: Units, seed: int) -> GammaChoice | None:
+        """The errors over a grid of gamma, if gamma is to be chosen."""
+        if self.gamma != "auto":
+            return None
+        return default_choice(
+            rows, units, checked_gammas(None), seed, n_hidden=int(self.n_hidden), shrinkage=float(self.shrinkage)
+        )
+
+    def _start(self, problem: Problem, column: int, rng: np.random.Generator, units: Units) -> Network:
         """The network to start from: that of the last fit, the given one, or a random one."""
         if self.warm_start and hasattr(self, "solutions_"):
             return checked_start(problem, self.solutions_[column].network, self.n_hidden)
         if isinstance(self.init, Network):
             return checked_start(problem, self.init, self.n_hidden)
-        return checked_start(problem, xavier(problem.X.shape[1], int(self.n_hidden), rng), self.n_hidden)
+        start = units.start(xavier(problem.X.shape[1], int(self.n_hidden), rng))
+        return checked_start(problem, start, self.n_hidden)
 
     def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
         (level,) = levels
+        assert level.units is not None
+        choice, size = level.choice, level.units.size
+        chosen = {} if choice is None else {"gamma": choice.best}
         return {
+            "gamma_": level.problems[0].gamma,
+            "gammas_": None if choice is None else choice.gammas * size,
+            "mse_path_": None if choice is None else choice.errors,
+            "target_scale_": size,
+            "_units": level.units,
+            "_settings": self._plain_params() | chosen,
             "networks_": level.networks,
             "histories_": tuple(s.history for s in level.solutions),
             "statuses_": tuple(s.status for s in level.solutions),
@@ -109,6 +142,11 @@ class _Shallow(DCONEstimator):
             "objectives_": level.objectives,
             "stationarities_": stationarities,
         }
+
+    def _plain_params(self) -> dict[str, Any]:
+        """The parameters of the estimator that trains the network alone."""
+        params: dict[str, Any] = self.get_params(deep=False)
+        return params
 
     def _outputs(self, X: FloatArray) -> FloatArray:
         return np.column_stack([network.predict(X) for network in self.networks_])
@@ -131,8 +169,17 @@ class _Shallow(DCONEstimator):
             One problem for each of ``networks_``.
         """
         check_is_fitted(self)
-        rows, fitted = self._checked_rows(X, y, sample_weight, self.targets_), self._fitted_params
-        return posed(rows, fitted["gamma"], fitted["shrinkage"], copy=True)
+        rows = self._checked_rows(X, y, sample_weight, self.targets_)
+        return posed(rows, self.gamma_, self._fitted_params["shrinkage"], self._units, copy=True)
+
+    def _before_scaling(self, state: dict[str, Any]) -> dict[str, Any]:
+        missing = super()._before_scaling(state) | {"scale": False}
+        if "solutions_" in state and "gamma_" not in state:
+            units = Units(None, np.zeros(len(state["solutions_"])), 1.0)
+            gamma = state["_fitted_params"]["gamma"]
+            missing |= {"gamma_": gamma, "gammas_": None, "mse_path_": None, "target_scale_": 1.0, "_units": units}
+            missing |= {"_settings": state["_fitted_params"]}
+        return missing
 
 
 class DCONRegressor(Regression, _Shallow):
@@ -147,12 +194,19 @@ class DCONRegressor(Regression, _Shallow):
     ----------
     n_hidden : int, default=20
         Number of hidden neurons.
-    gamma : float, default=1e-3
-        Strength of the data-weighted regularisation.
+    gamma : float or "auto", default="auto"
+        Strength of the data-weighted regularisation, in units of the standard deviation of y; with ``scale=False``, in
+        the units of the data. "auto" chooses among 0.001, 0.01, 0.03, 0.1, 0.3, 1 and 3 by the error of short fits in
+        a cross-validation with five folds, see `DCONRegressorCV`.
+    scale : bool, default=True
+        Whether the fit allows for the units of the data: the start is drawn for standardised features, gamma is in
+        units of the standard deviation of y, and the network has an output intercept, the mean of y. The data are not
+        copied, and the network is in their units; there is no need to standardise them. With False, the network has no
+        output intercept, and X and y should be of order one.
     shrinkage : float, default=0.0
-        Additional ridge penalty on the hidden weights. Try 0.01 to 10 if there are many nearly dependent columns, such
-        as pixels or rare categories. The features should then have the same scale, and the solver must be "native" or
-        "reference". Zero gives the penalty of the paper.
+        Additional ridge penalty on the hidden weights; with ``scale=True``, on those of the standardised features. Try
+        0.01 to 10 if there are many nearly dependent columns, such as pixels or rare categories. The solver must then
+        be "native" or "reference". Zero gives the penalty of the paper.
     algorithm : {"accelerated", "paper"}, default="accelerated"
         "paper" is Algorithm 1 of the reference. "accelerated" adds joint steps on all weights, hops to lower minima and
         replacements for dead neurons between its sweeps over the neurons; an epoch is then a round of all of these.
@@ -165,7 +219,12 @@ class DCONRegressor(Regression, _Shallow):
     max_epochs : int or None, default=1000
         Maximum number of epochs. None means no limit.
     max_seconds : float or None, default=None
-        Maximum wall time for each network. None means no limit.
+        Maximum wall time for each network, without the choice of gamma. None means no limit.
+    max_evaluations : int or None, default=None
+        Maximum number of evaluations of RegLoss and its gradient by the joint search of the accelerated algorithm, up
+        to the end of the burst or hop under way; ``history_.evaluations`` counts them. Below 1200, the search is a
+        single run of L-BFGS, without a race of starts and without hops. A sweep over the neurons ends the fit. None
+        means no limit; the paper's algorithm has no such evaluations.
     max_dca_iter : int, default=50
         Maximum number of DCA iterations for a neuron in an epoch.
     tol : float, default=1e-6
@@ -179,7 +238,7 @@ class DCONRegressor(Regression, _Shallow):
         Whether to solve each convex programme only until its duality gap is a tenth of the decrease so far. Only the
         solvers "native" and "reference" can stop early; the others always solve to tolerance.
     init : "xavier" or Network, default="xavier"
-        Initial weights: random ones, or a given network.
+        Initial weights: random ones, or a given network, whose output intercept is not used.
     early_stopping : bool, default=False
         Whether to stop when the error on validation data stops improving, and to return the best network.
     validation_fraction : float, default=0.1
@@ -187,7 +246,8 @@ class DCONRegressor(Regression, _Shallow):
     n_iter_no_change : int, default=10
         Number of epochs without improvement after which early stopping ends the fit.
     warm_start : bool, default=False
-        Whether to continue from the network of the previous call to `fit`.
+        Whether to continue from the network of the previous call to `fit`; gamma and the output intercept are found
+        anew.
     random_state : int, RandomState or None, default=None
         Seed for the initial weights, the order of the neurons, and the validation split.
     verbose : int, default=0
@@ -196,7 +256,15 @@ class DCONRegressor(Regression, _Shallow):
     Attributes
     ----------
     network_ : Network
-        The trained network, with ``W`` (n_hidden, n_features), ``b`` and ``alpha``.
+        The trained network, with ``W`` (n_hidden, n_features), ``b``, ``alpha`` and ``intercept``.
+    gamma_ : float
+        Strength of the regularisation in the units of the data: that of the RegLoss that was minimised.
+    gammas_ : ndarray of shape (n_gammas,) or None
+        The values that ``gamma_`` was chosen from, in its units; None if gamma was given.
+    mse_path_ : ndarray of shape (n_gammas, n_folds) or None
+        Mean squared error of the short fits on the rows left out.
+    target_scale_ : float
+        The unit of gamma: the standard deviation of y, or one with ``scale=False``.
     history_ : History
         RegLoss, MSE, step norm and more after each epoch.
     status_ : Status
@@ -274,8 +342,10 @@ class DCONClassifier(Classification, _Shallow):
     ----------
     n_hidden : int, default=20
         Number of hidden neurons of each network.
-    gamma : float, default=1e-3
-        Strength of the data-weighted regularisation.
+    gamma : float or "auto", default="auto"
+        See `DCONRegressor`; one value for all networks, in units of the standard deviation of their targets.
+    scale : bool, default=True
+        See `DCONRegressor`; the output intercept of a network is the mean of its targets of plus and minus one.
     shrinkage : float, default=0.0
         See `DCONRegressor`.
     algorithm : {"accelerated", "paper"}, default="accelerated"
@@ -287,7 +357,9 @@ class DCONClassifier(Classification, _Shallow):
     max_epochs : int or None, default=1000
         Maximum number of epochs for each network.
     max_seconds : float or None, default=None
-        Maximum wall time for each network.
+        Maximum wall time for each network, without the choice of gamma.
+    max_evaluations : int or None, default=None
+        See `DCONRegressor`; for each network.
     max_dca_iter : int, default=50
         See `DCONRegressor`.
     tol : float, default=1e-6
@@ -317,6 +389,9 @@ class DCONClassifier(Classification, _Shallow):
         The class labels.
     networks_ : tuple of Network
         A network for each class, in the order of ``classes_``; with two classes a single one, for ``classes_[1]``.
+    gamma_, gammas_, mse_path_, target_scale_ : float, arrays and float
+        Strength of the regularisation and how it was chosen, see `DCONRegressor`; the errors are sums over the
+        networks.
     histories_, statuses_, messages_ : tuples
         The history, status and message of each network, see `DCONRegressor`.
     n_iter_ : int
@@ -333,11 +408,10 @@ class DCONClassifier(Classification, _Shallow):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from sklearn.preprocessing import scale
     >>> from dconnet import DCONClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = DCONClassifier(n_hidden=3, gamma=0.1, tol=1e-4, random_state=0).fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.9)
+    >>> model = DCONClassifier(n_hidden=3, tol=1e-4, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
     True
     """
 

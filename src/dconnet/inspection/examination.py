@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet.certificates import Certificate, Trajectory, certificate
 from dconnet.inspection.split import split_rows
+from dconnet.model.coordinates import Coordinates
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.persistence.model_file import SavedModel, Scaling, Score
@@ -204,7 +205,7 @@ def _repeated(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> tuple[Trajec
 
     kind: Any = DCONRegressor if model.classes is None else DCONClassifier
     try:
-        estimator = kind(**model.settings)
+        estimator = kind(**{"scale": False} | dict(model.settings))  # dconnet 0.2 knew no scale
     except TypeError as error:
         raise ValueError(f"The settings of the model file are not those of a {kind.__name__}: {error}.") from error
     targets = model.target_scaling.apply(y) if model.classes is None else y
@@ -223,9 +224,9 @@ def network_targets(model: SavedModel, y: NDArray[Any]) -> FloatArray:
 def in_data_units(model: SavedModel) -> tuple[list[Network], float]:
     """The networks as functions of unscaled inputs, and what has to be added to their output."""
     shift, scale = model.feature_scaling.mean, model.feature_scaling.scale
+    unit = float(model.target_scaling.scale[0])
     networks = [
-        Network(n.W / scale, n.b - (n.W / scale) @ shift, n.alpha * model.target_scaling.scale[0])
-        for n in model.networks
+        Network(n.W / scale, n.b - (n.W / scale) @ shift, n.alpha * unit, n.intercept * unit) for n in model.networks
     ]
     return networks, float(model.target_scaling.mean[0])
 
@@ -261,9 +262,19 @@ def _number(model: SavedModel, name: str, default: float | None = None) -> float
 def _problems(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> list[Problem]:
     """The training problem of each network, posed on these rows."""
     targets = network_targets(model, y)
-    inputs, gamma = model.feature_scaling.apply(X), _number(model, "gamma")
+    inputs, gamma = model.feature_scaling.apply(X), model.trainings[0].gamma
     shrinkage = _number(model, "shrinkage", default=0.0)  # files from before there was any do not tell it
-    return Problem.of_columns(inputs, targets, gamma, shrinkage=shrinkage, copy=False)
+    # The shrinkage is on standardised columns if the estimator has scaled them.
+    is_scaled = shrinkage > 0.0 and model.settings.get("scale") is True
+    return Problem.of_columns(
+        inputs,
+        targets,
+        _number(model, "gamma") if gamma is None else gamma,
+        shrinkage=shrinkage,
+        intercepts=[network.intercept for network in model.networks],
+        coordinates=Coordinates.of(inputs, np.ones(len(inputs))) if is_scaled else None,
+        copy=False,
+    )
 
 
 def _candidates(model: SavedModel, y: NDArray[Any]) -> Iterator[NDArray[np.intp]]:

@@ -30,7 +30,7 @@ class GammaPath:
     Attributes
     ----------
     gammas : array of shape (n_gammas,)
-        Strengths of the regularisation, ascending.
+        Strengths of the regularisation, ascending, in the units of the parameter ``gamma``.
     networks : tuple of tuples of Network
         ``networks[i]`` are the networks at ``gammas[i]``.
     objective : array of shape (n_gammas, n_networks)
@@ -84,7 +84,8 @@ def gamma_path(
     y : array-like of shape (n_samples,)
         Training targets or class labels.
     gammas : array-like of shape (n_gammas,), optional
-        By default 16 values from 1e-4 to 10, which suit standardised data.
+        Values of the parameter ``gamma`` of the estimator; by default 16 values from 1e-4 to 10, which suit its units
+        or standardised data.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the training rows.
     X_val, y_val : array-like, optional

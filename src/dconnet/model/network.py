@@ -12,7 +12,7 @@ from dconnet._arrays import FloatArray, Frozen, frozen_copy
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network(Frozen):
-    """A single-hidden-layer ReLU network ``f(x) = Σ_l alpha_l max(<w_l, x> + b_l, 0)``.
+    """A single-hidden-layer ReLU network ``f(x) = c + Σ_l alpha_l max(<w_l, x> + b_l, 0)``.
 
     Parameters
     ----------
@@ -22,6 +22,8 @@ class Network(Frozen):
         Intercepts of the hidden neurons.
     alpha : array-like of shape (n_hidden,)
         Output weights.
+    intercept : float, default=0.0
+        c, the output intercept.
 
     Examples
     --------
@@ -34,11 +36,15 @@ class Network(Frozen):
     W: FloatArray
     b: FloatArray
     alpha: FloatArray
+    intercept: float = 0.0
 
-    def __init__(self, W: ArrayLike, b: ArrayLike, alpha: ArrayLike) -> None:
+    def __init__(self, W: ArrayLike, b: ArrayLike, alpha: ArrayLike, intercept: float = 0.0) -> None:
         object.__setattr__(self, "W", frozen_copy(W, name="W", ndim=2))
         object.__setattr__(self, "b", frozen_copy(b, name="b", ndim=1))
         object.__setattr__(self, "alpha", frozen_copy(alpha, name="alpha", ndim=1))
+        object.__setattr__(self, "intercept", float(intercept))
+        if not np.isfinite(self.intercept):
+            raise ValueError(f"intercept must be a finite number, got {intercept}.")
         if not len(self.W) == len(self.b) == len(self.alpha):
             raise ValueError(
                 "W, b and alpha must agree on the number of neurons, got "
@@ -57,8 +63,12 @@ class Network(Frozen):
 
     @property
     def parameters(self) -> FloatArray:
-        """All weights in one vector ``(alpha, W, b)``, in the paper's order."""
+        """All weights in one vector ``(alpha, W, b)``, in the paper's order; the intercept is not among them."""
         return np.concatenate([self.alpha, self.W.ravel(), self.b])
+
+    def with_intercept(self, intercept: float) -> Network:
+        """The same network with another output intercept."""
+        return self if intercept == self.intercept else Network(self.W, self.b, self.alpha, intercept)
 
     def preactivations(self, X: ArrayLike) -> FloatArray:
         """``<w_l, x_j> + b_l`` of every row and neuron, of shape (n_samples, n_hidden)."""
@@ -80,7 +90,7 @@ class Network(Frozen):
             If the output for finite inputs is too large for a float.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            output: FloatArray = self.hidden(X) @ self.alpha
+            output: FloatArray = self.hidden(X) @ self.alpha + self.intercept
         return refuse_overflow(output) if np.isfinite(np.asarray(X, dtype=np.float64)).all() else output
 
 

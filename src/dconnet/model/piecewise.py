@@ -214,7 +214,7 @@ def partial_dependence(network: Network, X: ArrayLike, feature: int, *, max_poin
     through_breakpoints = len(points) <= max_points
     if not through_breakpoints:
         points = np.linspace(points[0], points[-1], max_points)
-    values = np.zeros(len(points))
+    values = np.full(len(points), network.intercept)
     for alpha, slope, column in zip(network.alpha, slopes, rest.T, strict=True):
         values += alpha * _mean_activation(points, slope, column)
     return Curve(points, values, through_breakpoints)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray, Frozen, frozen_copy
 from dconnet.model.blocks import blocks
+from dconnet.model.coordinates import Coordinates
 from dconnet.model.network import Network
 from dconnet.model.rows import Groups
 from dconnet.model.theory import Constants
@@ -30,7 +31,8 @@ class Problem(Frozen):
 
         gamma ( Σ_l Σ_j s_j (<w_l, x_j> + b_l)² + ε m Σ_l |w_l|² + |alpha|² ).
 
-    It keeps weights small that the data hardly determine.
+    It keeps weights small that the data hardly determine. With ``coordinates``, the weights in ``|w_l|²`` are those of
+    the standardised columns.
 
     Parameters
     ----------
@@ -44,6 +46,11 @@ class Problem(Frozen):
         Non-negative weights, not all zero.
     shrinkage : float, default=0.0
         ε, not negative: strength of an additional penalty on the hidden weights themselves.
+    intercept : float, default=0.0
+        Output intercept of the networks that solve the problem, which is given and not penalised.
+    coordinates : Coordinates, optional
+        Standardised columns, in which the problem is factorised; by default the columns of X themselves. Without
+        shrinkage, RegLoss does not depend on them.
     copy : bool, default=True
         Whether to keep copies. Without them, the arrays must not change while the problem lives.
     check_finite : bool, default=True
@@ -62,7 +69,9 @@ class Problem(Frozen):
     gamma: float
     sample_weight: FloatArray
     shrinkage: float
-    _shared: dict[str, Any] = field(repr=False)
+    intercept: float = 0.0
+    coordinates: Coordinates | None = None
+    _shared: dict[str, Any] = field(repr=False, default_factory=dict)
 
     def __init__(
         self,
@@ -72,6 +81,8 @@ class Problem(Frozen):
         sample_weight: ArrayLike | None = None,
         *,
         shrinkage: float = 0.0,
+        intercept: float = 0.0,
+        coordinates: Coordinates | None = None,
         copy: bool = True,
         check_finite: bool = True,
     ) -> None:
@@ -82,16 +93,21 @@ class Problem(Frozen):
         object.__setattr__(self, "y", kept(y, name="y", ndim=1))
         object.__setattr__(self, "gamma", float(gamma))
         object.__setattr__(self, "shrinkage", float(shrinkage))
+        object.__setattr__(self, "intercept", float(intercept))
+        object.__setattr__(self, "coordinates", coordinates)
         # What depends on the inputs alone is computed once, for all problems that `with_targets` makes of this one.
         object.__setattr__(self, "_shared", {})
         object.__setattr__(self, "sample_weight", kept(weight, name="sample_weight", ndim=1))
         self._check()
 
     @classmethod
-    def of_columns(cls, X: ArrayLike, Y: FloatArray, *arguments: Any, **options: Any) -> list[Problem]:
+    def of_columns(
+        cls, X: ArrayLike, Y: FloatArray, *arguments: Any, intercepts: ArrayLike | None = None, **options: Any
+    ) -> list[Problem]:
         """A problem for each column of ``Y`` (n_samples, n_columns); the inputs and their factorisation are shared."""
-        first = cls(X, Y[:, 0], *arguments, **options)
-        return [first] + [first.with_targets(column) for column in Y.T[1:]]
+        known = np.zeros(Y.shape[1]) if intercepts is None else np.asarray(intercepts, dtype=np.float64)
+        first = cls(X, Y[:, 0], *arguments, intercept=known[0], **options)
+        return [first] + [first.with_targets(column, c) for column, c in zip(Y.T[1:], known[1:], strict=True)]
 
     def _check(self) -> None:
         if self.X.shape[0] == 0 or self.X.shape[1] == 0:
@@ -103,6 +119,10 @@ class Problem(Frozen):
             raise ValueError(f"gamma must be a positive finite number, got {self.gamma}.")
         if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0.0):
             raise ValueError(f"shrinkage must be zero or a positive finite number, got {self.shrinkage}.")
+        if not np.isfinite(self.intercept):
+            raise ValueError(f"intercept must be a finite number, got {self.intercept}.")
+        if self.coordinates is not None and len(self.coordinates.mean) != self.X.shape[1]:
+            raise ValueError(f"The coordinates have {len(self.coordinates.mean)} columns, but X has {self.X.shape[1]}.")
         if np.any(self.sample_weight < 0.0):
             raise ValueError("sample_weight must not be negative.")
         if not np.any(self.sample_weight > 0.0):
@@ -120,8 +140,8 @@ class Problem(Frozen):
 
     @property
     def zero_objective(self) -> float:
-        """RegLoss of the network whose weights are all zero: the mean square of y."""
-        return float(self.sample_weight @ self.y**2) / self.total_weight
+        """RegLoss of the network whose weights are all zero: the mean square of y about the intercept."""
+        return float(self.sample_weight @ (self.y - self.intercept) ** 2) / self.total_weight
 
     def residual(self, network: Network) -> FloatArray:
         """``y - f(x)`` for every row, of shape (n_samples,)."""
@@ -135,17 +155,18 @@ class Problem(Frozen):
         """RegLoss of the network."""
         total = self.gamma * float(network.alpha @ network.alpha)
         if self.shrinkage > 0.0:  # features that are tiny have weights whose squares overflow
-            total += self.gamma * self.shrinkage * self.total_weight * float(np.vdot(network.W, network.W))
+            W = network.W if self.coordinates is None else network.W * self.coordinates.scale
+            total += self.gamma * self.shrinkage * self.total_weight * float(np.vdot(W, W))
         for rows in blocks(len(self.X)):
             weight, preactivations = self.sample_weight[rows], network.preactivations(self.X[rows])
-            residual = self.y[rows] - np.maximum(preactivations, 0.0) @ network.alpha
+            residual = self.y[rows] - network.intercept - np.maximum(preactivations, 0.0) @ network.alpha
             total += float(weight @ (residual**2 + self.gamma * np.sum(preactivations**2, axis=1)))
         return total / self.total_weight
 
-    def with_targets(self, y: ArrayLike) -> Problem:
+    def with_targets(self, y: ArrayLike, intercept: float = 0.0) -> Problem:
         """The same problem with other targets; inputs and their factorisation are shared, not copied."""
         other = object.__new__(Problem)
-        vars(other).update(vars(self), y=frozen_copy(y, name="y", ndim=1))
+        vars(other).update(vars(self), y=frozen_copy(y, name="y", ndim=1), intercept=float(intercept))
         vars(other).pop("whitened", None)
         other._check()
         return other
@@ -172,10 +193,11 @@ class Problem(Frozen):
 
         def weighted_rows(rows: slice) -> FloatArray:
             # ReLU is positively homogeneous: scaling row j of M and y_j by √s_j weighs the row by s_j.
-            M = np.column_stack([self.X[first[rows]], np.ones(len(first[rows]))])
-            return M * root_weight[rows, None]
+            X = self.X[first[rows]] if self.coordinates is None else self.coordinates.standardise(self.X[first[rows]])
+            return np.column_stack([X, np.ones(len(X))]) * root_weight[rows, None]
 
-        return Whitening.of_blocks(len(first), weighted_rows, self._weight_penalty())
+        whitening = Whitening.of_blocks(len(first), weighted_rows, self._weight_penalty())
+        return whitening if self.coordinates is None else self.coordinates.undo(whitening)
 
     def _weight_penalty(self) -> FloatArray | None:
         """The rows that stand for the shrinkage below M: they see the weights of a neuron, but not its intercept."""
@@ -204,12 +226,16 @@ class Problem(Frozen):
         """The same problem in whitened coordinates, factorised once."""
         # Targets of the same inputs count through their mean; what they differ by is a constant of the objective.
         groups = self.groups
-        weight, y = self.sample_weight[groups.order], self.y[groups.order]
+        weight, y = self.sample_weight[groups.order], self.y[groups.order] - self.intercept
         total = groups.sums(weight)
-        first = self.y[groups.first]
+        first = self.y[groups.first] - self.intercept
         mean = first + groups.sums(weight * (y - groups.spread_out(first))) / total  # exact where all are equal
         scatter = float(weight @ (y - groups.spread_out(mean)) ** 2)
-        return WhitenedProblem(self.whitening, np.sqrt(total) * mean, self.gamma, self.total_weight, scatter)
+        y = np.sqrt(total) * mean
+        unit = 1.0
+        if self.coordinates is not None:
+            unit = float(np.sqrt((y @ y + scatter) / self.total_weight)) or 1.0
+        return WhitenedProblem(self.whitening, y, self.gamma, self.total_weight, scatter, self.intercept, unit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,14 +247,19 @@ class WhitenedProblem(Frozen):
     whitening : Whitening
         The factorised design.
     y : array of shape (n_rows,)
-        Targets, each scaled by the root of its sample weight; rows of weight zero are gone, and rows with the same
-        inputs are one.
+        Targets without the intercept, each scaled by the root of its sample weight; rows of weight zero are gone, and
+        rows with the same inputs are one.
     gamma : float
         Strength of the regularisation.
     total_weight : float
         m of the formulas.
     scatter : float
         Squared error that no network can remove, because rows with the same inputs have different targets.
+    intercept : float
+        Output intercept of the networks.
+    unit : float
+        What a search measures the targets by, so that it takes the same way for s y and s gamma as for y and gamma:
+        their root mean square if the inputs are standardised, too; else one.
     """
 
     whitening: Whitening
@@ -236,6 +267,8 @@ class WhitenedProblem(Frozen):
     gamma: float
     total_weight: float
     scatter: float = 0.0
+    intercept: float = 0.0
+    unit: float = 1.0
 
     @property
     def Q(self) -> FloatArray:  # noqa: N802
@@ -274,11 +307,23 @@ class WhitenedProblem(Frozen):
         return Z
 
     def whiten(self, network: Network) -> FloatArray:
-        """Hidden weights of ``network`` in whitened coordinates, of shape (n_hidden, rank)."""
+        """Hidden weights of ``network`` in whitened coordinates, of shape (n_hidden, rank).
+
+        Raises
+        ------
+        ValueError
+            If the network has another output intercept than the problem.
+        """
+        if network.intercept != self.intercept:
+            raise ValueError(
+                f"The network has the output intercept {network.intercept:g}, but the problem was posed with "
+                f"{self.intercept:g}. Pose it as Problem(..., intercept=network.intercept), or take that of "
+                "estimator.problems(X, y)."
+            )
         U = np.column_stack([network.W, network.b])  # (n_hidden, n_features + 1)
         return U @ self.whitening.to_white.T
 
     def network(self, V: FloatArray, alpha: FloatArray) -> Network:
         """The network in the coordinates of the data, with the minimum-norm hidden weights."""
         U = V @ self.whitening.from_white.T
-        return Network(W=U[:, :-1], b=U[:, -1], alpha=alpha)
+        return Network(W=U[:, :-1], b=U[:, -1], alpha=alpha, intercept=self.intercept)

@@ -78,6 +78,7 @@ def dcon(parts: Parts, n_hidden: int, split: int, algorithm: str, gamma: float, 
     model = DCONRegressor(
         n_hidden,
         gamma=gamma,
+        scale=False,
         algorithm=algorithm,
         max_epochs=rounds,
         max_dca_iter=settings.max_dca_iter,

@@ -195,6 +195,7 @@ def _by_the_estimator(cell: Cell, settings: Settings, parts: MnistParts) -> Netw
     model = DCONClassifier(
         settings.n_hidden,
         gamma=gamma,
+        scale=False,
         shrinkage=shrinkage[0] if shrinkage else 0.0,
         tol=settings.tol,
         max_seconds=settings.pixels_seconds_a_digit if shrinkage else settings.seconds_a_digit,
@@ -208,6 +209,7 @@ def _by_algorithm_1(cell: Cell, settings: Settings, parts: MnistParts) -> Networ
     model = DCONClassifier(
         settings.n_hidden,
         gamma=cell.parameters[0],
+        scale=False,
         algorithm="paper",
         max_seconds=settings.paper_seconds_a_digit,
         random_state=settings.seed,

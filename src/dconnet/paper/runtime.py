@@ -84,7 +84,8 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
     """Time DCON, then every member of Adam's grid on its own until it is as good."""
     X, y = load_data(cell, settings, home)
     start = xavier(X.shape[1], settings.n_hidden, np.random.default_rng(settings.seed))
-    options: dict[str, Any] = {"gamma": settings.gamma, "init": start, "random_state": settings.seed}
+    options: dict[str, Any] = {"gamma": settings.gamma, "scale": False, "init": start}
+    options["random_state"] = settings.seed
     paper = DCONRegressor(settings.n_hidden, algorithm="paper", max_epochs=settings.epochs, tol=0.0, **options)
     accelerated = DCONRegressor(settings.n_hidden, **options)
     for model in (paper, accelerated):

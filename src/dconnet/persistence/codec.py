@@ -83,6 +83,7 @@ class _Training(Entry, frozen=True):
     objective: float
     stationarity: float | None
     objectives: list[float]
+    gamma: Scale | UnsetType = UNSET  # files of dconnet 0.2 have neither this nor the intercept of a network
 
     def __post_init__(self) -> None:
         if self.status not in Status.__members__:
@@ -93,6 +94,7 @@ class _Network(Entry, frozen=True):
     W: Annotated[list[list[Weight]], Meta(min_length=1)]
     b: list[Weight]
     alpha: list[Weight]
+    intercept: Weight | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if len({len(row) for row in self.W}) > 1:
@@ -138,8 +140,8 @@ def encode(model: SavedModel) -> str:
         },
         "settings": dict(model.settings),
         "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
-        "trainings": [{**asdict(training), "status": training.status.name} for training in model.trainings],
-        "networks": [_lists(network) for network in model.networks],
+        "trainings": [_training_entries(training) for training in model.trainings],
+        "networks": [_network_entries(network) for network in model.networks],
     }
     return written(content)
 
@@ -185,7 +187,7 @@ def decode(content: bytes) -> SavedModel | SavedEnsemble:
     return SavedModel(
         feature_names=tuple(found.features.names),
         target_name=found.target.name,
-        networks=tuple(Network(network.W, network.b, network.alpha) for network in found.networks),
+        networks=tuple(Network(**msgspec.to_builtins(network)) for network in found.networks),
         trainings=tuple(map(_training, found.trainings)),
         feature_scaling=Scaling(found.features.mean, found.features.scale),
         target_scaling=target_scaling,
@@ -195,8 +197,18 @@ def decode(content: bytes) -> SavedModel | SavedEnsemble:
     )
 
 
-def _lists(holder: Scaling | Network) -> dict[str, Any]:
-    return {item.name: getattr(holder, item.name).tolist() for item in fields(holder)}
+def _lists(scaling: Scaling) -> dict[str, Any]:
+    return {item.name: getattr(scaling, item.name).tolist() for item in fields(scaling)}
+
+
+def _network_entries(network: Network) -> dict[str, Any]:
+    entries = {name: getattr(network, name).tolist() for name in ("W", "b", "alpha")}
+    return entries | ({"intercept": network.intercept} if network.intercept else {})
+
+
+def _training_entries(training: Training) -> dict[str, Any]:
+    entries = asdict(training) | {"status": training.status.name}
+    return entries if training.gamma is not None else {name: entries[name] for name in entries if name != "gamma"}
 
 
 def _target(found: _Number | Class) -> tuple[Scaling, tuple[Label, ...] | None]:
@@ -206,7 +218,7 @@ def _target(found: _Number | Class) -> tuple[Scaling, tuple[Label, ...] | None]:
 
 
 def _training(found: _Training) -> Training:
-    entries = msgspec.structs.asdict(found)
+    entries = msgspec.to_builtins(found)
     return Training(**entries | {"status": Status[found.status], "objectives": tuple(found.objectives)})
 
 

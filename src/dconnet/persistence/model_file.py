@@ -56,7 +56,7 @@ class SavedModel:
     classes : tuple of labels or None
         Strings, numbers or booleans for a classifier; None for a regressor.
     settings : mapping
-        Parameters of the estimator.
+        Parameters of the estimator; a gamma that it has chosen itself is given as a number.
     scores : mapping of str to Score
         Scores on parts of the data, such as "train" and "test".
 
@@ -219,7 +219,7 @@ class SavedModel:
             feature_scaling=Scaling.identity(n_features) if feature_scaling is None else feature_scaling,
             target_scaling=Scaling.identity(1) if target_scaling is None else target_scaling,
             classes=None if classes is None else tuple(classes.tolist()),
-            settings={name: _plain(value) for name, value in estimator._fitted_params.items()},
+            settings={name: _plain(value) for name, value in estimator._settings.items()},
         )
 
     def with_scores(self, scores: Mapping[str, Score]) -> SavedModel:
@@ -366,6 +366,7 @@ def _trainings(estimator: Any) -> tuple[Training, ...]:
             objective=float(objective),
             stationarity=float(stationarity) if np.isfinite(stationarity) else None,
             objectives=tuple(solution.history.objective.tolist()),
+            gamma=float(estimator.gamma_),
         )
         for solution, objective, stationarity in figures
     )

@@ -106,6 +106,8 @@ class Training:
         Distance from a stationary point; None if it is not known.
     objectives : tuple of float
         RegLoss at the start and after each epoch.
+    gamma : float or None
+        Strength of the regularisation, in the scaled units of the training; None if only the settings tell it.
     """
 
     status: Status
@@ -113,6 +115,7 @@ class Training:
     objective: float
     stationarity: float | None
     objectives: tuple[float, ...]
+    gamma: float | None = None
 
     @property
     def recorded_epochs(self) -> int:

@@ -28,6 +28,8 @@ HOPS = ("perturb", "restart", "none")
 # The least work of a round, in evaluations of the objective; a sweep is to take a small part of it.
 ROUND = 500
 SWEEP_SHARE = 0.1
+# With fewer evaluations in all, there is no race of starts and no hop, each of which may take more than half of them.
+FEW = 1200
 # What an iteration of the convex solver costs for one neuron, in evaluations of the objective for one neuron.
 ITERATION = 4.0
 # The larger the design, the fewer starts race and the fewer hops are tried in vain.
@@ -132,15 +134,16 @@ class AcceleratedDescent(Descent):
         Q = self.problem.Q
         size = "small" if Q.size <= MEDIUM else "medium" if Q.size <= LARGE else "large"
         patience = PATIENCE[size] if self.options.patience == "auto" else self.options.patience
+        is_short = self.evaluations_left(state) < FEW
         self.kernel = _native.Explorer(
             padded(Q),
             Q.shape[1],
-            self.problem.y,
-            self.problem.gamma,
+            self.problem.y / self.problem.unit,
+            self.problem.gamma / self.problem.unit,
             start.n_hidden,
-            starts=STARTS[size] if self.moves.race else 1,
+            starts=STARTS[size] if self.moves.race and not is_short else 1,
             burst=self.moves.burst,
-            hop=self.moves.hop,
+            hop="none" if is_short else self.moves.hop,
             stalled=STALLED_BEFORE_RESTART if self.moves.hop == "restart" else STALLED[size],
             patience=np.iinfo(np.intp).max if patience is None else patience,
             revive=self.moves.revive,
@@ -175,12 +178,14 @@ class AcceleratedDescent(Descent):
 
     def explore(self, state: State) -> None:
         """Bursts, hops and revivals by the kernel."""
-        V, alpha = state.V.copy(), state.alpha.copy()
+        root = np.sqrt(self.problem.unit)  # for s y and s gamma, all weights are √s times as large
+        V, alpha = state.V / root, state.alpha / root
         try:
-            counts = self.kernel.explore(evaluations=self.budget, seconds=self.seconds_left(), V=V, alpha=alpha)
+            budget = int(min(self.budget, self.evaluations_left(state)))
+            counts = self.kernel.explore(evaluations=budget, seconds=self.seconds_left(), V=V, alpha=alpha)
             state.tally = Tally.explored(*counts)
         finally:  # an interrupt, too, leaves the best network in V and alpha
-            self.move(state, V, alpha)
+            self.move(state, root * V, root * alpha)
 
     def extrapolate(self, state: State, V: FloatArray, alpha: FloatArray) -> None:
         """Continue in the direction of the sweep from these weights, twice as far each time, while RegLoss falls."""

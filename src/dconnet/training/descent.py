@@ -33,6 +33,7 @@ class Options:
     split: str = "paper"
     max_epochs: int | None = 1000
     max_seconds: float | None = None
+    max_evaluations: int | None = None
     max_dca_iter: int = 50
     tol: float = 1e-6
     restart: bool = False
@@ -47,6 +48,8 @@ class Options:
             raise ValueError(f"max_epochs must be a positive integer or None, got {self.max_epochs!r}.")
         if self.max_seconds is not None and not self.max_seconds > 0.0:
             raise ValueError(f"max_seconds must be positive or None, got {self.max_seconds!r}.")
+        if self.max_evaluations is not None and not _is_count(self.max_evaluations):
+            raise ValueError(f"max_evaluations must be a positive integer or None, got {self.max_evaluations!r}.")
         if not _is_count(self.max_dca_iter):
             raise ValueError(f"max_dca_iter must be a positive integer, got {self.max_dca_iter!r}.")
         if not (np.isfinite(self.tol) and self.tol >= 0.0):
@@ -199,6 +202,7 @@ class Descent:
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
         """The state at the start, recorded as epoch 0."""
+        start = start.with_intercept(self.problem.intercept)
         V, alpha = self.problem.whiten(start), start.alpha.copy()
         Z = self.problem.preactivations(V)
         state = State(V, alpha, Z, self.problem.mse(Z, alpha), start, recorded=(V.copy(), alpha))
@@ -289,6 +293,8 @@ class Descent:
             return Status.EARLY_STOPPED
         if self.options.max_epochs is not None and state.n_epochs >= self.options.max_epochs:
             return Status.EPOCH_LIMIT
+        if self.evaluations_left(state) <= 0:
+            return Status.EVALUATION_LIMIT
         return Status.RUNNING
 
     def has_converged(self, state: State) -> bool:
@@ -304,6 +310,11 @@ class Descent:
         """Seconds left of `max_seconds`."""
         limit = self.options.max_seconds
         return float("inf") if limit is None else limit - (time.perf_counter() - self.began)
+
+    def evaluations_left(self, state: State) -> float:
+        """Evaluations left of `max_evaluations`; the epoch under way is not counted."""
+        limit = self.options.max_evaluations
+        return float("inf") if limit is None else limit - state.history.total("evaluations")
 
     def message(self, state: State, validation: Validation | None) -> str:
         """The message of the status, with its figures."""

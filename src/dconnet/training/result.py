@@ -22,11 +22,19 @@ class Status(Enum):
     CONVERGED = "Converged after {epochs} epochs: {progress}."
     EPOCH_LIMIT = "Stopped after {epochs} epochs, not converged: {progress}. Raise max_epochs or tol."
     TIME_LIMIT = "Stopped by max_seconds after {epochs} epochs, not converged: {progress}. Raise max_seconds or tol."
+    EVALUATION_LIMIT = (
+        "Stopped by max_evaluations after {epochs} epochs, not converged: {progress}. Raise max_evaluations or tol."
+    )
     EARLY_STOPPED = (
         "Stopped early after {epochs} epochs: the validation error has not improved for {patience} epochs. "
         "The best network was restored."
     )
     INTERRUPTED = "Interrupted after {epochs} epochs: the network reached so far was kept."
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether a limit on epochs, time or evaluations kept the fit from convergence."""
+        return self in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.EVALUATION_LIMIT)
 
     @property
     def is_success(self) -> bool:

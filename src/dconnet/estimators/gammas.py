@@ -1,0 +1,186 @@
+"""The choice of gamma: cross-validated short fits over a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dconnet._arrays import FloatArray
+from dconnet.encoding.design import CodedDesign, Standardisation
+from dconnet.encoding.features import Linear
+from dconnet.estimators.data import Rows
+from dconnet.estimators.units import Units
+from dconnet.model.coordinates import Coordinates
+from dconnet.model.problem import Problem
+from dconnet.training.short_fits import ShortFits, short_fits
+
+# In units of the target's standard deviation.
+GAMMAS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+N_FOLDS = 5
+EVALUATIONS = 200
+# In units of the target, the best gamma hardly depends on the number of rows: so many are enough to find it.
+MOST_ROWS = 20_000
+# A small network gets stuck more often: it has as many starts as this number of neurons pays for.
+NEURONS = 20
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, and rows to predict
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GammaChoice:
+    """Cross-validated errors over a grid of gamma.
+
+    Attributes
+    ----------
+    gammas : array of shape (n_gammas,)
+        The grid, ascending, in units of the target's standard deviation.
+    errors : array of shape (n_gammas, n_folds)
+        Mean squared error on the rows left out, summed over the columns of the target.
+    weights : array of shape (n_folds,)
+        Weight of the rows of each fold.
+    """
+
+    gammas: FloatArray
+    errors: FloatArray
+    weights: FloatArray
+
+    @property
+    def best(self) -> float:
+        """The gamma of least error; of several, and if there is nothing to compare, the largest."""
+        totals = self.errors @ self.weights
+        return float(self.gammas[np.flatnonzero(totals == totals.min())[-1]])
+
+
+def checked_gammas(gammas: ArrayLike | None) -> FloatArray:
+    """A grid of gamma, ascending, by default `GAMMAS`."""
+    given = np.asarray(GAMMAS if gammas is None else gammas, dtype=np.float64)
+    if given.ndim != 1 or len(given) == 0 or not np.all(np.isfinite(given) & (given > 0.0)):
+        raise ValueError(f"gammas must be positive finite numbers, at least one, got {gammas!r}.")
+    return np.unique(given)
+
+
+def merged(rows: Rows) -> Rows:
+    """Rows with equal inputs as one, in sorted order: neither order nor copies matter, and no copy crosses folds."""
+    groups = Problem(rows.X, rows.Y[:, 0], 1.0, rows.weight, copy=False, check_finite=False).groups
+    weight, Y, first = rows.weight[groups.order], rows.Y[groups.order], rows.Y[groups.first]
+    total = groups.sums(weight)
+    shift = [groups.sums(weight * column) / total for column in (Y - groups.spread_out(first)).T]
+    return Rows(rows.X[groups.first], first + np.column_stack(shift), total)
+
+
+def stratified_folds(Y: FloatArray, n_folds: int, rng: np.random.Generator) -> list[Fold]:
+    """Random folds with nearly the same targets in each: of rows with neighbouring targets, every fold gets one."""
+    n_rows = len(Y)
+    order = rng.permutation(n_rows)
+    order = order[np.lexsort(Y[order].T)]
+    fold = np.empty(n_rows, dtype=np.intp)
+    deals = [rng.permutation(n_folds) for _ in range(-(-n_rows // n_folds))]
+    fold[order] = np.concatenate(deals)[:n_rows]
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in np.unique(fold)]
+
+
+def choose_gamma(
+    rows: Rows,
+    units: Units,
+    gammas: FloatArray,
+    folds: Iterable[Fold],
+    *,
+    n_hidden: int,
+    shrinkage: float,
+    rng: np.random.Generator,
+) -> GammaChoice:
+    """Short fits with each gamma on the training rows of each fold, from the same random starts, and their errors."""
+    coordinates = Coordinates.of(rows.X, rows.weight)
+    features = [Linear(mean, scale) for mean, scale in zip(coordinates.mean, coordinates.scale, strict=True)]
+    design = CodedDesign.of(features, list(rows.X.T))
+    penalised = _penalised(coordinates, units)
+    errors, weights = [], []
+    for train, test in folds:
+        if not (np.any(rows.weight[train] > 0.0) and np.any(rows.weight[test] > 0.0)):
+            raise ValueError("A fold of the cross-validation has no rows of positive weight.")
+        centers = _centers(rows.some(train), units)
+        targets = (rows.Y - centers) / units.size
+        seeds = rng.integers(np.iinfo(np.int32).max, size=max(1, NEURONS // n_hidden))
+        networks = _best_fits(
+            design.rows(train), penalised, shrinkage, targets[train], gammas, seeds, n_hidden, rows.weight[train]
+        )
+        outputs = design.rows(test).predict(*networks).reshape(len(test), len(centers), len(gammas))
+        squares = np.sum((targets[test][:, :, None] - outputs) ** 2, axis=1)
+        errors.append(units.size**2 * np.average(squares, axis=0, weights=rows.weight[test]))
+        weights.append(rows.weight[test].sum())
+    return GammaChoice(gammas, np.column_stack(errors), np.array(weights))
+
+
+def _best_fits(
+    design: CodedDesign,
+    penalised: Standardisation,
+    shrinkage: float,
+    targets: FloatArray,
+    gammas: FloatArray,
+    seeds: NDArray[np.int64],
+    n_hidden: int,
+    weight: FloatArray,
+) -> ShortFits:
+    """For each column of the targets and each gamma the fit of least RegLoss."""
+    n_columns = targets.shape[1]
+    from_white = penalised.from_white(design.gram(weight), shrinkage)
+    which, gamma, seed = (part.ravel() for part in np.meshgrid(range(n_columns), gammas, seeds, indexing="ij"))
+    fits = short_fits(
+        design,
+        from_white,
+        targets.T,
+        gammas=gamma,
+        seeds=seed,
+        which=which,
+        n_hidden=n_hidden,
+        evaluations=EVALUATIONS,
+        sample_weight=weight,
+    )
+    if len(seeds) > 1:
+        squares = weight @ (targets[:, which] - design.predict(*fits)) ** 2
+        penalties = np.sum(fits.V**2, axis=(1, 2)) + np.sum(fits.alpha**2, axis=1)
+        regloss = (squares + gamma * penalties).reshape(-1, len(seeds))
+        best = np.arange(len(regloss)) * len(seeds) + regloss.argmin(axis=1)
+        fits = ShortFits(fits.V[best], fits.alpha[best], from_white)
+    return fits
+
+
+def _centers(rows: Rows, units: Units) -> FloatArray:
+    """The output intercepts of networks trained on these rows."""
+    if units.coordinates is None:
+        return units.intercepts
+    centers: FloatArray = np.average(rows.Y, axis=0, weights=rows.weight)
+    return centers
+
+
+def _penalised(coordinates: Coordinates, units: Units) -> Standardisation:
+    """The columns whose weights the shrinkage sees, as a map of the standardised ones: these, or those of the data."""
+    if units.coordinates is None:
+        return Standardisation(-coordinates.mean / coordinates.scale, 1.0 / coordinates.scale)
+    return Standardisation(np.zeros_like(coordinates.mean), np.ones_like(coordinates.scale))
+
+
+def default_choice(
+    rows: Rows,
+    units: Units,
+    gammas: FloatArray,
+    seed: int,
+    *,
+    n_folds: int = N_FOLDS,
+    folds: Sequence[Fold] | None = None,
+    n_hidden: int,
+    shrinkage: float,
+) -> GammaChoice:
+    """The choice among these gammas by ``folds``, or by ``n_folds`` random ones of the distinct rows."""
+    rng = np.random.default_rng([seed, 1])  # the network itself is drawn as if gamma were given
+    if folds is None:
+        rows = merged(rows)
+        if len(rows.X) > MOST_ROWS:
+            rows = rows.some(np.sort(rng.choice(len(rows.X), MOST_ROWS, replace=False)))
+        folds = stratified_folds(rows.Y, min(n_folds, len(rows.X)), rng) if len(rows.X) > 1 else []
+    if len(folds) == 0 or len(gammas) == 1:
+        return GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
+    return choose_gamma(rows, units, gammas, folds, n_hidden=n_hidden, shrinkage=shrinkage, rng=rng)

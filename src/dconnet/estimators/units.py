@@ -1,0 +1,50 @@
+"""Units of the data: where inputs and targets lie, so that starts and gamma need no scaling of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dconnet._arrays import FloatArray
+from dconnet.estimators.data import Rows
+from dconnet.model.coordinates import Coordinates, mean_and_spread
+from dconnet.model.network import Network
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """What a fit measures inputs, targets and gamma by.
+
+    Attributes
+    ----------
+    coordinates : Coordinates or None
+        Standardised columns of the inputs; None for the columns as they are.
+    intercepts : array of shape (n_columns,)
+        Output intercept of the network of each column of the target: its mean, or zero.
+    size : float
+        Standard deviation of the target, or one: the unit of gamma. Columns of classes have one size for all, the root
+        of their mean variance.
+    """
+
+    coordinates: Coordinates | None
+    intercepts: FloatArray
+    size: float
+
+    @classmethod
+    def plain(cls, rows: Rows) -> Units:
+        """The units of the data as they are."""
+        return cls(None, np.zeros(rows.Y.shape[1]), 1.0)
+
+    @classmethod
+    def standard(cls, rows: Rows) -> Units:
+        """Units in which inputs and targets have mean zero and standard deviation one."""
+        moments = np.array([mean_and_spread(column, rows.weight) for column in rows.Y.T])
+        size = float(np.sqrt(np.mean(moments[:, 1] ** 2)))
+        return cls(Coordinates.of(rows.X, rows.weight), moments[:, 0], size or 1.0)
+
+    def start(self, network: Network) -> Network:
+        """A network for standardised data in these units: for s y and s gamma, all weights are √s times as large."""
+        root = np.sqrt(self.size)
+        scaled = Network(root * network.W, root * network.b, root * network.alpha)
+        return network if self.coordinates is None else self.coordinates.in_units_of_data(scaled)

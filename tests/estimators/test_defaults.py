@@ -1,0 +1,308 @@
+"""What `scale=True` and `gamma="auto"` promise: units do not matter, and gamma_ names the RegLoss that is least."""
+
+import hashlib
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_friedman1
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import KFold, cross_val_predict
+
+from dconnet import DCONClassifier, DCONClassifierCV, DCONRegressor, DCONRegressorCV, Network, Problem, Status
+from dconnet.certificates import certify, stationarity
+from dconnet.estimators.data import Rows
+from dconnet.estimators.gammas import GAMMAS, merged, stratified_folds
+from dconnet.inspection.examination import examine
+from dconnet.inspection.replay import replay
+from dconnet.model.coordinates import Coordinates
+from dconnet.persistence.model_file import SavedModel, load_model, save_model
+from dconnet.persistence.tables import Table
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 3))
+Y = np.abs(X[:, 0]) + X[:, 1]
+LABELS = np.digitize(X[:, 0], [-0.5, 0.5])
+WEIGHT = RNG.uniform(0.5, 2.0, size=80)
+
+# Powers of two change no bit of the standardised data.
+FACTORS, FACTOR = np.array([2.0**-10, 2.0**20, 4.0]), 2.0**12
+
+
+def regressor(**changes):
+    return DCONRegressor(**({"n_hidden": 4, "gamma": 0.1, "random_state": 0} | changes))
+
+
+def digest(networks):
+    return hashlib.sha256(np.concatenate([network.parameters for network in networks]).tobytes()).hexdigest()[:12]
+
+
+class TestTheDataAsTheyAre:
+    """`scale=False` with a given gamma is the network of dconnet 0.2, to the bit."""
+
+    def test_bits_do_not_depend_on_what_scaling_would_do(self):
+        model = regressor(scale=False).fit(X, Y)
+        problem = Problem(X, Y, 0.1)
+        assert (model.gamma_, model.target_scale_, model.network_.intercept) == (0.1, 1.0, 0.0)
+        assert (model.gammas_, model.mse_path_) == (None, None)
+        assert model.objective_ == problem.objective(model.network_)
+        assert model.stationarity_ == stationarity(problem, model.network_).norm
+
+    def test_a_pickle_of_before_loads(self):
+        model = regressor(scale=False).fit(X, Y)
+        state = model.__getstate__()
+        new = ("scale", "max_evaluations", "gamma_", "gammas_", "mse_path_", "target_scale_", "_units", "_settings")
+        old = DCONRegressor.__new__(DCONRegressor)
+        old.__setstate__({name: value for name, value in state.items() if name not in new})
+        assert (old.scale, old.max_evaluations, old.gamma_) == (False, None, 0.1)
+        np.testing.assert_array_equal(old.predict(X), model.predict(X))
+        assert old.problems(X, Y)[0].objective(old.network_) == model.objective_
+        assert SavedModel.from_estimator(old).settings["gamma"] == 0.1
+
+    def test_a_network_of_before_has_no_intercept(self):
+        rebuild, (kind, contents) = Network([[1.0]], [0.0], [1.0], 3.0).__reduce__()
+        del contents["intercept"]
+        assert rebuild(kind, contents).intercept == 0.0
+
+
+class TestUnits:
+    def test_powers_of_two_change_no_bit(self):
+        plain = DCONRegressor(4, random_state=0).fit(X, Y)
+        scaled = DCONRegressor(4, random_state=0).fit(X * FACTORS, Y * FACTOR)
+        root = np.sqrt(FACTOR)
+        np.testing.assert_array_equal(scaled.network_.alpha, root * plain.network_.alpha)
+        np.testing.assert_array_equal(scaled.network_.W * FACTORS, root * plain.network_.W)
+        np.testing.assert_array_equal(scaled.predict(X * FACTORS), FACTOR * plain.predict(X))
+        assert scaled.gamma_ == FACTOR * plain.gamma_
+        assert scaled.objective_ == pytest.approx(FACTOR**2 * plain.objective_, rel=1e-12)
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @pytest.mark.parametrize("algorithm", ["accelerated", "paper"])
+    def test_other_units_change_rounding_alone(self, algorithm):
+        factors, offsets = np.array([1e-3, 1e6, 7.0]), np.array([3.0, -1e6, 0.1])
+        plain = regressor(algorithm=algorithm, max_epochs=3).fit(X, Y)
+        scaled = regressor(algorithm=algorithm, max_epochs=3).fit(X * factors + offsets, 3.0 * Y + 5e5)
+        assert scaled.gamma_ == pytest.approx(3.0 * plain.gamma_)
+        assert scaled.network_.intercept == pytest.approx(3.0 * plain.network_.intercept + 5e5)
+        np.testing.assert_allclose(scaled.predict(X * factors + offsets), 3.0 * plain.predict(X) + 5e5, atol=1e-4)
+
+    def test_a_classifier_does_not_see_the_units(self):
+        plain, scaled = (DCONClassifier(3, random_state=0).fit(inputs, LABELS) for inputs in (X, X * FACTORS))
+        np.testing.assert_array_equal(plain.decision_function(X), scaled.decision_function(X * FACTORS))
+        assert plain.gamma_ == scaled.gamma_
+
+    def test_shrinkage_is_on_standardised_columns(self):
+        plain, scaled = (regressor(shrinkage=0.3).fit(inputs, Y) for inputs in (X, X * FACTORS))
+        np.testing.assert_array_equal(plain.predict(X), scaled.predict(X * FACTORS))
+        problem, network = scaled.problems(X * FACTORS, Y)[0], scaled.network_
+        standard = (X - X.mean(axis=0)) / X.std(axis=0)
+        W = network.W * (X * FACTORS).std(axis=0)
+        b = network.b + network.W @ (X * FACTORS).mean(axis=0)
+        same = Problem(standard, Y, scaled.gamma_, shrinkage=0.3)
+        expected = same.objective(Network(W, b, network.alpha, network.intercept))
+        assert problem.objective(network) == pytest.approx(expected, rel=1e-9)
+        assert scaled.objective_ == problem.objective(network)
+
+    def test_gamma_is_in_units_of_the_spread_of_the_target(self):
+        model = regressor(gamma=0.3).fit(X, Y, sample_weight=WEIGHT)
+        mean = np.average(Y, weights=WEIGHT)
+        spread = np.sqrt(np.average((Y - mean) ** 2, weights=WEIGHT))
+        assert model.target_scale_ == pytest.approx(spread)
+        assert model.gamma_ == pytest.approx(0.3 * spread)
+        assert model.network_.intercept == pytest.approx(mean)
+
+    def test_coordinates_depend_neither_on_order_nor_on_copies(self):
+        order, counts = RNG.permutation(80), RNG.integers(0, 4, size=80)
+        first = Coordinates.of(X, counts.astype(float))
+        second = Coordinates.of(np.repeat(X, counts, axis=0)[::-1], np.ones(counts.sum()))
+        third = Coordinates.of(X[order], counts[order].astype(float))
+        for other in (second, third):
+            np.testing.assert_array_equal(first.mean, other.mean)
+            np.testing.assert_array_equal(first.scale, other.scale)
+
+    @pytest.mark.parametrize("offset", [0.0, 5e5, -1e-8])
+    def test_a_constant_target_is_its_intercept(self, offset):
+        model = DCONRegressor(3, random_state=0).fit(X, np.full(80, offset))
+        np.testing.assert_array_equal(model.predict(X), offset)
+
+    def test_constant_columns_and_copies_of_columns_do_no_harm(self):
+        wide = np.column_stack([X, np.full(80, 0.1), 1e6 * X[:, 0], np.zeros(80)])
+        model = DCONRegressor(6, random_state=0).fit(wide, Y)
+        assert model.score(wide, Y) > 0.99
+
+
+class TestCertificates:
+    def test_hold_for_the_regloss_that_gamma_names(self):
+        model = DCONRegressor(4, tol=1e-9, random_state=0).fit(X, Y + 100.0)
+        problem = Problem(X, Y + 100.0, model.gamma_, intercept=model.network_.intercept)
+        assert problem.objective(model.network_) == pytest.approx(model.objective_, rel=1e-12)
+        assert stationarity(problem, model.network_).norm < 1e-6
+        assert stationarity(model.problems(X, Y + 100.0)[0], model.network_).norm < 1e-6
+        assert certify(model, X, Y + 100.0)
+
+    def test_another_intercept_is_refused(self):
+        model = regressor().fit(X, Y)
+        with pytest.raises(ValueError, match=r"intercept=network\.intercept"):
+            stationarity(Problem(X, Y, model.gamma_), model.network_)
+
+    def test_regloss_counts_the_intercept_of_the_network(self):
+        network = Network([[1.0]], [0.0], [2.0], intercept=1.0)
+        # Residuals 3 - 3 and 4 - 5; penalty 0.5 (1 + 4 + 4).
+        assert Problem([[1.0], [2.0]], [3.0, 4.0], 0.5).objective(network) == pytest.approx((1.0 + 4.5) / 2.0)
+        np.testing.assert_array_equal(network.predict([[1.0], [-1.0]]), [3.0, 1.0])
+
+    def test_the_fit_can_be_repeated(self):
+        for model in (DCONRegressor(3, random_state=0), DCONRegressorCV(3, gammas=[0.1, 1.0], random_state=0)):
+            (run,) = replay(model.fit(X, Y), X, Y)
+            assert run.problem.gamma == model.gamma_
+
+    def test_a_model_file_holds_intercept_and_gamma(self, tmp_path):
+        for model in (DCONRegressor(3, random_state=0), DCONRegressorCV(3, gammas=[0.1, 1.0], random_state=0)):
+            model.fit(X, Y + 7.0)
+            save_model(model, tmp_path / "model.json")
+            loaded = load_model(tmp_path / "model.json")
+            np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+            found = examine(loaded, Table(("x0", "x1", "x2", "y"), (*X.T, Y + 7.0), "data.csv"), repeat=True)
+            assert found.findings[0].certificate.objective == pytest.approx(model.objective_)
+
+    def test_validation_errors_are_those_of_the_predictions(self):
+        model = regressor().fit(X[:60], Y[:60] + 9.0, X_val=X[60:], y_val=Y[60:] + 9.0)
+        expected = np.mean((model.predict(X[60:]) - Y[60:] - 9.0) ** 2)
+        assert model.history_.validation_mse[-1] == pytest.approx(expected)
+
+
+class TestChoiceOfGamma:
+    def test_is_the_gamma_of_least_error(self):
+        model = DCONRegressor(4, random_state=0).fit(X, Y)
+        np.testing.assert_allclose(model.gammas_, np.array(GAMMAS) * model.target_scale_)
+        assert model.mse_path_.shape == (7, 5)
+        assert model.gamma_ in model.gammas_
+        sizes = [len(test) for _, test in stratified_folds(Y[:, None], 5, np.random.default_rng(0))]
+        assert model.gammas_[np.argmin(model.mse_path_ @ sizes)] == model.gamma_
+
+    def test_the_network_is_that_of_the_gamma(self):
+        auto = DCONRegressor(4, random_state=0).fit(X, Y)
+        gamma = GAMMAS[int(np.flatnonzero(auto.gammas_ == auto.gamma_)[0])]
+        assert digest([auto.network_]) == digest([regressor(gamma=gamma).fit(X, Y).network_])
+
+    def test_errors_are_those_of_predictions_of_rows_left_out(self):
+        """Long fits of each fold, by the estimator itself, err about as much as the short ones say."""
+        noisy = Y + 0.5 * np.random.default_rng(1).normal(size=80)
+        model = DCONRegressorCV(4, gammas=[0.3, 3.0], cv=KFold(4), random_state=0).fit(X, noisy)
+        for k, gamma in enumerate([0.3, 3.0]):
+            predicted = cross_val_predict(regressor(gamma=gamma), X, noisy, cv=KFold(4))
+            assert model.mse_path_[k].mean() == pytest.approx(np.mean((predicted - noisy) ** 2), rel=0.1)
+
+    def test_folds_hold_every_row_once_and_like_targets(self):
+        labels = np.repeat([0.0, 1.0], [7, 50])[:, None]
+        folds = stratified_folds(labels, 5, np.random.default_rng(0))
+        np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(57))
+        assert {int(labels[test].size - labels[test].sum()) for _, test in folds} == {1, 2}
+        for train, test in folds:
+            np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(57))
+
+    def test_copies_of_a_row_are_one_row(self):
+        rows = merged(Rows(np.array([[1.0], [0.0], [1.0]]), np.array([[1.0], [5.0], [4.0]]), np.array([2.0, 1.0, 1.0])))
+        np.testing.assert_array_equal(rows.X, [[0.0], [1.0]])
+        np.testing.assert_array_equal(rows.Y, [[5.0], [2.0]])
+        np.testing.assert_array_equal(rows.weight, [1.0, 3.0])
+
+    @pytest.mark.parametrize("n_rows", [1, 2, 3, 6, 9])
+    def test_few_rows_are_enough(self, n_rows):
+        model = DCONRegressor(2, random_state=0).fit(X[:n_rows], Y[:n_rows] + 5e5)
+        assert np.all(np.abs(model.predict(X[:n_rows]) - Y[:n_rows] - 5e5) < 5.0)
+
+    def test_a_class_of_one_row_and_rows_of_weight_zero_do_no_harm(self):
+        labels, weight = LABELS.copy(), np.ones(80)
+        labels[0], labels[1], weight[1] = 7, 8, 0.0
+        model = DCONClassifier(2, random_state=0).fit(X, labels, sample_weight=weight)
+        assert model.classes_.tolist() == [0, 1, 2, 7]
+        assert np.isfinite(model.mse_path_).all()
+
+    @pytest.mark.parametrize("shrinkage", [0.0, 1.0])
+    def test_the_units_of_the_data_are_used_without_scale(self, shrinkage):
+        """With data that are standardised already, both ways compare the same fits."""
+        standard, target = (X - X.mean(axis=0)) / X.std(axis=0), (Y - Y.mean()) / Y.std()
+        plain = DCONRegressorCV(20, scale=False, shrinkage=shrinkage, cv=KFold(5), random_state=0).fit(standard, target)
+        scaled = DCONRegressorCV(20, shrinkage=shrinkage, cv=KFold(5), random_state=0).fit(standard, target)
+        errors = [model.mse_path_.mean(axis=1)[3:] for model in (plain, scaled)]
+        np.testing.assert_allclose(*errors, rtol=0.15)
+        raw = DCONRegressorCV(20, scale=False, shrinkage=shrinkage, cv=KFold(5), random_state=0)
+        raw.fit(standard * np.array([1.0, 1.0, 1e3]) + 3.0, target)
+        assert np.isfinite(raw.mse_path_).all()
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            load_diabetes(return_X_y=True),
+            make_friedman1(300, noise=1.0, random_state=0),
+            (X[:, :2], X[:, 0] + RNG.normal(size=80)),
+            (RNG.normal(size=(60, 5)), RNG.normal(size=60)),
+        ],
+        ids=["diabetes", "friedman", "linear", "noise"],
+    )
+    def test_never_much_worse_than_ridge_in_any_units(self, data):
+        inputs, target = data
+        factors = 10.0 ** np.random.default_rng(0).uniform(-3.0, 6.0, size=inputs.shape[1])
+        standard = (inputs - inputs.mean(axis=0)) / inputs.std(axis=0)
+        ridge = cross_val_predict(
+            RidgeCV(np.logspace(-3, 4, 15)), standard, target, cv=KFold(5, shuffle=True, random_state=0)
+        )
+        ours = cross_val_predict(
+            DCONRegressor(random_state=0), inputs * factors, target + 5e5, cv=KFold(5, shuffle=True, random_state=0)
+        )
+        assert np.mean((ours - 5e5 - target) ** 2) < 1.1 * np.mean((ridge - target) ** 2)
+
+    @pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
+    def test_classifies_data_in_any_units(self, load):
+        inputs, labels = load(return_X_y=True)
+        factors = 10.0 ** np.random.default_rng(0).uniform(-3.0, 6.0, size=inputs.shape[1])
+        predicted = cross_val_predict(DCONClassifier(8, random_state=0), inputs * factors, labels)
+        assert np.mean(predicted == labels) > 0.93
+
+
+class TestCrossValidated:
+    @pytest.mark.parametrize("cv", [3, KFold(3), list(KFold(3).split(X))])
+    def test_folds_can_be_given(self, cv):
+        model = DCONRegressorCV(3, gammas=[1.0, 0.1], cv=cv, random_state=0).fit(X, Y)
+        assert model.mse_path_.shape == (2, 3)
+        np.testing.assert_allclose(model.gammas_, np.array([0.1, 1.0]) * model.target_scale_)
+
+    def test_a_classifier_chooses_one_gamma_for_all_classes(self):
+        model = DCONClassifierCV(3, gammas=[0.03, 0.3], cv=3, random_state=0).fit(X, LABELS)
+        assert model.mse_path_.shape == (2, 3)
+        assert {problem.gamma for problem in model.problems(X, LABELS)} == {model.gamma_}
+
+    def test_a_single_value_is_taken_as_it_is(self):
+        model = DCONRegressorCV(4, gammas=[0.1], random_state=0).fit(X, Y)
+        assert digest([model.network_]) == digest([regressor().fit(X, Y).network_])
+
+    @pytest.mark.parametrize("gammas", [[], [0.0, 1.0], [np.nan], [[0.1, 1.0]]])
+    def test_bad_values_are_refused(self, gammas):
+        with pytest.raises(ValueError, match="gammas must be positive finite numbers"):
+            DCONRegressorCV(gammas=gammas).fit(X, Y)
+
+    def test_can_be_cloned_and_pickled(self):
+        model = clone(DCONRegressorCV(3, gammas=(0.1, 1.0), random_state=0)).fit(X, Y)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+class TestMaxEvaluations:
+    @pytest.mark.parametrize("limit", [1, 50, 300, 2000])
+    def test_ends_the_fit_soon_and_says_so(self, limit):
+        rng = np.random.default_rng(0)
+        inputs = rng.normal(size=(300, 6))
+        target = np.sin(2.0 * inputs[:, 0]) + inputs[:, 1] * inputs[:, 2] + rng.normal(size=300)
+        model = DCONRegressor(20, gamma=1e-3, max_evaluations=limit, random_state=0)
+        with pytest.warns(match="Raise max_evaluations or tol"):
+            model.fit(inputs, target)
+        assert model.status_ is Status.EVALUATION_LIMIT
+        # A burst of 50 iterations is ended; with more than 1200 evaluations, a hop, too.
+        assert limit <= model.history_.total("evaluations") <= (limit + 150 if limit < 1200 else 3 * limit)
+        assert np.all(np.diff(model.history_.objective) <= 0.0)
+
+    def test_a_limit_that_is_not_reached_changes_nothing(self):
+        model, limited = (regressor(max_evaluations=limit).fit(X, Y) for limit in (None, 10**9))
+        assert digest([model.network_]) == digest([limited.network_])
+        assert limited.status_ is Status.CONVERGED
