@@ -233,7 +233,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         The members that were trained on all folds: family, kind, gamma, size, error out of fold, and weight.
     weights_ : ndarray of shape (n_members,)
         The weight of each member, zero for most.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (`n_features_in_`,)
         For each column of the table, what is lost out of fold if its values are shuffled, as a share of all.
     n_features_in_ : int
         Number of columns seen during `fit`.
@@ -455,7 +455,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         The members that were trained on all folds: family, kind, gamma, size, error out of fold, and weight.
     weights_ : ndarray of shape (n_members,)
         The weight of each member, zero for most.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (`n_features_in_`,)
         For each column of the table, what is lost out of fold if its values are shuffled, as a share of all.
     n_features_in_ : int
         Number of columns seen during `fit`.
