@@ -200,13 +200,12 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def _warn_of_slips(table: Table, names: Sequence[str]) -> None:
-    """Name the first cell that makes text of a column that is numbers otherwise."""
-    for name, column in zip(names, table.frame(names).values, strict=True):
-        if column.dtype == object and 0.5 < table.share_of_numbers(name) < 1.0:
-            try:
-                table.numeric([name])
-            except ValueError as error:
-                complain("warning", f"A column of numbers is taken as text. {error}")
+    """Name the first cell that makes text of a column that is numbers or dates otherwise."""
+    for name in names:
+        try:
+            table.refuse_slips(name)
+        except ValueError as error:
+            complain("warning", f"A column of numbers or dates is taken as text. {error}")
 
 
 def _feature_names(table: Table, target: str, drop: list[str]) -> list[str]:
