@@ -282,6 +282,16 @@ class TestFit:
         assert "line 3, column 'y': '2x' is not a number" in message
         assert message.endswith("Or use its values as classes with --task classification.")
         assert "'2x' is not a number" in refusal("fit", "data.csv", "--target", "y", "--task", "regression")
+        write_csv("comma.csv", ["a", "y"], [[1, 2, 3], ["1,5", "2,5", "3,5"]])
+        message = refusal("fit", "comma.csv", "--target", "y")
+        assert "'1,5' has a comma (3 such cells in this column). Write decimals with a point" in message
+        assert "--drop" not in message
+
+    def test_a_target_with_a_value_for_each_row(self):
+        write_csv("names.csv", ["a", "y"], [np.arange(20.0), [f"C{i}" for i in range(20)]])
+        message = refusal("fit", "names.csv", "--target", "y")
+        assert message.startswith("The target 'y' is text with 20 different values in 20 rows, like a name")
+        run("fit", "names.csv", "--target", "y", "--task", "classification", "--test-fraction", 0, *QUICK)
 
     def test_values_that_are_too_large(self, data):
         message = "The values of column {} are too large to be standardised. Scale them down."

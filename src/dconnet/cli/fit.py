@@ -177,6 +177,10 @@ def fit(
 MUCH_WORSE = 0.3
 
 
+# In fewer rows, classes may well have one row each.
+MANY_ROWS = 20
+
+
 def _wants_one_network(context: typer.Context, single: bool) -> bool:
     """Whether a single network is wanted, by --single or by one of its options."""
     own, other = (_given(context, names) for names in (OF_A_NETWORK, OF_AN_ENSEMBLE))
@@ -223,12 +227,19 @@ def _is_classification(table: Table, target: str, task: Task) -> bool:
         return task is Task.classification
     if table.is_numeric(target):
         return False
-    if table.share_of_numbers(target) > 0.5:
-        # Numbers with a few typos among them: classification into one class per number is hardly intended.
-        try:
+    # Numbers with a few typos among them: classification into one class per number is hardly intended.
+    try:
+        table.refuse_slips(target, needed=True)
+        if table.share_of_numbers(target) > 0.5:
             table.numeric([target], needed=True)
-        except ValueError as error:
-            raise ValueError(f"{error} Or use its values as classes with --task classification.") from error
+    except ValueError as error:
+        raise ValueError(f"{error} Or use its values as classes with --task classification.") from error
+    n_classes = len(set(table.column(target).tolist()))
+    if 2 * n_classes > table.n_rows >= MANY_ROWS:
+        raise ValueError(
+            f"The target {target!r} is text with {n_classes} different values in {table.n_rows} rows, like a name or a "
+            "number of each row. Choose another --target, or use its values as classes with --task classification."
+        )
     return True
 
 

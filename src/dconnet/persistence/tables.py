@@ -115,7 +115,7 @@ class Table:
             return 1.0
         return float(np.mean([cell is None or _is_number(cell) for cell in column]))
 
-    def refuse_slips(self, name: str) -> None:
+    def refuse_slips(self, name: str, *, needed: bool = False) -> None:
         """Raise a ValueError that names the first cell for which a column of numbers or dates is taken as text.
 
         Columns of which no more than half are numbers or dates are text, and so are codes such as 01.
@@ -130,7 +130,7 @@ class Table:
         ):
             if 2 * sum(intended(cell) for cell in column) > sum(known):
                 faulty = [cell_known and not is_one(cell) for cell_known, cell in zip(known, column, strict=True)]
-                self.refuse(name, faulty, describe, needed=False)
+                self.refuse(name, faulty, describe, needed)
 
     def numeric(self, names: Sequence[str], *, needed: bool = False) -> FloatArray:
         """The named columns as a matrix of shape (n_rows, n_names), all finite.
