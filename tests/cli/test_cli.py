@@ -234,10 +234,10 @@ class TestFit:
         import typer
 
         defaults = {option.name: option.default for option in typer.main.get_command(app).commands["fit"].params}
-        ours = DCONRegressor(gamma=1e-3, scale=False).get_params()  # the command scales the table itself
+        ours = DCONRegressor().get_params()
+        assert (defaults["gamma"], ours["gamma"]) == (None, "auto")
         shared = (
             "n_hidden",
-            "gamma",
             "algorithm",
             "split",
             "solver",
@@ -249,6 +249,12 @@ class TestFit:
             "early_stopping",
         )
         assert {name: defaults[name] for name in shared} == {name: ours[name] for name in shared}
+
+    def test_gamma_is_chosen(self, data):
+        run("fit", "data.csv", "--target", "y", "--drop", "colour", "--n-hidden", 3, "--max-epochs", 2)
+        model = load_model("model.json")
+        assert model.settings["gamma"] == model.trainings[0].gamma
+        assert "agrees with the stored one" in run("inspect", "model.json", "--data", "data.csv").stdout
 
     def test_missing_data(self):
         assert refusal("fit", "none.csv", "--target", "y") == "none.csv: No such file or directory"

@@ -84,7 +84,9 @@ def fit(
         bool, typer.Option("--single", help="One network, by the options from --n-hidden to --early-stopping.")
     ] = False,
     n_hidden: Annotated[int, typer.Option(min=1, help="Number of hidden neurons.")] = 20,
-    gamma: Annotated[float, typer.Option(help="Strength of the regularisation.")] = 1e-3,
+    gamma: Annotated[
+        float | None, typer.Option(help="Strength of the regularisation. [default: chosen by cross-validation]")
+    ] = None,
     shrinkage: Annotated[
         float, typer.Option(help="Penalty on the weights themselves; helps with many, nearly dependent columns.")
     ] = 0.0,
@@ -148,7 +150,7 @@ def fit(
         X = table.numeric(names)
         parameters = {
             "n_hidden": n_hidden,
-            "gamma": gamma,
+            "gamma": "auto" if gamma is None else gamma,
             "scale": False,  # the table is scaled before
             "shrinkage": shrinkage,
             "algorithm": algorithm,
