@@ -344,7 +344,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
             The ends of the intervals.
         """
         if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}.")
+            raise ValueError(f"coverage must lie between 0 and 1, such as 0.9 for 90 %, got {coverage}.")
         predicted = self.predict(X)
         half = self._half_width(coverage)
         return predicted - half, predicted + half
