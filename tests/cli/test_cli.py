@@ -234,10 +234,10 @@ class TestFit:
         import typer
 
         defaults = {option.name: option.default for option in typer.main.get_command(app).commands["fit"].params}
-        ours = DCONRegressor(gamma=1e-3, scale=False).get_params()  # the command scales the table itself
+        ours = DCONRegressor().get_params()
+        assert (defaults["gamma"], ours["gamma"]) == (None, "auto")
         shared = (
             "n_hidden",
-            "gamma",
             "algorithm",
             "split",
             "solver",
@@ -249,6 +249,12 @@ class TestFit:
             "early_stopping",
         )
         assert {name: defaults[name] for name in shared} == {name: ours[name] for name in shared}
+
+    def test_gamma_is_chosen(self, data):
+        run("fit", "data.csv", "--target", "y", "--drop", "colour", "--n-hidden", 3, "--max-epochs", 2)
+        model = load_model("model.json")
+        assert model.settings["gamma"] == model.trainings[0].gamma
+        assert "agrees with the stored one" in run("inspect", "model.json", "--data", "data.csv").stdout
 
     def test_missing_data(self):
         assert refusal("fit", "none.csv", "--target", "y") == "none.csv: No such file or directory"
@@ -282,6 +288,16 @@ class TestFit:
         assert "line 3, column 'y': '2x' is not a number" in message
         assert message.endswith("Or use its values as classes with --task classification.")
         assert "'2x' is not a number" in refusal("fit", "data.csv", "--target", "y", "--task", "regression")
+        write_csv("comma.csv", ["a", "y"], [[1, 2, 3], ["1,5", "2,5", "3,5"]])
+        message = refusal("fit", "comma.csv", "--target", "y")
+        assert "'1,5' has a comma (3 such cells in this column). Write decimals with a point" in message
+        assert "--drop" not in message
+
+    def test_a_target_with_a_value_for_each_row(self):
+        write_csv("names.csv", ["a", "y"], [np.arange(20.0), [f"C{i}" for i in range(20)]])
+        message = refusal("fit", "names.csv", "--target", "y")
+        assert message.startswith("The target 'y' is text with 20 different values in 20 rows, like a name")
+        run("fit", "names.csv", "--target", "y", "--task", "classification", "--test-fraction", 0, *QUICK)
 
     def test_values_that_are_too_large(self, data):
         message = "The values of column {} are too large to be standardised. Scale them down."

@@ -179,8 +179,8 @@ class TestFit:
         write_csv("slip.csv", ["size", "y"], [size, rng.normal(size=60)])
         result = run("fit", "slip.csv", "--target", "y", "--max-seconds", 1e-6)
         assert result.stderr == (
-            "warning: A column of numbers is taken as text. slip.csv, line 6, column 'size': '70m' is not a number. "
-            "Encode the column as numbers, or leave it out with --drop size.\n"
+            "warning: A column of numbers or dates is taken as text. slip.csv, line 6, column 'size': '70m' is not a "
+            "number. Encode the column as numbers, or leave it out with --drop size.\n"
         )
 
     def test_many_plain_columns_are_counted(self):

@@ -171,6 +171,24 @@ class TestNumeric:
         assert [table.is_numeric(name) for name in table.names] == [True, False, False]
         assert [table.share_of_numbers(name) for name in table.names] == [1.0, 2 / 3, 2 / 3]
 
+    @pytest.mark.parametrize(
+        ("cells", "message"),
+        [
+            (("1", "NA", "2", "3O"), "line 5, column 'a': '3O' is not a number. Encode"),
+            (("1;5", "2;5", "3", "NA"), "line 2, column 'a': '1;5' has a comma (2 such cells in this column). Write"),
+            (("2024-02-29", "?", "2024-02-28", "May"), "line 5, column 'a': 'May' is not a date. Write all dates as"),
+            (("2024-02-29", "2024-02-28", "2024-02-30"), "line 4, column 'a': '2024-02-30' is not a date. Write"),
+        ],
+    )
+    def test_slips(self, csv_file, cells, message):
+        rows = [f'"{cell}",1'.replace(";", ",") for cell in cells]
+        found = refusal(read_table(csv_file("\n".join(["a,b", *rows]))).refuse_slips, "a")
+        assert message in found.replace("1,5", "1;5")
+
+    @pytest.mark.parametrize("cells", ["1 2 NA", "01 02 03", "a b 3", "2024-02-29 NA ?", "NA NA ?"])
+    def test_no_slips(self, csv_file, cells):
+        read_table(csv_file("a,b\n" + "".join(f"{cell},1\n" for cell in cells.split()))).refuse_slips("a")
+
 
 class TestLabels:
     def test_whole_numbers_are_integers(self, csv_file):

@@ -84,7 +84,9 @@ def fit(
         bool, typer.Option("--single", help="One network, by the options from --n-hidden to --early-stopping.")
     ] = False,
     n_hidden: Annotated[int, typer.Option(min=1, help="Number of hidden neurons.")] = 20,
-    gamma: Annotated[float, typer.Option(help="Strength of the regularisation.")] = 1e-3,
+    gamma: Annotated[
+        float | None, typer.Option(help="Strength of the regularisation. [default: chosen by cross-validation]")
+    ] = None,
     shrinkage: Annotated[
         float, typer.Option(help="Penalty on the weights themselves; helps with many, nearly dependent columns.")
     ] = 0.0,
@@ -148,7 +150,7 @@ def fit(
         X = table.numeric(names)
         parameters = {
             "n_hidden": n_hidden,
-            "gamma": gamma,
+            "gamma": "auto" if gamma is None else gamma,
             "scale": False,  # the table is scaled before
             "shrinkage": shrinkage,
             "algorithm": algorithm,
@@ -177,6 +179,10 @@ def fit(
 MUCH_WORSE = 0.3
 
 
+# In fewer rows, classes may well have one row each.
+MANY_ROWS = 20
+
+
 def _wants_one_network(context: typer.Context, single: bool) -> bool:
     """Whether a single network is wanted, by --single or by one of its options."""
     own, other = (_given(context, names) for names in (OF_A_NETWORK, OF_AN_ENSEMBLE))
@@ -200,13 +206,12 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def _warn_of_slips(table: Table, names: Sequence[str]) -> None:
-    """Name the first cell that makes text of a column that is numbers otherwise."""
-    for name, column in zip(names, table.frame(names).values, strict=True):
-        if column.dtype == object and 0.5 < table.share_of_numbers(name) < 1.0:
-            try:
-                table.numeric([name])
-            except ValueError as error:
-                complain("warning", f"A column of numbers is taken as text. {error}")
+    """Name the first cell that makes text of a column that is numbers or dates otherwise."""
+    for name in names:
+        try:
+            table.refuse_slips(name)
+        except ValueError as error:
+            complain("warning", f"A column of numbers or dates is taken as text. {error}")
 
 
 def _feature_names(table: Table, target: str, drop: list[str]) -> list[str]:
@@ -224,12 +229,19 @@ def _is_classification(table: Table, target: str, task: Task) -> bool:
         return task is Task.classification
     if table.is_numeric(target):
         return False
-    if table.share_of_numbers(target) > 0.5:
-        # Numbers with a few typos among them: classification into one class per number is hardly intended.
-        try:
+    # Numbers with a few typos among them: classification into one class per number is hardly intended.
+    try:
+        table.refuse_slips(target, needed=True)
+        if table.share_of_numbers(target) > 0.5:
             table.numeric([target], needed=True)
-        except ValueError as error:
-            raise ValueError(f"{error} Or use its values as classes with --task classification.") from error
+    except ValueError as error:
+        raise ValueError(f"{error} Or use its values as classes with --task classification.") from error
+    n_classes = len(set(table.column(target).tolist()))
+    if 2 * n_classes > table.n_rows >= MANY_ROWS:
+        raise ValueError(
+            f"The target {target!r} is text with {n_classes} different values in {table.n_rows} rows, like a name or a "
+            "number of each row. Choose another --target, or use its values as classes with --task classification."
+        )
     return True
 
 

@@ -62,6 +62,10 @@ def _predictions(
             raise ValueError(f"{option} needs an ensemble, but the model is a single network. Fit without --single.")
         X = table.numeric(model.feature_names, needed=True)
         return {f"predicted_{name}": model.predict(X).tolist()}
+    if coverage is not None and model.classes is not None:
+        raise ValueError(f"There are no intervals: {name} is a class. Use --probabilities instead of --coverage.")
+    if probabilities and model.classes is None:
+        raise ValueError(f"There are no classes: {name} is a number. Use --coverage instead of --probabilities.")
     frame = table.frame(model.feature_names, model.column_kinds)
     columns = {f"predicted_{name}": model.predict(frame).tolist()}
     if coverage is not None:

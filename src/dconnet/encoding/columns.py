@@ -382,7 +382,10 @@ def _moment(value: Any, name: str) -> Any:
         # In NumPy, as the first and the last day of the calendar may lie outside it in UTC.
         return np.datetime64(value.replace(tzinfo=None), "s") - np.timedelta64(ahead)
     if not isinstance(value, (date, np.datetime64)):
-        raise ValueError(f"Column {printable(name)!r} of X holds dates, but also {printable(repr(value))[:60]}.")
+        raise ValueError(
+            f"Column {printable(name)!r} of X holds dates, but also {printable(repr(value))[:60]}. "
+            "Convert the column to dates, for example with pandas.to_datetime."
+        )
     return value
 
 

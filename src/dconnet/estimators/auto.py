@@ -232,7 +232,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         The members that were trained on all folds: family, kind, gamma, size, error out of fold, and weight.
     weights_ : ndarray of shape (n_members,)
         The weight of each member, zero for most.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (`n_features_in_`,)
         For each column of the table, what is lost out of fold if its values are shuffled, as a share of all.
     n_features_in_ : int
         Number of columns seen during `fit`.
@@ -343,7 +343,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
             The ends of the intervals.
         """
         if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}.")
+            raise ValueError(f"coverage must lie between 0 and 1, such as 0.9 for 90 %, got {coverage}.")
         predicted = self.predict(X)
         half = self._half_width(coverage)
         return predicted - half, predicted + half
@@ -454,7 +454,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         The members that were trained on all folds: family, kind, gamma, size, error out of fold, and weight.
     weights_ : ndarray of shape (n_members,)
         The weight of each member, zero for most.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (`n_features_in_`,)
         For each column of the table, what is lost out of fold if its values are shuffled, as a share of all.
     n_features_in_ : int
         Number of columns seen during `fit`.

@@ -204,9 +204,9 @@ class SavedModel:
 
         if not isinstance(estimator, (DCONRegressor, DCONClassifier)):
             raise TypeError(
-                f"A model file holds a DCONRegressor or DCONClassifier, not a {type(estimator).__name__}. "
-                "For a pipeline, pass its last step, and the scaling before it as feature_scaling. "
-                "Layer-wise networks have no model file: use pickle."
+                "A model file holds a DCONRegressor, a DCONClassifier or one of the auto estimators, not a "
+                f"{type(estimator).__name__}. For a pipeline that scales, pass its last step, and the scaling before "
+                "it as feature_scaling. Layer-wise networks and pipelines of distil have no model file: use pickle."
             )
         check_is_fitted(estimator)
         n_features, classes = int(estimator.n_features_in_), estimator.targets_.classes

@@ -44,6 +44,7 @@ NAMES = re.compile(r"_|^\s*[+-]?0\d+\s*$", re.MULTILINE)
 
 # Dates as ISO 8601 has them, with or without a time; and what stands in a table for a number or a date that is missing.
 DATES = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 GAPS = frozenset({"na", "n/a", "#n/a", "nan", "nat", "null", "none", "?", "-"})
 
 TextArray: TypeAlias = NDArray[np.object_]
@@ -113,6 +114,23 @@ class Table:
         if column.dtype != object:
             return 1.0
         return float(np.mean([cell is None or _is_number(cell) for cell in column]))
+
+    def refuse_slips(self, name: str, *, needed: bool = False) -> None:
+        """Raise a ValueError that names the first cell for which a column of numbers or dates is taken as text.
+
+        Columns of which no more than half are numbers or dates are text, and so are codes such as 01.
+        """
+        column = self.column(name)
+        if _typed(column, None).dtype != object:
+            return
+        known = [not _stands_for_nothing(cell) for cell in column]
+        for intended, is_one, describe in (
+            (_is_meant_as_number, _is_number, _not_a_number),
+            (_is_date, _is_date, _not_a_date),
+        ):
+            if 2 * sum(intended(cell) for cell in column) > sum(known):
+                faulty = [cell_known and not is_one(cell) for cell_known, cell in zip(known, column, strict=True)]
+                self.refuse(name, faulty, describe, needed)
 
     def numeric(self, names: Sequence[str], *, needed: bool = False) -> FloatArray:
         """The named columns as a matrix of shape (n_rows, n_names), all finite.
@@ -517,9 +535,27 @@ def _not_finite(cell: object) -> Fault:
 
 
 def _not_a_number(cell: object) -> Fault:
-    if re.fullmatch(r"[+-]?\d+,\d+", str(cell)):
+    if DECIMAL_COMMA.fullmatch(str(cell)):
         return f"{cell!r} has a comma", "Write decimals with a point, and thousands without a separator"
     return f"{_shortened(cell)} is not a number", "Encode the column as numbers"
+
+
+def _not_a_date(cell: object) -> Fault:
+    return f"{_shortened(cell)} is not a date", "Write all dates as 2024-02-29 and leave gaps empty"
+
+
+def _is_date(cell: object) -> bool:
+    if not isinstance(cell, str) or not DATES.fullmatch(cell):
+        return False
+    try:
+        np.datetime64(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_meant_as_number(cell: object) -> bool:
+    return _is_number(cell) or DECIMAL_COMMA.fullmatch(str(cell)) is not None
 
 
 def _is_number(cell: object) -> bool:
