@@ -224,7 +224,7 @@ class CategoryColumn:
         return [np.fromiter((codes.get(label, np.nan) for label in labels), dtype=np.float64, count=len(labels))]
 
 
-DAY, HOUR, WEEKDAY, YEAR, GAP = "day", "hour", "weekday", "day of year", "missing"
+DATE_PARTS = DAY, YEAR, HOUR, WEEKDAY, GAP = "day", "day of year", "hour", "weekday", "missing"
 
 
 @dataclass(frozen=True, slots=True)

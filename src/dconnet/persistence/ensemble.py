@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding, TargetMeans
 from dconnet.encoding.columns import (
-    DAY,
-    HOUR,
-    WEEKDAY,
-    YEAR,
+    DATE_PARTS,
     CategoryColumn,
     Column,
     DateColumn,
@@ -90,7 +87,7 @@ class Fitted:
         found = {
             "schema_": self.schema,
             "ensemble_": self.ensemble,
-            "columns_": [{"column": c.name, "kind": c.kind, "treatment": c.treatment} for c in self.schema.columns],
+            "columns_": self.schema.described(),
             "members_": [asdict(member) for member in self.members],
             "weights_": np.array([member.weight for member in self.members]),
             "feature_importances_": self.importances,
@@ -376,8 +373,10 @@ def _check_column(column: Column) -> None:
         is_whole = len(column.levels) == len(column.counts) == len(set(column.levels))
         check(is_whole, f"the levels of {column.name!r:.40} must differ, and each needs its count")
     if isinstance(column, DateColumn):
-        check(set(column.parts) <= {DAY, HOUR, WEEKDAY, YEAR}, f"a part of {column.name!r:.40} is not known")
-        check(len(column.weekday_counts) == 7, f"a week of {column.name!r:.40} must have seven days")
+        check(set(column.parts) <= set(DATE_PARTS), f"a part of {column.name!r:.40} is not known")
+        days = set(column.weekdays)
+        is_whole = len(column.weekdays) == len(column.weekday_counts) == len(days) and days <= set(range(7))
+        check(is_whole, f"the weekdays of {column.name!r:.40} must differ, and each needs its count")
 
 
 def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, is_regression: bool) -> None:
