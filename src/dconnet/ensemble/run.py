@@ -95,8 +95,8 @@ class Run:
                 raise
 
     def _may_begin(self, task: tuple[int, int]) -> bool:
-        """The first family is always trained, so that there is something to predict with."""
-        return not self.interrupted and (task[0] == 0 or perf_counter() < self.deadline)
+        """The first family of those chosen is always trained, so that there is something to predict with."""
+        return not self.interrupted and (task[0] == min(self.chosen) or perf_counter() < self.deadline)
 
     def _fit(self, task: tuple[int, int]) -> Trained:
         family, fold = task
