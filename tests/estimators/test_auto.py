@@ -216,6 +216,7 @@ def test_classes_of_any_number(n_classes):
         LABELS.astype(object),
         pd.Series(Y > 0.5, dtype="boolean"),
         pd.Series(Y > 0.5).astype("Int64"),
+        pd.Series(Y > 0.5).astype("UInt8"),
         pd.Series(LABELS, dtype="category"),
         pd.Series(LABELS, dtype="string"),
         pl.Series(LABELS),
@@ -455,6 +456,14 @@ def test_columns_of_no_use_have_hardly_any_importance(friedman_model):
     assert importances[5:].max() < 0.02
     assert importances[:5].min() > 0.03
     assert importances.argmax() == 3
+
+
+def test_importances_of_a_sorted_table_are_those_of_all_its_rows():
+    rng = np.random.default_rng(0)
+    table = np.column_stack([np.sort(rng.uniform(-1.0, 1.0, 4000)), rng.normal(size=4000)])
+    y = np.where(table[:, 0] < 0.0, table[:, 1], 10.0 * table[:, 0])
+    importances = quick(regressor()).fit(table, y).feature_importances_
+    assert importances[0] > 0.9  # among the first rows alone, the second column is all that matters
 
 
 @pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])

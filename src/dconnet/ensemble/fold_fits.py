@@ -15,6 +15,7 @@ from dconnet.encoding.columns import Table
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.logistic import ridge_logistic
+from dconnet.ensemble.stacking import log_loss, one_hot
 from dconnet.training.short_fits import short_fits
 
 # Penalty of the logistic regressions on activations.
@@ -92,6 +93,14 @@ class Training:
         inside = np.zeros(len(self.table), dtype=np.bool_)
         inside[self.folds[fold]] = True
         return np.flatnonzero(~inside)
+
+    def error(self, said: FloatArray, rows: NDArray[np.intp]) -> float:
+        """Mean squared error, or log loss, of what is said in some rows, of shape (n, n_columns)."""
+        share = self.weight[rows] / self.weight[rows].sum()
+        if self.classes is None:
+            return float(share @ (said[:, 0] - self.columns[rows, 0]) ** 2)
+        classes = self.classes[rows]
+        return log_loss(said, classes, one_hot(classes, said.shape[1]), share)[0]
 
     def shared(self, coding: Coding) -> SharedDesign:
         """All rows coded without the target, once for all families and folds."""

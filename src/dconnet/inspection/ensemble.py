@@ -140,9 +140,9 @@ def _training_rows(model: SavedEnsemble, y: NDArray[Any]) -> NDArray[np.intp] | 
 
 def _oof_outputs(model: SavedEnsemble, X: Frame, y: NDArray[Any]) -> FloatArray | None:
     """Outputs of the networks of each fold in its rows; None if there were other folds."""
-    estimator, everything = model.estimator, np.ones(len(y), dtype=np.bool_)
+    estimator = model.estimator
     table = estimator.schema_.read(raw_columns(X))
-    training = estimator._training(table, np.empty((len(y), 1)), np.ones(len(y)), _codes(model, y), everything)
+    training = estimator._training(table, np.empty((len(y), 1)), np.ones(len(y)), _codes(model, y))
     ensemble = estimator.ensemble_
     if any(len(fit.folds) != len(training.folds) for fit in ensemble.fits):
         return None
