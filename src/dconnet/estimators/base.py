@@ -314,11 +314,11 @@ class DCONEstimator(BaseEstimator):
         return self._checked_rows(X_val, y_val, weight, targets)
 
     def _set_aside(self, rows: Rows, labels: NDArray[Any] | None) -> tuple[Rows, Rows]:
-        """Split the rows that count into a training and a validation part."""
+        """Split the rows that count into a training and a validation part; the first stays in order."""
         counting = np.flatnonzero(rows.weight > 0.0)
         own = None if labels is None else labels[counting]
         train, held_out = split_off(len(counting), float(self.validation_fraction), self._seed(), own)
-        return rows.some(counting[train]), rows.some(counting[held_out])
+        return rows.some(counting[np.sort(train)]), rows.some(counting[held_out])
 
 
 class Regression(RegressorMixin):
