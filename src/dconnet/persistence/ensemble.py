@@ -324,8 +324,8 @@ class SavedEnsemble:
 
 def _oof_score(estimator: AutoEstimator) -> Score:
     if isinstance(estimator, AutoDCONClassifier):
-        loss = estimator.oof_log_loss_
-        return Score(rows=len(estimator.oof_prediction_), accuracy=estimator.oof_score_, log_loss=loss)
+        n_rows = int(np.isfinite(estimator.oof_prediction_[:, 0]).sum())  # the others are in no fold
+        return Score(rows=n_rows, accuracy=estimator.oof_score_, log_loss=estimator.oof_log_loss_)
     mse = float(np.average(estimator._residuals**2, weights=estimator._residual_weights))
     return Score(rows=len(estimator._residuals), mse=mse, r2=estimator.oof_score_)
 
