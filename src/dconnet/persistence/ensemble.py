@@ -243,6 +243,13 @@ class SavedEnsemble:
         return tuple(column.kind for column in self.estimator.schema_.columns)
 
     @property
+    def columns(self) -> list[dict[str, Any]]:
+        """What each column is, what was done with it, and its importance."""
+        shares = self.estimator.feature_importances_.tolist()
+        described = zip(self.feature_names, self.estimator.columns_, shares, strict=True)
+        return [{**column, "column": name, "importance": share} for name, column, share in described]
+
+    @property
     def settings(self) -> dict[str, Setting]:
         """Parameters of the estimator that are plain values."""
         found = self.estimator.get_params()
@@ -320,6 +327,11 @@ class SavedEnsemble:
         if len(found) != len(self.feature_names):
             raise ValueError(f"X has {len(found)} columns, but the model has {len(self.feature_names)} features.")
         return Frame(self.feature_names, tuple(raw.values for raw in found))
+
+
+def with_weight(members: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The members that predict, the heaviest first."""
+    return sorted((member for member in members if member["weight"] > 0.0), key=lambda member: -member["weight"])
 
 
 def _oof_score(estimator: AutoEstimator) -> Score:
