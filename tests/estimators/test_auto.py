@@ -158,6 +158,15 @@ def test_weights_matter():
     assert weighted.predict(noise[:, None]).mean() > plain.predict(noise[:, None]).mean() + 0.3
 
 
+def test_rows_of_hardly_any_weight_do_not_mislead_the_means_of_levels():
+    rng = np.random.default_rng(0)
+    levels = rng.integers(20, size=800)
+    labels, light = levels % 2, np.arange(800) % 2 == 0
+    table = pd.DataFrame({"t": [f"level {i}" for i in levels]})
+    model = quick(classifier()).fit(table, np.where(light, 1 - labels, labels), np.where(light, 1e-6, 1.0))
+    assert model.score(table, labels) == 1.0
+
+
 def test_class_weights_multiply_the_sample_weights():
     weight = np.where(LABELS == "yes", 3.0, 1.0)
     by_class = quick(classifier(class_weight={"yes": 3.0, "no": 1.0})).fit(X, LABELS)

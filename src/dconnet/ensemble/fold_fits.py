@@ -145,9 +145,10 @@ class FoldData:
             cancels = weight[held].sum() > HEAVY_FOLD * weight.sum()
             gram = outside.gram(weight[rows]) if cancels else shared.gram - inside.gram(weight[held])
             return cls(shared.coder, outside, inside, gram)
-        is_class = training.classes is not None
-        target = training.columns[rows, 0] if training.classes is None else training.classes[rows].astype(np.float64)
-        coder, outside = Coder.of(coding, training.table).with_target(training.table.rows(rows), target, is_class, seed)
+        classes = None if training.classes is None else training.classes[rows]
+        coder, outside = Coder.of(coding, training.table).with_target(
+            training.table.rows(rows), training.columns[rows], weight[rows], classes, seed
+        )
         return cls(coder, outside, coder.code(training.table.rows(held)), outside.gram(weight[rows]))
 
 
@@ -212,7 +213,9 @@ def _with_logistic(fit: FoldFit, design: CodedDesign, hot: FloatArray, weight: F
         H = design.hidden(fit.U[member, k])
         mean, scale = H.mean(axis=0), H.std(axis=0)
         scale[scale <= 1e-9 * np.abs(mean)] = 1.0  # neurons that do not vary but by rounding
-        theta = ridge_logistic((H - mean) / scale, hot[:, k], weight, LOGISTIC_PENALTY)
+        H -= mean  # in place, as H is the largest array of the fit
+        H /= scale
+        theta = ridge_logistic(H, hot[:, k], weight, LOGISTIC_PENALTY)
         alpha[member, k] = theta[:-1] / scale
         intercept[member, k] = theta[-1] - alpha[member, k] @ mean
     return FoldFit(
