@@ -189,14 +189,14 @@ def test_the_first_family_is_trained_whatever_the_time():
     assert {member.family for member in result.members} == {"linear"}
 
 
-def test_a_limit_of_time_leaves_a_family_if_the_first_has_no_weight(monkeypatch):
+def test_a_limit_of_time_leaves_those_with_a_weight_if_the_first_has_none(monkeypatch):
     def late(run, begun):
         run.deadline = 0.0
         return {f: begun[f] for f in (2, 3)}
 
     monkeypatch.setattr(ensemble_module, "_promising", late)
     result = train_ensemble(Run(FAMILIES, training()))
-    assert {member.family for member in result.members} == {"knots"}
+    assert {member.family for member in result.members} == {"knots", "by target"}
     assert not result.interrupted
 
 
@@ -217,8 +217,7 @@ def test_an_interrupt_keeps_the_families_that_are_complete(monkeypatch, n_thread
     assert np.isfinite(result.ensemble.outputs(training().table)).all()
 
 
-@pytest.mark.parametrize("n_calls", [0, 3, 5])
-def test_an_interrupt_before_any_family_is_complete_is_passed_on(monkeypatch, n_calls):
+def interrupt_after(monkeypatch, n_calls):
     real, calls = fit_fold, []
 
     def interrupted(*args):
@@ -228,8 +227,24 @@ def test_an_interrupt_before_any_family_is_complete_is_passed_on(monkeypatch, n_
         return real(*args)
 
     monkeypatch.setattr(run_module, "fit_fold", interrupted)
+
+
+def test_an_interrupt_before_anything_is_trained_is_passed_on(monkeypatch):
+    interrupt_after(monkeypatch, 0)
     with pytest.raises(KeyboardInterrupt, match="before the first members"):
         train_ensemble(Run(FAMILIES, training()))
+
+
+@pytest.mark.parametrize("n_calls", [1, 2, 5])
+def test_an_interrupt_before_any_family_is_complete_keeps_the_first_fold(monkeypatch, n_calls):
+    interrupt_after(monkeypatch, n_calls)
+    result = train_ensemble(Run(FAMILIES, training()))
+    assert result.interrupted
+    assert len({member.family for member in result.members}) == min(n_calls, len(FAMILIES))
+    assert {len(fit.folds) for fit in result.ensemble.fits} == {1}
+    np.testing.assert_array_equal(result.training.held_out, training().folds[0])
+    assert len(result.oof_outputs) == len(training().folds[0])
+    assert np.isfinite(result.ensemble.outputs(training().table)).all()
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

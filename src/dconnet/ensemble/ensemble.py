@@ -86,6 +86,8 @@ class TrainedEnsemble:
     Attributes
     ----------
     ensemble : Ensemble
+    training : Training
+        With the folds that the ensemble was trained on; only the first, if there was no time for all.
     oof_outputs : array of shape (n_rows, n_columns)
         What the ensemble says in the rows of the folds, one fold after the other, by networks that do not know them.
     members : tuple of MemberRecord
@@ -94,6 +96,7 @@ class TrainedEnsemble:
     """
 
     ensemble: Ensemble
+    training: Training
     oof_outputs: FloatArray
     members: tuple[MemberRecord, ...]
     interrupted: bool
@@ -105,17 +108,18 @@ def train_ensemble(run: Run, *, drop: bool = True) -> TrainedEnsemble:
     Raises
     ------
     KeyboardInterrupt
-        If there was an interrupt before any family was complete.
+        If there was an interrupt before anything was trained.
     """
-    training = run.training
     every: dict[int, Sequence[int]] = {f: range(len(family.gammas)) for f, family in enumerate(run.families)}
     run.train(0, every)
     begun = {f: every[f] for f in every if (f, 0) in run.trained}
     run.train_rest(_promising(run, begun) if drop else begun)
+    if not run.complete():
+        run = run.of_first_fold()
     complete = run.complete()
     if not complete:
         raise KeyboardInterrupt("Interrupted before the first members were trained.")
-    rows = training.held_out
+    training, rows = run.training, run.training.held_out
     pairs = [_said(run, f) for f in complete]
     fits, said = [fit for fit, _ in pairs], np.concatenate([said for _, said in pairs])
     weights, _ = _weigh(training, said, rows)
@@ -124,9 +128,8 @@ def train_ensemble(run: Run, *, drop: bool = True) -> TrainedEnsemble:
     final = np.zeros(len(weights))
     final[kept], intercepts = _weigh(training, said[kept], rows)
     ensemble = Ensemble(tuple(_kept(fits, kept)), final[kept], intercepts)
-    return TrainedEnsemble(
-        ensemble, ensemble._weighed(said[kept]), tuple(_records(training, fits, said, final)), run.interrupted
-    )
+    records = tuple(_records(training, fits, said, final))
+    return TrainedEnsemble(ensemble, training, ensemble._weighed(said[kept]), records, run.interrupted)
 
 
 def _promising(run: Run, begun: dict[int, Sequence[int]]) -> dict[int, Sequence[int]]:

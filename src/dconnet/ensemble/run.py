@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from dconnet._arrays import FloatArray
@@ -59,7 +59,11 @@ class Run:
     def complete(self) -> list[int]:
         """The families that are trained on all folds."""
         folds = range(len(self.training.folds))
-        return [f for f in range(len(self.families)) if all((f, fold) in self.trained for fold in folds)]
+        return [f for f in self.chosen if all((f, fold) in self.trained for fold in folds)]
+
+    def of_first_fold(self) -> Run:
+        """The same as if no other fold had been asked for."""
+        return replace(self, training=replace(self.training, folds=self.training.folds[:1]))
 
     def _all(self, tasks: list[tuple[int, int]]) -> None:
         try:
@@ -95,8 +99,8 @@ class Run:
                 raise
 
     def _may_begin(self, task: tuple[int, int]) -> bool:
-        """The first family of those chosen is always trained, so that there is something to predict with."""
-        return not self.interrupted and (task[0] == min(self.chosen) or perf_counter() < self.deadline)
+        """One fit is always made, so that there is something to predict with."""
+        return not self.interrupted and (task == (0, 0) or perf_counter() < self.deadline)
 
     def _fit(self, task: tuple[int, int]) -> Trained:
         family, fold = task

@@ -88,7 +88,7 @@ class _Auto(BaseEstimator):
         """The families that suit the data."""
 
     @abstractmethod
-    def _attributes(self, training: Training, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
+    def _attributes(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         """Fitted attributes of this kind; the outputs are those out of fold in all rows."""
 
     # --- fit ---
@@ -106,8 +106,8 @@ class _Auto(BaseEstimator):
         training = self._training(table.rows(some), columns[some], of_mean_one(weight[some]), own)
         with one_blas_thread():
             result = self._run(training)
-            outputs = self._all_outputs(training, result, table, counting)
-            importances = column_importances(result.ensemble, training, len(raws))
+            outputs = self._all_outputs(result, table, counting)
+            importances = column_importances(result.ensemble, result.training, len(raws))
         fitted = known | {
             "schema_": schema,
             "ensemble_": result.ensemble,
@@ -116,7 +116,7 @@ class _Auto(BaseEstimator):
             "weights_": np.array([member.weight for member in result.members]),
             "feature_importances_": importances,
             "_table": training.table,
-            **self._attributes(training, result, outputs),
+            **self._attributes(result, outputs),
         }
         return fitted, result.interrupted
 
@@ -145,12 +145,10 @@ class _Auto(BaseEstimator):
         with work_bar(int(self.verbose), type(self).__name__, total) as run.done:
             return train_ensemble(run, drop=self.quality == "default")
 
-    def _all_outputs(
-        self, training: Training, result: TrainedEnsemble, table: Table, counting: BoolArray
-    ) -> FloatArray:
+    def _all_outputs(self, result: TrainedEnsemble, table: Table, counting: BoolArray) -> FloatArray:
         """Out of fold, by all networks where none was trained on the row, and NaN in rows of no fold."""
         outputs = np.full((len(counting), result.oof_outputs.shape[1]), np.nan)
-        outputs[np.flatnonzero(counting)[training.held_out]] = result.oof_outputs
+        outputs[np.flatnonzero(counting)[result.training.held_out]] = result.oof_outputs
         if not counting.all():
             outputs[~counting] = result.ensemble.outputs(table.rows(~counting))
         return outputs
@@ -189,8 +187,8 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         "high" uses ten folds instead of five and drops no member early: a few per cent less error, for about three
         times the time.
     max_seconds : float or None, default=None
-        No other fit is begun after so much time. The first family of networks is always trained. What is trained then
-        depends on the speed of the machine; without a limit, the same seed gives the same bits.
+        No other fit is begun after so much time, but one is always made. What is trained then depends on the speed of
+        the machine; without a limit, the same seed gives the same bits.
     n_jobs : int or None, default=None
         Number of threads; None means one, and -1 all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -252,7 +250,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on a table.
 
-        Ctrl-C during the training keeps the members that are complete, so that the estimator can predict, and raises
+        Ctrl-C during the training keeps the members that are there, so that the estimator can predict, and raises
         KeyboardInterrupt. If a fit fails, the estimator stays as it was.
 
         Parameters
@@ -277,8 +275,8 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
             fitted, interrupted = self._fit(X, target[:, None], self._weight(sample_weight, len(target)), None)
         return self._finished(fitted, interrupted)
 
-    def _attributes(self, training: Training, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
-        rows, predicted = training.held_out, result.oof_outputs[:, 0]
+    def _attributes(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
+        training, rows, predicted = result.training, result.training.held_out, result.oof_outputs[:, 0]
         y, weight = training.columns[rows, 0], training.weight[rows]
         order = np.argsort(np.abs(y - predicted))
         return {
@@ -405,8 +403,8 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights. Probabilities are then those of the weighted rows.
     max_seconds : float or None, default=None
-        No other fit is begun after so much time. The first family of networks is always trained. What is trained then
-        depends on the speed of the machine; without a limit, the same seed gives the same bits.
+        No other fit is begun after so much time, but one is always made. What is trained then depends on the speed of
+        the machine; without a limit, the same seed gives the same bits.
     n_jobs : int or None, default=None
         Number of threads; None means one, and -1 all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -478,7 +476,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on a table.
 
-        Ctrl-C during the training keeps the members that are complete, so that the estimator can predict, and raises
+        Ctrl-C during the training keeps the members that are there, so that the estimator can predict, and raises
         KeyboardInterrupt. If a fit fails, the estimator stays as it was.
 
         Parameters
@@ -510,9 +508,9 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             fitted, interrupted = self._fit(X, columns, weight, codes, classes_=classes)
         return self._finished(fitted, interrupted)
 
-    def _attributes(self, training: Training, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
+    def _attributes(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
+        training, rows = result.training, result.training.held_out
         assert training.classes is not None
-        rows = training.held_out
         right = probabilities_of(result.oof_outputs).argmax(axis=1) == training.classes[rows]
         return {
             "oof_prediction_": probabilities_of(outputs),
