@@ -239,7 +239,7 @@ def test_labels_of_all_types_are_predicted_as_they_were_given(labels):
     model = quick(classifier()).fit(X, labels)
     predicted = model.predict(X)
     assert np.mean(predicted == np.asarray(labels)) > 0.9
-    kind = np.asarray(labels.to_numpy() if hasattr(labels, "iloc") else labels).dtype.kind
+    kind = labels.dtype.kind if hasattr(labels, "iloc") else np.asarray(labels).dtype.kind
     assert predicted.dtype.kind == kind or {predicted.dtype.kind, kind} <= set("UTO")
 
 

@@ -603,8 +603,8 @@ def checked_labels(y: Any) -> NDArray[Any]:
         If a label is missing, or they are numbers of a regression.
     """
     refuse_missing(y)
-    if hasattr(y, "iloc") and y.to_numpy().dtype.kind in "biu":  # nullable columns of pandas would become floats
-        y = y.to_numpy()
+    if hasattr(y, "iloc") and getattr(y, "dtype", np.dtype(object)).kind in "biu" and not y.isna().any():
+        y = y.to_numpy(dtype=getattr(y.dtype, "numpy_dtype", y.dtype))  # nullable columns would become floats
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     if labels.dtype.kind == "f":
         refuse_gaps(labels)
