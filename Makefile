@@ -83,5 +83,5 @@ clean:
 
 .venv-oldest/.installed: .ci/oldest.txt $(SOURCES) $(shell git ls-files src 2>/dev/null)
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python $(PIP_INSTALL) -C build-dir=build/oldest -c .ci/oldest.txt '.[parquet,paper,report]' pytest pytest-xdist pytest-timeout hypothesis
+	.venv-oldest/bin/python $(PIP_INSTALL) -C build-dir=build/oldest -c .ci/oldest.txt '.[parquet,paper,report]' pytest pytest-xdist pytest-timeout hypothesis polars
 	touch $@

@@ -6,10 +6,11 @@ import pytest
 from sklearn.preprocessing import TargetEncoder
 
 from dconnet.encoding import coder
-from dconnet.encoding.coder import FEW_LEVELS, MAX_LEVELS, MIN_LEVEL, Coder, Coding
+from dconnet.encoding.coder import FEW_LEVELS, MAX_LEVELS, MIN_LEVEL, Coder, Coding, level_means
 from dconnet.encoding.columns import Schema, raw_columns
 from dconnet.encoding.features import FARTHEST, Levels, Linear, Ramps
 from dconnet.encoding.folds import deal
+from dconnet.ensemble.stacking import one_hot
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -101,7 +102,7 @@ def test_an_outlier_in_the_training_has_the_largest_standardised_value():
 
 def test_new_rows_have_the_means_of_all_rows_as_scikit_learn_computes_them():
     table = table_of(FRAME)
-    fitted, _ = Coder.of(BY_TARGET, table).with_target(table, Y, is_class=False, seed=0)
+    fitted, _ = Coder.of(BY_TARGET, table).with_target(table, Y[:, None], np.ones(N), None, seed=0)
     (means,) = fitted.means
     expected = TargetEncoder(target_type="continuous").fit(FRAME[["t"]], Y).transform(FRAME[["t"]])
     np.testing.assert_allclose(means.values(table)[0], expected[:, 0], rtol=1e-12)
@@ -109,7 +110,7 @@ def test_new_rows_have_the_means_of_all_rows_as_scikit_learn_computes_them():
 
 def test_new_levels_have_the_mean_of_all_rows():
     table = table_of(FRAME)
-    fitted, _ = Coder.of(BY_TARGET, table).with_target(table, Y, is_class=False, seed=0)
+    fitted, _ = Coder.of(BY_TARGET, table).with_target(table, Y[:, None], np.ones(N), None, seed=0)
     new = table_of(FRAME.assign(t="new"))
     np.testing.assert_allclose(fitted.means[0].values(new)[0], Y.mean(), rtol=1e-12)
 
@@ -118,10 +119,12 @@ def test_new_levels_have_the_mean_of_all_rows():
 def test_the_means_of_a_row_do_not_know_its_own_target(monkeypatch, is_class):
     monkeypatch.setattr(coder, "deal", lambda *_: deal(N, 5, seed=3))  # folds of classes would depend on the target
     table, row = table_of(FRAME), 17
-    y = RNG.integers(0, 3, size=N).astype(float) if is_class else Y
+    y = one_hot(RNG.integers(0, 3, size=N), 3) if is_class else Y[:, None]
     other = y.copy()
-    other[row] = (y[row] + 1.0) % 3.0 if is_class else 1e3
-    first, second = (means_of(*Coder.of(BY_TARGET, table).with_target(table, t, is_class, 0)) for t in (y, other))
+    other[row] = np.roll(y[row], 1) if is_class else 1e3
+    first, second = (
+        means_of(*Coder.of(BY_TARGET, table).with_target(table, t, np.ones(N), None, 0)) for t in (y, other)
+    )
     np.testing.assert_allclose(second[row], first[row], rtol=1e-4)
     same = LEVELS[row] == LEVELS
     same[row] = False
@@ -138,26 +141,36 @@ def means_of(fitted, design):
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_classes_have_a_column_each_but_two_have_one(n_classes):
     table = table_of(FRAME)
-    y = (LEVELS % n_classes).astype(float)
-    fitted, design = Coder.of(BY_TARGET, table).with_target(table, y, is_class=True, seed=0)
-    n_means = 1 if n_classes == 2 else n_classes
+    y, n_means = LEVELS % n_classes, 1 if n_classes == 2 else n_classes
+    fitted, design = Coder.of(BY_TARGET, table).with_target(table, one_hot(y, n_means), np.ones(N), y, seed=0)
     assert design.n_columns == 2 + n_means
     (means,) = fitted.means
-    expected = TargetEncoder().fit(FRAME[["t"]], y.astype(int)).transform(FRAME[["t"]])
+    expected = TargetEncoder().fit(FRAME[["t"]], y).transform(FRAME[["t"]])
     np.testing.assert_allclose(np.transpose(means.values(table)), expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("rare", [[1], [1, 2], [2], [2, 2], [0, 2, 3]])
 def test_classes_of_a_single_row_are_coded(rare):
     table = table_of(FRAME)
-    y = np.full(N, 1.0 if 0 in rare else 0.0)
+    y = np.full(N, 1 if 0 in rare else 0)
     y[: len(rare)] = rare
-    fitted, design = Coder.of(BY_TARGET, table).with_target(table, y, is_class=True, seed=0)
+    n_means = 1 if y.max() == 1 else y.max() + 1
+    fitted, design = Coder.of(BY_TARGET, table).with_target(table, one_hot(y, n_means), np.ones(N), y, seed=0)
     assert np.isfinite(design.dense(slice(None))).all()
     means = fitted.means[0].values(table)
     for k, own in enumerate(means, start=1 if len(means) == 1 else 0):
         expected = TargetEncoder(target_type="continuous").fit(FRAME[["t"]], 1.0 * (y == k)).transform(FRAME[["t"]])
         np.testing.assert_allclose(own, expected[:, 0], rtol=1e-12, atol=1e-15)
+
+
+def test_a_row_of_weight_two_counts_as_two_in_the_means():
+    weight = RNG.integers(0, 4, size=N)
+    twice = np.repeat(np.arange(N), weight)
+    found = level_means(LEVELS, LEVELS.max() + 2, Y[:, None], weight.astype(float))
+    expected = TargetEncoder(target_type="continuous").fit(LEVELS[twice, None], Y[twice])
+    every = np.arange(len(found))[:, None]
+    np.testing.assert_allclose(found[:-1], expected.transform(every[:-1]), rtol=1e-12)
+    np.testing.assert_allclose(found[-1], np.average(Y, weights=weight), rtol=1e-12)
 
 
 def test_few_levels_are_never_coded_by_the_target():

@@ -9,6 +9,7 @@ import pytest
 from dconnet.encoding.coder import Coding
 from dconnet.encoding.columns import Schema, raw_columns
 from dconnet.encoding.folds import deal
+from dconnet.ensemble import ensemble as ensemble_module
 from dconnet.ensemble import run as run_module
 from dconnet.ensemble.ensemble import train_ensemble
 from dconnet.ensemble.families import Family, classification_families, regression_families, spreads
@@ -186,6 +187,17 @@ def test_the_first_family_is_trained_whatever_the_time():
     run = Run(FAMILIES, training(), deadline=0.0)
     result = train_ensemble(run)
     assert {member.family for member in result.members} == {"linear"}
+
+
+def test_a_limit_of_time_leaves_those_with_a_weight_if_the_first_has_none(monkeypatch):
+    def late(run, begun):
+        run.deadline = 0.0
+        return {f: begun[f] for f in (2, 3)}
+
+    monkeypatch.setattr(ensemble_module, "_promising", late)
+    result = train_ensemble(Run(FAMILIES, training()))
+    assert {member.family for member in result.members} == {"knots", "by target"}
+    assert not result.interrupted
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

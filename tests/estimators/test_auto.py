@@ -158,6 +158,15 @@ def test_weights_matter():
     assert weighted.predict(noise[:, None]).mean() > plain.predict(noise[:, None]).mean() + 0.3
 
 
+def test_rows_of_hardly_any_weight_do_not_mislead_the_means_of_levels():
+    rng = np.random.default_rng(0)
+    levels = rng.integers(20, size=800)
+    labels, light = levels % 2, np.arange(800) % 2 == 0
+    table = pd.DataFrame({"t": [f"level {i}" for i in levels]})
+    model = quick(classifier()).fit(table, np.where(light, 1 - labels, labels), np.where(light, 1e-6, 1.0))
+    assert model.score(table, labels) == 1.0
+
+
 def test_class_weights_multiply_the_sample_weights():
     weight = np.where(LABELS == "yes", 3.0, 1.0)
     by_class = quick(classifier(class_weight={"yes": 3.0, "no": 1.0})).fit(X, LABELS)
@@ -216,6 +225,7 @@ def test_classes_of_any_number(n_classes):
         LABELS.astype(object),
         pd.Series(Y > 0.5, dtype="boolean"),
         pd.Series(Y > 0.5).astype("Int64"),
+        pd.Series(Y > 0.5).astype("UInt8"),
         pd.Series(LABELS, dtype="category"),
         pd.Series(LABELS, dtype="string"),
         pl.Series(LABELS),
@@ -229,7 +239,7 @@ def test_labels_of_all_types_are_predicted_as_they_were_given(labels):
     model = quick(classifier()).fit(X, labels)
     predicted = model.predict(X)
     assert np.mean(predicted == np.asarray(labels)) > 0.9
-    kind = np.asarray(labels.to_numpy() if hasattr(labels, "iloc") else labels).dtype.kind
+    kind = labels.dtype.kind if hasattr(labels, "iloc") else np.asarray(labels).dtype.kind
     assert predicted.dtype.kind == kind or {predicted.dtype.kind, kind} <= set("UTO")
 
 
@@ -455,6 +465,14 @@ def test_columns_of_no_use_have_hardly_any_importance(friedman_model):
     assert importances[5:].max() < 0.02
     assert importances[:5].min() > 0.03
     assert importances.argmax() == 3
+
+
+def test_importances_of_a_sorted_table_are_those_of_all_its_rows():
+    rng = np.random.default_rng(0)
+    table = np.column_stack([np.sort(rng.uniform(-1.0, 1.0, 4000)), rng.normal(size=4000)])
+    y = np.where(table[:, 0] < 0.0, table[:, 1], 10.0 * table[:, 0])
+    importances = quick(regressor()).fit(table, y).feature_importances_
+    assert importances[0] > 0.9  # among the first rows alone, the second column is all that matters
 
 
 @pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])

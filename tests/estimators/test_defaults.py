@@ -269,6 +269,26 @@ class TestCrossValidated:
         assert model.mse_path_.shape == (2, 3)
         np.testing.assert_allclose(model.gammas_, np.array([0.1, 1.0]) * model.target_scale_)
 
+    def test_folds_that_number_all_rows_are_refused_if_some_are_set_aside(self):
+        folds = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
+        model = DCONRegressorCV(3, gammas=[1.0, 0.1], cv=folds, early_stopping=True, tol=1e-2, random_state=0)
+        with pytest.raises(ValueError, match="early_stopping sets some aside"):
+            model.fit(X, Y)
+        assert model.fit(X, Y, X_val=X[60:], y_val=Y[60:]).mse_path_.shape == (2, 2)
+
+    def test_splitters_see_the_rows_in_order_if_some_are_set_aside(self):
+        seen = []
+
+        class Watching(KFold):
+            def split(self, X, y=None, groups=None):
+                seen.append(X[:, 0])
+                return super().split(X, y, groups)
+
+        ordered = np.column_stack([np.arange(80.0), X])
+        DCONRegressorCV(3, cv=Watching(2), early_stopping=True, tol=1e-2, random_state=0).fit(ordered, Y)
+        assert len(seen[0]) == 72
+        assert np.all(np.diff(seen[0]) > 0.0)
+
     def test_a_classifier_chooses_one_gamma_for_all_classes(self):
         model = DCONClassifierCV(3, gammas=[0.03, 0.3], cv=3, random_state=0).fit(X, LABELS)
         assert model.mse_path_.shape == (2, 3)

@@ -11,6 +11,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import log_loss, r2_score
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor
+from dconnet.ensemble import families
 from dconnet.inspection.ensemble import examine_ensemble, examine_rows
 from dconnet.inspection.report import report_page, write_report
 from dconnet.inspection.report.ensemble import Reliability, Residuals, ensemble_parts
@@ -67,6 +68,23 @@ class TestExamination:
         assert found.is_trained_on.all()
         np.testing.assert_allclose(found.probabilities, estimator.oof_prediction_, rtol=1e-9)
         assert found.score.accuracy == pytest.approx(estimator.oof_score_)
+
+    @pytest.mark.parametrize("target", ["y", "kind"])
+    def test_rows_of_no_fold_are_left_out(self, table, target, monkeypatch):
+        monkeypatch.setattr(families, "TWO_FOLDS", 100)
+        is_class = target == "kind"
+        y = table.labels("kind") if is_class else table.column("y")
+        estimator = (AutoDCONClassifier if is_class else AutoDCONRegressor)(random_state=SEED)
+        estimator.fit(table.frame(FEATURES), y)
+        model = SavedEnsemble.from_estimator(estimator, feature_names=FEATURES, target_name=target)
+        found = examine_ensemble(model, table)
+        said = estimator.oof_prediction_
+        known = np.isfinite(said if said.ndim == 1 else said[:, 0])
+        assert (len(found.y), found.n_left_out) == (28, 112)
+        assert found.is_trained_on.all()
+        own = found.predicted if found.probabilities is None else found.probabilities
+        np.testing.assert_allclose(own, said[known], rtol=1e-9)
+        assert found.sentence.endswith("Another 112 rows are left out here: all networks were trained on them.")
 
     @pytest.mark.parametrize("target", ["y", "kind"])
     def test_held_out_rows_are_told_apart(self, table, target):

@@ -86,6 +86,14 @@ class TestRoundTrip:
         np.testing.assert_array_equal(model.predict(new_rows), estimator.predict(new_rows))
         np.testing.assert_array_equal(model.estimator._outputs(new_rows), estimator._outputs(new_rows))
 
+    def test_dates_without_weekends_and_with_gaps(self, tmp_path):
+        days = np.datetime64("2020-01-06") + np.arange(120) // 5 * 7 + np.arange(120) % 5
+        X = Frame(("day",), (np.where(np.arange(120) % 9 == 0, np.datetime64("NaT"), days),))
+        estimator = AutoDCONRegressor(random_state=0).fit(X, np.sin(np.arange(120) / 20.0))
+        assert estimator.columns_[0]["treatment"] == "day, day of year, weekday, missing"
+        save_model(estimator, tmp_path / "model.json")
+        np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X), estimator.predict(X))
+
     def test_intervals(self, regressor, new_rows, tmp_path):
         save_model(regressor, tmp_path / "model.json")
         for coverage in (0.5, 0.9):
@@ -295,7 +303,9 @@ class TestTampering:
             ("levels", {"n_columns": 10**15}, "the weights of a network do not fit its columns"),
             ("category column", {"levels": ["a", "a"]}, "must differ, and each needs its count"),
             ("date column", {"parts": ["century"]}, "a part of 'day' is not known"),
-            ("date column", {"weekday_counts": [1]}, "must have seven days"),
+            ("date column", {"weekday_counts": [1]}, "each needs its count"),
+            ("date column", {"weekdays": [0, 1, 2, 3, 4, 5, 5]}, "must differ"),
+            ("date column", {"weekdays": [0, 1, 2, 3, 4, 5, 7]}, "must differ"),
             ("family fit", {"gammas": []}, "every member needs a gamma"),
             ("family fit", {"folds": []}, "every member needs a gamma, and every family a fold"),
             ("ensemble", {"fits": []}, "there are no networks"),

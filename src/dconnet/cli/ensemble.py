@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dconnet._text import printable
-from dconnet.cli.shared import print_table, score_line
+from dconnet.cli.shared import fit_until_interrupted, print_table, score_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,23 +49,12 @@ def trained(
 
     estimator = (AutoDCONClassifier if classify else AutoDCONRegressor)(**parameters)
     begin = perf_counter()
-    interrupted = _fit_until_interrupted(estimator, X.rows(train), y[train])
+    interrupted = fit_until_interrupted(estimator, X.rows(train), y[train])
     seconds = perf_counter() - begin
     model = SavedEnsemble.from_estimator(estimator, feature_names=X.columns, target_name=target)
     if len(test):
         model = model.with_scores({"test": Score.of(model, X.rows(test), y[test])})
     return TrainedEnsemble(model, seconds, interrupted)
-
-
-def _fit_until_interrupted(estimator: Any, X: Frame, y: NDArray[Any]) -> bool:
-    """Fit the estimator; return whether Ctrl-C ended it, with members to keep."""
-    try:
-        estimator.fit(X, y)
-    except KeyboardInterrupt:
-        if not hasattr(estimator, "ensemble_"):
-            raise
-        return True
-    return False
 
 
 def report(found: TrainedEnsemble, output: Path) -> None:
@@ -82,14 +71,7 @@ def report(found: TrainedEnsemble, output: Path) -> None:
 
 def summary(model: SavedEnsemble) -> dict[str, Any]:
     """The columns, with their importances, and the members of an ensemble, as plain values."""
-    estimator = model.estimator
-    columns = [
-        {**column, "column": name, "importance": share}
-        for name, column, share in zip(
-            model.feature_names, estimator.columns_, estimator.feature_importances_.tolist(), strict=True
-        )
-    ]
-    return {"columns": columns, "members": [dict(member) for member in estimator.members_]}
+    return {"columns": model.columns, "members": [dict(member) for member in model.estimator.members_]}
 
 
 def print_parts(parts: dict[str, Any]) -> None:
@@ -115,7 +97,9 @@ def _print_columns(columns: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_members(members: Sequence[dict[str, Any]]) -> None:
-    used = sorted((m for m in members if m["weight"] > 0.0), key=lambda m: -m["weight"])
+    from dconnet.persistence.ensemble import with_weight
+
+    used = with_weight(members)
     lines = [
         (m["family"], m["kind"], f"{m['gamma']:g}", str(m["n_hidden"]), f"{m['oof_error']:.5g}", f"{m['weight']:.3f}")
         for m in used

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +18,7 @@ from dconnet.cli.shared import (
     check_output,
     complain,
     counted,
+    fit_until_interrupted,
     score_line,
     user_errors,
 )
@@ -271,7 +271,7 @@ def _trained(
     features = Scaling.of(X, names) if scale else Scaling.identity(X.shape[1])
     outcome = Scaling.of(y[:, None], [target]) if scale and not classify else Scaling.identity(1)
     estimator = (DCONClassifier if classify else DCONRegressor)(**parameters)
-    interrupted = _fit_until_interrupted(estimator, features.apply(X), y if classify else outcome.apply(y))
+    interrupted = fit_until_interrupted(estimator, features.apply(X), y if classify else outcome.apply(y))
     model = SavedModel.from_estimator(
         estimator,
         feature_names=names,
@@ -280,22 +280,6 @@ def _trained(
         target_scaling=outcome,
     )
     return model, interrupted
-
-
-def _fit_until_interrupted(estimator: Any, X: FloatArray, y: NDArray[Any]) -> bool:
-    """Fit the estimator; return whether Ctrl-C ended it, with a network to keep."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        # The report says how the training ended.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        try:
-            estimator.fit(X, y)
-        except KeyboardInterrupt:
-            if not hasattr(estimator, "networks_"):
-                raise
-            return True
-    return False
 
 
 def _scored(model: SavedModel, parts: dict[str, tuple[FloatArray, NDArray[Any]]]) -> SavedModel:

@@ -45,6 +45,22 @@ def load(path: Path, max_bytes: int | None) -> SavedModel | SavedEnsemble:
     return load_model(path, max_bytes=MAX_BYTES if max_bytes is None else max_bytes)
 
 
+def fit_until_interrupted(estimator: Any, X: Any, y: Any) -> bool:
+    """Fit an estimator; return whether Ctrl-C ended it, with networks to keep."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        # The report says how the training ended.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            estimator.fit(X, y)
+        except KeyboardInterrupt:
+            if not estimator.__sklearn_is_fitted__():
+                raise
+            return True
+    return False
+
+
 def check_output(output: Path, force: bool) -> None:
     """Refuse an output that cannot be written, before the work and not after it."""
     from dconnet.persistence.files import is_stream

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,8 @@ FEW_LEVELS = 12
 # Ramps of all numbers together, at most about: as many as half of the rows, and no more than this, as the work grows
 # with their square.
 RAMPS_PER_ROW, MAX_RAMPS = 0.5, 512
-# Folds in which the rows of the training get the means of the others, and the code of a level that is not known.
-CROSS_FITS, UNKNOWN = 5, -1.0
+# Folds in which the rows of the training get the means of the others.
+CROSS_FITS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ class Coder:
         return cls(coding, plain, (), tuple(coding.feature(table.fields[j], table.values[j]) for j in plain))
 
     def with_target(
-        self, table: Table, target: NDArray[np.float64], is_class: bool, seed: int
+        self, table: Table, target: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, seed: int
     ) -> tuple[Coder, CodedDesign]:
         """Learn the means of the target, too.
 
@@ -127,10 +126,12 @@ class Coder:
         ----------
         table : Table
             Rows of the training.
-        target : array of shape (n_rows,)
-            The target, or the number of the class.
-        is_class : bool
-            Whether it is the number of a class.
+        target : array of shape (n_rows, n_columns)
+            The columns of the target.
+        weight : array of shape (n_rows,)
+            Weights of the rows.
+        classes : array of int, of shape (n_rows,), or None
+            The class of each row.
         seed : int
             Seed of the split by which the rows of the training get means of other rows.
 
@@ -141,7 +142,7 @@ class Coder:
             The coded rows of the training, each with means in which its own target has no part.
         """
         chosen = [j for j, field in enumerate(table.fields) if self.coding.is_by_target(field)]
-        means, columns = _target_means(table, chosen, target, is_class, seed)
+        means, columns = _target_means(table, chosen, target, weight, classes, seed)
         features = tuple(self.coding.feature(Field("", 0), values) for values in columns)
         coder = Coder(self.coding, self.plain, means, self.features + features)
         return coder, CodedDesign.of(coder.features, [*(table.values[j] for j in self.plain), *columns])
@@ -181,63 +182,57 @@ class Coder:
 
 
 def _target_means(
-    table: Table, chosen: list[int], target: NDArray[np.float64], is_class: bool, seed: int
+    table: Table,
+    chosen: list[int],
+    target: FloatArray,
+    weight: FloatArray,
+    classes: NDArray[np.intp] | None,
+    seed: int,
 ) -> tuple[tuple[TargetMeans, ...], list[FloatArray]]:
     """The means for later, and the columns of the training rows, each by the means of other rows."""
-    codes = np.column_stack([np.nan_to_num(table.values[j], nan=UNKNOWN) for j in chosen])
-    n_classes = int(target.max()) + 1 if is_class else 0
-    encoder = LevelEncoder.of(codes, target, n_classes)
-    columns = encoder.means(codes)
-    for fold in deal(len(codes), CROSS_FITS, seed, target if is_class else None):
-        others = np.setdiff1d(np.arange(len(codes)), fold)
-        columns[fold] = LevelEncoder.of(codes[others], target[others], n_classes).means(codes[fold])
-    means = [
-        TargetMeans(j, _means_of_levels(encoder, codes[:1], position, table.fields[j].n_levels))
-        for position, j in enumerate(chosen)
-    ]
-    return tuple(means), list(np.ascontiguousarray(columns.reshape(len(codes), -1).T))
+    folds = deal(len(table), CROSS_FITS, seed, classes)
+    means, columns = [], []
+    for j in chosen:
+        codes, n_levels = table.values[j].astype(np.intp), table.fields[j].n_levels
+        means.append(TargetMeans(j, level_means(codes, n_levels, target, weight)))
+        crossed = np.empty_like(target)
+        for fold in folds:
+            others = np.setdiff1d(np.arange(len(codes)), fold)
+            crossed[fold] = level_means(codes[others], n_levels, target[others], weight[others])[codes[fold]]
+        columns += list(np.ascontiguousarray(crossed.T))
+    return tuple(means), columns
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LevelEncoder:
-    """Scikit-learn's encoder of levels, with the same columns whatever classes the rows have.
+def level_means(codes: NDArray[np.intp], n_levels: int, target: FloatArray, sample_weight: FloatArray) -> FloatArray:
+    """Means of a target for the levels of a category, drawn to the mean of all rows.
 
-    Attributes
+    A level is trusted the less, the fewer rows it has and the more they differ, by the empirical Bayes estimate of
+    scikit-learn's `TargetEncoder`, which knows no sample weights.
+
+    Parameters
     ----------
-    encoder : TargetEncoder
-    present : array of float
-        The classes of the rows; empty for numbers.
-    n_classes : int
-        Zero for numbers.
+    codes : array of int, of shape (n_rows,)
+        The level of each row.
+    n_levels : int
+        Number of levels; not all need have rows.
+    target : array of shape (n_rows, n_columns)
+    sample_weight : array of shape (n_rows,)
+        A row of weight one counts as a row.
+
+    Returns
+    -------
+    array of shape (n_levels + 1, n_columns)
+        The last row is the mean of all rows, for levels that are not known.
     """
-
-    encoder: Any
-    present: FloatArray
-    n_classes: int
-
-    @classmethod
-    def of(cls, codes: FloatArray, target: FloatArray, n_classes: int) -> LevelEncoder:
-        """Learn the means of the levels in some rows."""
-        from sklearn.preprocessing import TargetEncoder
-
-        present = np.unique(target) if n_classes else np.empty(0)
-        kind = "continuous" if not n_classes else "binary" if len(present) <= 2 else "multiclass"
-        return cls(TargetEncoder(target_type=kind).fit(codes, target), present, n_classes)
-
-    def means(self, codes: FloatArray) -> FloatArray:
-        """Means of shape (n_rows, n_fields, n_columns): a column for numbers and two classes, or one for each class."""
-        known: FloatArray = self.encoder.transform(codes).reshape(*codes.shape, -1)
-        if self.n_classes <= 2:
-            return known if len(self.present) != 1 else np.full_like(known, self.present[0])
-        if len(self.present) == 2:  # the encoder speaks for the second
-            known = np.concatenate([1.0 - known, known], axis=2)
-        every = np.zeros((*codes.shape, self.n_classes))
-        every[:, :, self.present.astype(np.intp)] = known if len(self.present) > 1 else 1.0
-        return every
-
-
-def _means_of_levels(encoder: LevelEncoder, row: FloatArray, position: int, n_levels: int) -> FloatArray:
-    """What the encoder makes of every level of one of its columns, and of one that it does not know."""
-    every = np.tile(row, (n_levels + 1, 1))
-    every[:, position] = np.append(np.arange(n_levels), UNKNOWN)
-    return encoder.means(every)[:, position]
+    counts = np.bincount(codes, sample_weight, n_levels)
+    found = np.empty((n_levels + 1, target.shape[1]))
+    for k, y in enumerate(target.T):
+        overall = np.average(y, weights=sample_weight)
+        variance = np.average((y - overall) ** 2, weights=sample_weight)
+        with np.errstate(invalid="ignore"):
+            means = np.bincount(codes, sample_weight * y, n_levels) / counts
+            within = np.bincount(codes, sample_weight * (y - means[codes]) ** 2, n_levels) / counts
+            trust = variance * counts / (variance * counts + within)
+        found[:-1, k] = np.where(np.isnan(trust), overall, trust * means + (1.0 - trust) * overall)
+        found[-1, k] = overall
+    return found

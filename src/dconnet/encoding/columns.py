@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from hashlib import sha256
 from numbers import Real
 from typing import Any, Protocol
 
@@ -78,7 +79,7 @@ class RawColumn:
     def __len__(self) -> int:
         return len(self.values)
 
-    def rows(self, chosen: BoolArray) -> RawColumn:
+    def rows(self, chosen: BoolArray | slice) -> RawColumn:
         """Some of the rows."""
         return RawColumn(self.name, self.values[chosen], self.is_category)
 
@@ -224,7 +225,7 @@ class CategoryColumn:
         return [np.fromiter((codes.get(label, np.nan) for label in labels), dtype=np.float64, count=len(labels))]
 
 
-DAY, HOUR, WEEKDAY, YEAR, GAP = "day", "hour", "weekday", "day of year", "missing"
+DATE_PARTS = DAY, YEAR, HOUR, WEEKDAY, GAP = "day", "day of year", "hour", "weekday", "missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -531,7 +532,7 @@ def _if_useful(column: Column, raw: RawColumn, seen: dict[bytes, Column]) -> Col
         return column
     if all(_is_constant(values) for values in arrays):
         return DroppedColumn(column.name, column.kind, "constant")
-    key = b"".join([column.kind.encode(), *(values.tobytes() for values in arrays)])
+    key = sha256(b"".join([column.kind.encode(), *(values.tobytes() for values in arrays)])).digest()
     first = seen.setdefault(key, column)
     return column if first is column else DroppedColumn(column.name, column.kind, f"the same as {first.name}")
 

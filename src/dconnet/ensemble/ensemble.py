@@ -16,7 +16,8 @@ from dconnet.ensemble.family_fits import FamilyFit
 from dconnet.ensemble.fold_fits import Training
 from dconnet.ensemble.readings import Logarithm, LogOdds, Reading, Score, Value
 from dconnet.ensemble.run import Run
-from dconnet.ensemble.stacking import SoftmaxStack, convex_weights, log_loss, one_hot
+from dconnet.ensemble.stacking import SoftmaxStack, convex_weights
+from dconnet.model.blocks import ROWS, blocks
 
 # Members with less of the weights than this after the first fold are not trained on the others, if it has enough rows.
 MIN_SHARE, MIN_ROWS = 0.02, 100
@@ -44,8 +45,11 @@ class Ensemble:
 
     def outputs(self, table: Table) -> FloatArray:
         """The weighted members, of shape (n_rows, n_columns)."""
-        said = np.concatenate([fit.says(table) for fit in self.fits])
-        return self._weighed(said)
+        # Block by block, as what all members say would take many times the memory of the table.
+        return np.concatenate([self._outputs(table.rows(rows)) for rows in blocks(len(table), 8 * ROWS)])
+
+    def _outputs(self, table: Table) -> FloatArray:
+        return self._weighed(np.concatenate([fit.says(table) for fit in self.fits]))
 
     def outputs_of(self, designs: Sequence[CodedDesign]) -> FloatArray:
         """The same for rows that are coded already, for each family, if there is but one fold."""
@@ -213,18 +217,8 @@ def _records(training: Training, fits: list[FamilyFit], said: FloatArray, weight
             fit.gammas[j],
             fit.family.n_hidden,
             fit.family.evaluations,
-            _error(training, own),
+            training.error(own, training.held_out),
             float(weight),
         )
         for (fit, j), own, weight in zip(pairs, said, weights, strict=True)
     ]
-
-
-def _error(training: Training, said: FloatArray) -> float:
-    """Mean squared error, or log loss, of one member out of fold."""
-    rows = training.held_out
-    share = training.weight[rows] / training.weight[rows].sum()
-    if training.classes is None:
-        return float(share @ (said[:, 0] - training.columns[rows, 0]) ** 2)
-    classes = training.classes[rows]
-    return log_loss(said, classes, one_hot(classes, said.shape[1]), share)[0]

@@ -15,6 +15,7 @@ from dconnet.encoding.columns import Table
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.logistic import ridge_logistic
+from dconnet.ensemble.stacking import log_loss, one_hot
 from dconnet.training.short_fits import short_fits
 
 # Penalty of the logistic regressions on activations.
@@ -93,6 +94,14 @@ class Training:
         inside[self.folds[fold]] = True
         return np.flatnonzero(~inside)
 
+    def error(self, said: FloatArray, rows: NDArray[np.intp]) -> float:
+        """Mean squared error, or log loss, of what is said in some rows, of shape (n, n_columns)."""
+        share = self.weight[rows] / self.weight[rows].sum()
+        if self.classes is None:
+            return float(share @ (said[:, 0] - self.columns[rows, 0]) ** 2)
+        classes = self.classes[rows]
+        return log_loss(said, classes, one_hot(classes, said.shape[1]), share)[0]
+
     def shared(self, coding: Coding) -> SharedDesign:
         """All rows coded without the target, once for all families and folds."""
         with self._lock:
@@ -136,9 +145,10 @@ class FoldData:
             cancels = weight[held].sum() > HEAVY_FOLD * weight.sum()
             gram = outside.gram(weight[rows]) if cancels else shared.gram - inside.gram(weight[held])
             return cls(shared.coder, outside, inside, gram)
-        is_class = training.classes is not None
-        target = training.columns[rows, 0] if training.classes is None else training.classes[rows].astype(np.float64)
-        coder, outside = Coder.of(coding, training.table).with_target(training.table.rows(rows), target, is_class, seed)
+        classes = None if training.classes is None else training.classes[rows]
+        coder, outside = Coder.of(coding, training.table).with_target(
+            training.table.rows(rows), training.columns[rows], weight[rows], classes, seed
+        )
         return cls(coder, outside, coder.code(training.table.rows(held)), outside.gram(weight[rows]))
 
 
@@ -203,7 +213,9 @@ def _with_logistic(fit: FoldFit, design: CodedDesign, hot: FloatArray, weight: F
         H = design.hidden(fit.U[member, k])
         mean, scale = H.mean(axis=0), H.std(axis=0)
         scale[scale <= 1e-9 * np.abs(mean)] = 1.0  # neurons that do not vary but by rounding
-        theta = ridge_logistic((H - mean) / scale, hot[:, k], weight, LOGISTIC_PENALTY)
+        H -= mean  # in place, as H is the largest array of the fit
+        H /= scale
+        theta = ridge_logistic(H, hot[:, k], weight, LOGISTIC_PENALTY)
         alpha[member, k] = theta[:-1] / scale
         intercept[member, k] = theta[-1] - alpha[member, k] @ mean
     return FoldFit(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -17,11 +16,8 @@ from dconnet.ensemble.fold_fits import Training
 # Rows of which each fold uses at most its share.
 MAX_ROWS = 1_000
 
-# Outputs (n_rows, n_columns) in some rows to their error.
-Error = Callable[[FloatArray, NDArray[np.intp]], float]
 
-
-def column_importances(ensemble: Ensemble, training: Training, n_table_columns: int, error: Error) -> FloatArray:
+def column_importances(ensemble: Ensemble, training: Training, n_table_columns: int) -> FloatArray:
     """Share of each column in what the ensemble gains from all of them.
 
     Parameters
@@ -31,8 +27,6 @@ def column_importances(ensemble: Ensemble, training: Training, n_table_columns: 
         The rows of the training; in each, the networks of its own fold are asked.
     n_table_columns : int
         Columns of the table that the fields came from.
-    error : callable
-        The error of outputs in some rows.
 
     Returns
     -------
@@ -40,16 +34,21 @@ def column_importances(ensemble: Ensemble, training: Training, n_table_columns: 
         Not negative, of sum one, or all zero if no column helps.
     """
     share = min(1.0, MAX_ROWS / len(training.table))
-    parts = [rows[: max(1, int(np.ceil(share * len(rows))))] for rows in training.folds]
+    parts = [_evenly(rows, max(1, int(np.ceil(share * len(rows))))) for rows in training.folds]
     rows, rng = np.concatenate(parts), np.random.default_rng(training.seed)
     columns = sorted({field.column for field in training.table.fields})
     outputs = [
         _outputs(ensemble.of_fold(fold), training.table.rows(part), columns, rng) for fold, part in enumerate(parts)
     ]
-    errors = [error(np.concatenate(of_parts), rows) for of_parts in zip(*outputs, strict=True)]
+    errors = [training.error(np.concatenate(of_parts), rows) for of_parts in zip(*outputs, strict=True)]
     gains = np.zeros(n_table_columns)
     gains[columns] = np.maximum(np.array(errors[1:]) - errors[0], 0.0)
     return gains / (gains.sum() or 1.0)
+
+
+def _evenly(rows: NDArray[np.intp], number: int) -> NDArray[np.intp]:
+    """So many of the rows, from the first to the last: tables are often sorted."""
+    return rows[np.arange(number) * len(rows) // number]
 
 
 def _outputs(ensemble: Ensemble, table: Table, columns: list[int], rng: np.random.Generator) -> list[FloatArray]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from numbers import Integral, Real
 from time import perf_counter
@@ -33,13 +31,12 @@ from dconnet.ensemble.fold_fits import Training
 from dconnet.ensemble.importance import column_importances
 from dconnet.ensemble.mixing import mixed_rows
 from dconnet.ensemble.run import Run
-from dconnet.ensemble.stacking import log_loss, one_hot, probabilities_of
-from dconnet.estimators.base import _Number
+from dconnet.ensemble.stacking import one_hot, probabilities_of
+from dconnet.estimators.base import _Number, unchanged_if_it_fails
 from dconnet.estimators.data import checked_weight, refuse_missing
 from dconnet.estimators.shallow import DCONRegressor
 from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import checked_table
-from dconnet.model.blocks import ROWS, blocks
 from dconnet.model.targets import Targets
 from dconnet.training.progress import work_bar
 
@@ -94,58 +91,50 @@ class _Auto(BaseEstimator):
     def _attributes(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         """Fitted attributes of this kind; the outputs are those out of fold in all rows."""
 
-    @abstractmethod
-    def _error(self, outputs: FloatArray, training: Training, rows: NDArray[np.intp]) -> float:
-        """The error of what an ensemble says in some rows."""
-
     # --- fit ---
 
     def _fit(
         self, X: Any, columns: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, **known: Any
-    ) -> Self:
-        """Train an ensemble on a checked table, and set all fitted attributes at once."""
+    ) -> tuple[dict[str, Any], bool]:
+        """Train an ensemble on a checked table; all fitted attributes, and whether there was an interrupt."""
         raws = raw_columns(X)
         counting = self._counting(weight)
-        schema = Schema.of([raw.rows(counting) for raw in raws])
+        some = slice(None) if counting.all() else counting  # a slice copies nothing
+        schema = Schema.of([raw.rows(some) for raw in raws])
         table = schema.read(raws)
-        training = self._training(
-            table.rows(counting), columns[counting], of_mean_one(weight[counting]), classes, counting
-        )
+        own = None if classes is None else classes[some]
+        training = self._training(table.rows(some), columns[some], of_mean_one(weight[some]), own)
         with one_blas_thread():
             result = self._run(training)
-            training = result.training
             outputs = self._all_outputs(result, table, counting)
-            importances = column_importances(
-                result.ensemble, training, len(raws), lambda out, rows: self._error(out, training, rows)
-            )
-        self.__dict__.update(
-            known,
-            schema_=schema,
-            ensemble_=result.ensemble,
-            columns_=schema.described(),
-            members_=[asdict(member) for member in result.members],
-            weights_=np.array([member.weight for member in result.members]),
-            feature_importances_=importances,
-            _table=training.table,
+            importances = column_importances(result.ensemble, result.training, len(raws))
+        fitted = known | {
+            "schema_": schema,
+            "ensemble_": result.ensemble,
+            "columns_": schema.described(),
+            "members_": [asdict(member) for member in result.members],
+            "weights_": np.array([member.weight for member in result.members]),
+            "feature_importances_": importances,
+            "_table": training.table,
             **self._attributes(result, outputs),
-        )
-        if result.interrupted:
+        }
+        return fitted, result.interrupted
+
+    def _finished(self, fitted: dict[str, Any], interrupted: bool) -> Self:
+        """Set all fitted attributes at once."""
+        self.__dict__.update(fitted)
+        if interrupted:
             raise KeyboardInterrupt("Interrupted: the estimator predicts with the members that were trained.")
         return self
 
     def _training(
-        self,
-        table: Table,
-        columns: FloatArray,
-        weight: FloatArray,
-        classes: NDArray[np.intp] | None,
-        counting: BoolArray,
+        self, table: Table, columns: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None
     ) -> Training:
         """The rows that count, dealt to folds."""
-        own = None if classes is None else classes[counting]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         dealt, held_out = n_folds(len(table), self.quality)
-        return Training(table, columns, weight, tuple(deal(len(table), dealt, seed, own)[:held_out]), own, seed)
+        folds = tuple(deal(len(table), dealt, seed, classes)[:held_out])
+        return Training(table, columns, weight, folds, classes, seed)
 
     def _run(self, training: Training) -> TrainedEnsemble:
         families = self._families(training)
@@ -166,18 +155,6 @@ class _Auto(BaseEstimator):
 
     # --- data ---
 
-    @contextmanager
-    def _unchanged_if_it_fails(self) -> Iterator[None]:
-        """A fit that fails leaves the estimator with the features that its ensemble knows."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            if vars(self).get("ensemble_") is before.get("ensemble_"):
-                self.__dict__.clear()
-                self.__dict__.update(before)
-            raise
-
     def _weight(self, sample_weight: ArrayLike | None, n_rows: int) -> FloatArray:
         return checked_weight(sample_weight, np.empty((n_rows, 1)))
 
@@ -192,9 +169,8 @@ class _Auto(BaseEstimator):
         check_is_fitted(self)
         raws: list[RawColumn] = raw_columns(checked_table(self, X, reset=False))
         table = self.schema_.read(raws)
-        # Block by block, as what all members say would take many times the memory of the table.
         with one_blas_thread():
-            return np.concatenate([self.ensemble_.outputs(table.rows(rows)) for rows in blocks(len(table), 8 * ROWS)])
+            return self.ensemble_.outputs(table)
 
 
 class AutoDCONRegressor(RegressorMixin, _Auto):
@@ -292,11 +268,12 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
             The fitted estimator.
         """
         self._validate_params()
-        with self._unchanged_if_it_fails():
+        with unchanged_if_it_fails(self):
             X = checked_table(self, X, y, reset=True)
             target = checked_target(y)
             check_consistent_length(X, target)
-            return self._fit(X, target[:, None], self._weight(sample_weight, len(target)), None)
+            fitted, interrupted = self._fit(X, target[:, None], self._weight(sample_weight, len(target)), None)
+        return self._finished(fitted, interrupted)
 
     def _attributes(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         training, rows, predicted = result.training, result.training.held_out, result.oof_outputs[:, 0]
@@ -411,9 +388,6 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
     def _families(self, training: Training) -> list[Family]:
         return regression_families(training.table.fields, training.columns[:, 0])
 
-    def _error(self, outputs: FloatArray, training: Training, rows: NDArray[np.intp]) -> float:
-        return float(np.average((outputs[:, 0] - training.columns[rows, 0]) ** 2, weights=training.weight[rows]))
-
 
 class AutoDCONClassifier(ClassifierMixin, _Auto):
     """Classification of the rows of any table, with nothing to choose.
@@ -520,7 +494,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             The fitted estimator.
         """
         self._validate_params()
-        with self._unchanged_if_it_fails():
+        with unchanged_if_it_fails(self):
             X = checked_table(self, X, y, reset=True)
             labels = checked_labels(y)
             check_consistent_length(X, labels)
@@ -531,7 +505,8 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             assert classes is not None
             codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
             columns = one_hot(codes, 1 if len(classes) == 2 else len(classes))
-            return self._fit(X, columns, weight, codes, classes_=classes)
+            fitted, interrupted = self._fit(X, columns, weight, codes, classes_=classes)
+        return self._finished(fitted, interrupted)
 
     def _attributes(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         training, rows = result.training, result.training.held_out
@@ -540,7 +515,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         return {
             "oof_prediction_": probabilities_of(outputs),
             "oof_score_": float(np.average(right, weights=training.weight[rows])),
-            "oof_log_loss_": self._error(result.oof_outputs, training, rows),
+            "oof_log_loss_": training.error(result.oof_outputs, rows),
         }
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -577,12 +552,6 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
 
     def _families(self, training: Training) -> list[Family]:
         return classification_families(training.table.fields, len(training.table), max(2, training.columns.shape[1]))
-
-    def _error(self, outputs: FloatArray, training: Training, rows: NDArray[np.intp]) -> float:
-        assert training.classes is not None
-        share = training.weight[rows] / training.weight[rows].sum()
-        classes = training.classes[rows]
-        return log_loss(outputs, classes, one_hot(classes, outputs.shape[1]), share)[0]
 
 
 def checked_target(y: ArrayLike) -> FloatArray:
@@ -634,8 +603,8 @@ def checked_labels(y: Any) -> NDArray[Any]:
         If a label is missing, or they are numbers of a regression.
     """
     refuse_missing(y)
-    if hasattr(y, "iloc") and y.to_numpy().dtype.kind in "bi":  # nullable columns of pandas would become floats
-        y = y.to_numpy()
+    if hasattr(y, "iloc") and getattr(y, "dtype", np.dtype(object)).kind in "biu" and not y.isna().any():
+        y = y.to_numpy(dtype=getattr(y.dtype, "numpy_dtype", y.dtype))  # nullable columns would become floats
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     if labels.dtype.kind == "f":
         refuse_gaps(labels)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -53,8 +55,16 @@ POSITIVE = _Number(Real, 0, None, closed="neither")
 NOT_NEGATIVE = _Number(Real, 0, None, closed="left")
 
 
-# What scikit-learn's validation notes about the features.
-_SEEN = ("n_features_in_", "feature_names_in_")
+@contextmanager
+def unchanged_if_it_fails(estimator: BaseEstimator) -> Iterator[None]:
+    """A fit that fails leaves the estimator as it was, with the features that its networks know."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 class DCONEstimator(BaseEstimator):
@@ -173,8 +183,7 @@ class DCONEstimator(BaseEstimator):
     ) -> Self:
         """As `fit`, and let ``visitor`` see the network of every epoch."""
         self._validate_params()
-        seen = {name: vars(self)[name] for name in _SEEN if name in vars(self)}
-        try:
+        with unchanged_if_it_fails(self):
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
             inputs, target = self._checked_pair(X, y, reset=known is None)
             weight = checked_weight(sample_weight, inputs)
@@ -187,12 +196,6 @@ class DCONEstimator(BaseEstimator):
                 rows, validation = self._set_aside(rows, None if targets.classes is None else target)
             with one_blas_thread():
                 levels = self._train(rows, validation, targets, visitor)
-        except BaseException:
-            # A fit that fails leaves the estimator as it was, with the features that its networks know.
-            for name in _SEEN:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(seen)
-            raise
         with one_blas_thread():
             self._set_fitted(targets, levels)
         self._report(levels)
@@ -311,11 +314,11 @@ class DCONEstimator(BaseEstimator):
         return self._checked_rows(X_val, y_val, weight, targets)
 
     def _set_aside(self, rows: Rows, labels: NDArray[Any] | None) -> tuple[Rows, Rows]:
-        """Split the rows that count into a training and a validation part."""
+        """Split the rows that count into a training and a validation part; the first stays in order."""
         counting = np.flatnonzero(rows.weight > 0.0)
         own = None if labels is None else labels[counting]
         train, held_out = split_off(len(counting), float(self.validation_fraction), self._seed(), own)
-        return rows.some(counting[train]), rows.some(counting[held_out])
+        return rows.some(counting[np.sort(train)]), rows.some(counting[held_out])
 
 
 class Regression(RegressorMixin):

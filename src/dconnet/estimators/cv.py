@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
@@ -80,7 +81,7 @@ class _CrossValidated(_Shallow):
 
     def _choice(self, rows: Rows, units: Units, seed: int) -> GammaChoice:
         cv: Any = 5 if self.cv is None else self.cv
-        is_count = isinstance(cv, (int, np.integer))
+        is_count = isinstance(cv, Integral)
         return default_choice(
             rows,
             units,
@@ -91,6 +92,13 @@ class _CrossValidated(_Shallow):
             n_hidden=int(self.n_hidden),
             shrinkage=float(self.shrinkage),
         )
+
+    def _set_aside(self, rows: Rows, labels: NDArray[Any] | None) -> tuple[Rows, Rows]:
+        if not (self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")):
+            raise ValueError(
+                "The folds in cv number all rows, but early_stopping sets some aside. Give X_val and y_val."
+            )
+        return super()._set_aside(rows, labels)
 
     def _folds(self, rows: Rows) -> list[Fold]:
         """The folds of a splitter or an iterable."""

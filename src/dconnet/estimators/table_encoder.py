@@ -11,13 +11,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
+from dconnet._threads import one_blas_thread
 from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.columns import Schema, Table, raw_columns
 from dconnet.encoding.design import Standardisation
-from dconnet.estimators.base import _SEEN as SEEN
-from dconnet.estimators.base import _Number
+from dconnet.estimators.base import _Number, unchanged_if_it_fails
 from dconnet.estimators.tables import checked_table
 from dconnet.model.blocks import blocks
+
+# What scikit-learn's validation notes about the features.
+SEEN = ("n_features_in_", "feature_names_in_")
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -83,9 +86,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             The fitted encoder.
         """
         self._validate_params()
-        raws = raw_columns(checked_table(self, X, reset=True))
-        schema = Schema.of(raws)
-        return self._learn(schema, schema.read(raws))
+        with unchanged_if_it_fails(self):
+            raws = raw_columns(checked_table(self, X, reset=True))
+            schema = Schema.of(raws)
+            return self._learn(schema, schema.read(raws))
 
     def fit_fields(self, schema: Schema, table: Table, like: BaseEstimator) -> Self:
         """Learn from rows that were read already, of tables such as another estimator knows.
@@ -109,7 +113,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _learn(self, schema: Schema, table: Table) -> Self:
         coder = Coder.of(Coding(self.n_bins), table)
-        gram = coder.code(table).gram(np.ones(len(table)))
+        with one_blas_thread():
+            gram = coder.code(table).gram(np.ones(len(table)))
         self.schema_, self.coder_ = schema, coder
         self.standardisation_ = Standardisation.of(gram, coder.gentle)
         self.columns_ = schema.described()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet._threads import one_blas_thread
 from dconnet.encoding.columns import raw_columns
+from dconnet.ensemble.fold_fits import Training
 from dconnet.ensemble.stacking import probabilities_of
 from dconnet.inspection.examination import known_labels
 from dconnet.inspection.split import split_rows
@@ -40,6 +41,8 @@ class EnsembleExamination:
         Those of a classifier.
     is_trained_on : array of bool, of shape (n_rows,)
         Rows that the model is known to be trained on, which are predicted out of fold.
+    n_left_out : int
+        Rows of the table that are not among these, as all networks were trained on them.
     """
 
     model: SavedEnsemble
@@ -48,6 +51,7 @@ class EnsembleExamination:
     predicted: NDArray[Any]
     probabilities: FloatArray | None
     is_trained_on: BoolArray
+    n_left_out: int = 0
 
     @property
     def is_training_data(self) -> bool:
@@ -69,6 +73,8 @@ class EnsembleExamination:
                 "among them."
             )
         rest = " The others were held out from the training." if n_trained_on < n_rows else ""
+        if self.n_left_out:
+            rest += f" Another {self.n_left_out} rows are left out here: all networks were trained on them."
         which = f"The {n_rows}" if n_trained_on == n_rows else f"{n_trained_on} of the {n_rows}"
         return (
             f"{which} rows of {self.source} are those that the model was trained on. They are predicted out of fold, "
@@ -115,42 +121,45 @@ def examine_ensemble(model: SavedEnsemble, table: Table) -> EnsembleExamination:
 def examine_rows(model: SavedEnsemble, X: Frame, y: NDArray[Any], *, source: str = "the data") -> EnsembleExamination:
     """Examine an ensemble on rows; see `examine_ensemble`."""
     outputs = model.estimator._outputs(X)
+    is_trained_on, kept = np.zeros(len(y), dtype=np.bool_), np.ones(len(y), dtype=np.bool_)
     rows = _training_rows(model, y)
-    own = None if rows is None else _oof_outputs(model, X.rows(rows), y[rows])
-    is_trained_on = np.zeros(len(y), dtype=np.bool_)
-    if rows is not None and own is not None and _is_as_trained(model, own, y[rows]):
-        outputs[rows] = own
-        is_trained_on[rows] = True
+    found = None if rows is None else _out_of_fold(model, X.rows(rows), y[rows])
+    if rows is not None and found is not None:
+        held_out, own = found
+        outputs[rows[held_out]] = own
+        is_trained_on[rows[held_out]] = True
+        kept[rows] = is_trained_on[rows]
+    y, outputs, is_trained_on, n_left_out = y[kept], outputs[kept], is_trained_on[kept], int(np.sum(~kept))
     if model.classes is None:
-        return EnsembleExamination(model, source, y, outputs[:, 0], None, is_trained_on)
+        return EnsembleExamination(model, source, y, outputs[:, 0], None, is_trained_on, n_left_out)
     probabilities = probabilities_of(outputs)
     predicted = np.array(model.classes)[probabilities.argmax(axis=1)]
-    return EnsembleExamination(model, source, y, predicted, probabilities, is_trained_on)
+    return EnsembleExamination(model, source, y, predicted, probabilities, is_trained_on, n_left_out)
 
 
 def _training_rows(model: SavedEnsemble, y: NDArray[Any]) -> NDArray[np.intp] | None:
     """The rows that were trained on if these are the data of ``dconnet fit``, in the order of the training."""
-    seed, n_trained_on = model.settings.get("random_state"), model.scores[OUT_OF_FOLD].rows
-    test = model.scores.get("test")
+    seed, test = model.settings.get("random_state"), model.scores.get("test")
     n_test = 0 if test is None else test.rows
-    if type(seed) is not int or not 0 <= seed < 2**32 or n_trained_on + n_test != len(y):
+    if type(seed) is not int or not 0 <= seed < 2**32 or len(y) < n_test + 2:
         return None
     return split_rows(y, n_test, seed, model.classes is not None)[0]
 
 
-def _oof_outputs(model: SavedEnsemble, X: Frame, y: NDArray[Any]) -> FloatArray | None:
-    """Outputs of the networks of each fold in its rows; None if there were other folds."""
-    estimator, everything = model.estimator, np.ones(len(y), dtype=np.bool_)
+def _out_of_fold(model: SavedEnsemble, X: Frame, y: NDArray[Any]) -> tuple[NDArray[np.intp], FloatArray] | None:
+    """The rows of the folds, and the outputs of their networks; None if these are not the rows of the training."""
+    estimator, ensemble = model.estimator, model.estimator.ensemble_
     table = estimator.schema_.read(raw_columns(X))
-    training = estimator._training(table, np.empty((len(y), 1)), np.ones(len(y)), _codes(model, y), everything)
-    ensemble = estimator.ensemble_
-    if any(len(fit.folds) != len(training.folds) for fit in ensemble.fits):
+    codes = _codes(model, y)
+    columns = y[:, None] if codes is None else codes[:, None].astype(np.float64)
+    training = estimator._training(table, columns, np.ones(len(y)), codes)
+    has_other_folds = any(len(fit.folds) != len(training.folds) for fit in ensemble.fits)
+    if has_other_folds or len(training.held_out) != model.scores[OUT_OF_FOLD].rows:
         return None
-    outputs = np.empty((len(y), ensemble.fits[0].folds[0].intercept.shape[1]))
     with one_blas_thread():
-        for fold, rows in enumerate(training.folds):
-            outputs[rows] = ensemble.of_fold(fold).outputs(table.rows(rows))
-    return outputs
+        parts = [ensemble.of_fold(fold).outputs(table.rows(rows)) for fold, rows in enumerate(training.folds)]
+    outputs = np.concatenate(parts)
+    return (training.held_out, outputs) if _is_as_trained(model, training, outputs) else None
 
 
 def _codes(model: SavedEnsemble, y: NDArray[Any]) -> NDArray[np.intp] | None:
@@ -158,13 +167,9 @@ def _codes(model: SavedEnsemble, y: NDArray[Any]) -> NDArray[np.intp] | None:
     return None if model.classes is None else np.searchsorted(np.array(model.classes), y)
 
 
-def _is_as_trained(model: SavedEnsemble, outputs: FloatArray, y: NDArray[Any]) -> bool:
+def _is_as_trained(model: SavedEnsemble, training: Training, outputs: FloatArray) -> bool:
     """Whether the error out of fold is that of the training, to rounding."""
-    codes = _codes(model, y)
-    if codes is None:
-        stored = model.scores[OUT_OF_FOLD].mse
-        found = float(np.mean((y - outputs[:, 0]) ** 2))
-    else:
-        stored = model.scores[OUT_OF_FOLD].log_loss
-        found = -float(np.mean(np.log(probabilities_of(outputs)[np.arange(len(y)), codes])))
+    score = model.scores[OUT_OF_FOLD]
+    stored = score.mse if training.classes is None else score.log_loss
+    found = training.error(outputs, training.held_out)
     return stored is not None and abs(found - stored) <= SAME_ERROR * abs(stored)

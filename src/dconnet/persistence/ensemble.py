@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding, TargetMeans
 from dconnet.encoding.columns import (
-    DAY,
-    HOUR,
-    WEEKDAY,
-    YEAR,
+    DATE_PARTS,
     CategoryColumn,
     Column,
     DateColumn,
@@ -90,7 +87,7 @@ class Fitted:
         found = {
             "schema_": self.schema,
             "ensemble_": self.ensemble,
-            "columns_": [{"column": c.name, "kind": c.kind, "treatment": c.treatment} for c in self.schema.columns],
+            "columns_": self.schema.described(),
             "members_": [asdict(member) for member in self.members],
             "weights_": np.array([member.weight for member in self.members]),
             "feature_importances_": self.importances,
@@ -246,6 +243,13 @@ class SavedEnsemble:
         return tuple(column.kind for column in self.estimator.schema_.columns)
 
     @property
+    def columns(self) -> list[dict[str, Any]]:
+        """What each column is, what was done with it, and its importance."""
+        shares = self.estimator.feature_importances_.tolist()
+        described = zip(self.feature_names, self.estimator.columns_, shares, strict=True)
+        return [{**column, "column": name, "importance": share} for name, column, share in described]
+
+    @property
     def settings(self) -> dict[str, Setting]:
         """Parameters of the estimator that are plain values."""
         found = self.estimator.get_params()
@@ -325,10 +329,15 @@ class SavedEnsemble:
         return Frame(self.feature_names, tuple(raw.values for raw in found))
 
 
+def with_weight(members: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The members that predict, the heaviest first."""
+    return sorted((member for member in members if member["weight"] > 0.0), key=lambda member: -member["weight"])
+
+
 def _oof_score(estimator: AutoEstimator) -> Score:
     if isinstance(estimator, AutoDCONClassifier):
-        loss = estimator.oof_log_loss_
-        return Score(rows=len(estimator.oof_prediction_), accuracy=estimator.oof_score_, log_loss=loss)
+        n_rows = int(np.isfinite(estimator.oof_prediction_[:, 0]).sum())  # the others are in no fold
+        return Score(rows=n_rows, accuracy=estimator.oof_score_, log_loss=estimator.oof_log_loss_)
     mse = float(np.average(estimator._residuals**2, weights=estimator._residual_weights))
     return Score(rows=len(estimator._residuals), mse=mse, r2=estimator.oof_score_)
 
@@ -376,8 +385,10 @@ def _check_column(column: Column) -> None:
         is_whole = len(column.levels) == len(column.counts) == len(set(column.levels))
         check(is_whole, f"the levels of {column.name!r:.40} must differ, and each needs its count")
     if isinstance(column, DateColumn):
-        check(set(column.parts) <= {DAY, HOUR, WEEKDAY, YEAR}, f"a part of {column.name!r:.40} is not known")
-        check(len(column.weekday_counts) == 7, f"a week of {column.name!r:.40} must have seven days")
+        check(set(column.parts) <= set(DATE_PARTS), f"a part of {column.name!r:.40} is not known")
+        days = set(column.weekdays)
+        is_whole = len(column.weekdays) == len(column.weekday_counts) == len(days) and days <= set(range(7))
+        check(is_whole, f"the weekdays of {column.name!r:.40} must differ, and each needs its count")
 
 
 def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, is_regression: bool) -> None:

@@ -146,7 +146,7 @@ class _Unpacker:
                 raise ValueError(f"a {entry.kind} has no field {name!r:.40}.")
             try:
                 values[name] = self.value(value, hints[name])
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, msgspec.ValidationError) as error:  # no ValueError in msgspec 0.19
                 raise ValueError(f"the field {name!r} of a {entry.kind} is faulty: {error}") from error
         try:
             return kind(**values)

@@ -26,6 +26,7 @@ from dconnet.inspection.plotting.canvas import (
 )
 from dconnet.inspection.report.figures import Picture, picture
 from dconnet.inspection.report.predictions import Confusion, Predictions
+from dconnet.persistence.ensemble import with_weight
 
 COVERAGE = 0.9
 # Bins of probabilities, and of residuals.
@@ -36,14 +37,8 @@ MAX_BARS = 20
 
 def ensemble_parts(examination: EnsembleExamination) -> dict[str, Any]:
     """What the template needs."""
-    model, estimator = examination.model, examination.model.estimator
-    used = sorted((m for m in estimator.members_ if m["weight"] > 0.0), key=lambda m: -m["weight"])
-    columns = [
-        {"name": name, "kind": column["kind"], "treatment": column["treatment"], "importance": importance}
-        for name, column, importance in zip(
-            model.feature_names, estimator.columns_, estimator.feature_importances_.tolist(), strict=True
-        )
-    ]
+    estimator, columns = examination.model.estimator, examination.model.columns
+    used = with_weight(estimator.members_)
     return {
         "columns": columns,
         "members": used,
@@ -84,7 +79,7 @@ def _parts_of_classes(examination: EnsembleExamination) -> dict[str, Any]:
 
 def _importance_figure(columns: Sequence[dict[str, Any]]) -> Picture:
     ranked = sorted(columns, key=lambda column: -column["importance"])[:MAX_BARS]
-    plot = _ImportancePlot([printable(c["name"]) for c in ranked], np.array([c["importance"] for c in ranked]))
+    plot = _ImportancePlot([printable(c["column"]) for c in ranked], np.array([c["importance"] for c in ranked]))
     caption = (
         "What is lost out of fold if the values of a column are shuffled among the rows, as a share of all. Columns "
         "that carry the same information share their importance."
