@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from dconnet.encoding.columns import LARGEST, MIN_GAPS, MISSING, Schema, date_parts, is_missing, raw_columns
+from dconnet.encoding.columns import LARGEST, MIN_GAPS, MISSING, Schema, date_parts, is_missing, raw_columns, slip_of
 
 N = 30
 EAST = timezone(timedelta(hours=5))
@@ -282,7 +282,7 @@ TABLE = pd.DataFrame({"n": np.arange(N), "t": repeated("a", "b"), "d": pd.date_r
         ("n", pd.Timestamp(2020, 1, 1), "Column 'n' of X held numbers in the training, and now holds dates"),
         ("n", np.inf, "Column 'n' of X contains infinity"),
         ("d", 1.5, "Column 'd' of X holds dates, but also 1.5"),
-        ("d", "2020-01-01", "Column 'd' of X holds dates, but also '2020-01-01'"),
+        ("d", "1.5.2020", "Column 'd' of X holds dates, but also '1.5.2020'"),
     ],
 )
 def test_columns_of_another_kind_in_new_rows_are_refused_by_name(name, values, message):
@@ -402,3 +402,34 @@ def test_what_is_missing(value):
 @pytest.mark.parametrize("value", [0, 0.0, False, "nan", np.datetime64("2020"), Decimal(0), b"", date(1, 1, 1)])
 def test_what_is_not_missing(value):
     assert not is_missing(value)
+
+
+def test_iso_dates_as_text_are_dates():
+    texts = np.array(["2024-05-31", "2023-01-01", None, "2024-05-31T12:00"], dtype=object)[:, None]
+    moments = np.array(["2024-05-31", "2023-01-01", "NaT", "2024-05-31T12:00"], dtype="datetime64[s]")[:, None]
+    columns, same = raw_columns(texts), raw_columns(moments)
+    schema = Schema.of(columns)
+    assert schema.columns[0].kind == "date"
+    for own, other in zip(schema.read(columns).values, Schema.of(same).read(same).values, strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+def test_a_slip_among_numbers_is_found():
+    texts = np.array(["1.5", "2", "oops", None, "7"], dtype=object)[:, None]
+    assert slip_of(raw_columns(texts)[0]) == "oops"
+    assert slip_of(raw_columns(np.array([["a"], ["b"], ["1"]], dtype=object))[0]) is None
+    assert slip_of(raw_columns(np.ones((3, 1)))[0]) is None
+
+
+def test_copies_of_rows_are_told_from_rows_that_look_alike():
+    rng = np.random.default_rng(0)
+    once = rng.normal(size=(100, 2))
+    once[3, 1] = np.nan
+    columns = raw_columns(np.tile(once, (2, 1)))
+    groups = Schema.of(columns).read(columns).copies()
+    np.testing.assert_array_equal(groups[:100], groups[100:])
+    assert len(np.unique(groups)) == 100
+    few = raw_columns(rng.integers(3, size=(200, 2)).astype(float))
+    assert Schema.of(few).read(few).copies() is None
+    different = raw_columns(once)
+    assert Schema.of(different).read(different).copies() is None

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.ensemble import run
+from dconnet.estimators.tables import SlipWarning
 
 # Folds are drawn: two copies of a row may come into different folds, where one row of weight two cannot.
 FOLDS = "copies of a row can be in several folds, a row of weight two cannot"
@@ -626,3 +627,17 @@ def test_predictions_before_a_fit_are_refused():
     for call in (regressor().predict, regressor().predict_interval, classifier().predict_proba):
         with pytest.raises(NotFittedError):
             call(X)
+
+
+def test_copies_of_rows_do_not_predict_each_other():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 2)), rng.normal(size=100)
+    model = AutoDCONRegressor(random_state=0).fit(np.tile(X, (4, 1)), np.tile(y, 4))
+    assert model.oof_score_ < 0.1  # all is noise
+
+
+def test_a_slip_is_warned_about():
+    table = np.array([[str(x), x] for x in np.linspace(0.0, 1.0, 30)], dtype=object)
+    table[3, 0] = "o.5"
+    with pytest.warns(SlipWarning, match=r"'x0' of X is taken as text.*not 'o\.5'"):
+        AutoDCONRegressor(max_seconds=1e-6).fit(table, np.arange(30.0))

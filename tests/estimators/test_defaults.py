@@ -326,3 +326,13 @@ class TestMaxEvaluations:
         model, limited = (regressor(max_evaluations=limit).fit(X, Y) for limit in (None, 10**9))
         assert digest([model.network_]) == digest([limited.network_])
         assert limited.status_ is Status.CONVERGED
+
+
+@pytest.mark.parametrize("far", [30.0, 300.0])
+def test_one_outlying_row_does_not_rule_the_choice_of_gamma(far):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = 3.0 * X[:, 0] + 0.1 * rng.normal(size=400)
+    X[5, 0] = far
+    others = np.arange(400) != 5
+    assert DCONRegressor(random_state=0).fit(X, y).score(X[others], y[others]) > 0.98

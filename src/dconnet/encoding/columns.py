@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet._text import printable
+from dconnet.encoding.features import FEW_VALUES
 
 # Gaps in a column of numbers get an indicator from this many on.
 MIN_GAPS = 5
@@ -378,6 +379,8 @@ def as_dates(raw: RawColumn) -> NDArray[np.datetime64]:
 def _moment(value: Any, name: str) -> Any:
     if is_missing(value):
         return np.datetime64("NaT")
+    if isinstance(value, str) and _spells_date(value):
+        value = datetime.fromisoformat(value)
     if isinstance(value, datetime):
         ahead = value.utcoffset() or timedelta()
         # In NumPy, as the first and the last day of the calendar may lie outside it in UTC.
@@ -411,7 +414,28 @@ def _kind_of_values(values: NDArray[Any]) -> type[NumberColumn] | type[CategoryC
         map(_spells_number, known)
     ):
         return NumberColumn
-    return DateColumn if all(isinstance(value, (date, np.datetime64)) for value in known) else CategoryColumn
+    is_date = all(isinstance(value, (date, np.datetime64)) for value in known) or all(map(_spells_date, known))
+    return DateColumn if is_date else CategoryColumn
+
+
+def _spells_date(value: Any) -> bool:
+    """Whether a text is a date as ISO 8601 has it, such as 2024-05-31 or 2024-05-31T12:00."""
+    if not isinstance(value, str) or value[4:5] + value[7:8] != "--":
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def slip_of(raw: RawColumn) -> str | None:
+    """A text that keeps a column of text from being numbers, if more than half of its values are."""
+    if raw.is_category or raw.values.dtype.kind not in "OUT" or kind_of(raw) is not CategoryColumn:
+        return None
+    known = [value for value in raw.values.tolist() if not is_missing(value)]
+    others = [value for value in known if not _spells_number(value)]
+    return str(others[0]) if 2 * len(others) < len(known) else None
 
 
 def _spells_number(value: Any) -> bool:
@@ -478,6 +502,18 @@ class Table:
         some = tuple(values[chosen] for values in self.values)
         return Table(self.fields, some, len(np.arange(self.n_rows)[chosen]))
 
+    def copies(self) -> NDArray[np.intp] | None:
+        """A number for each row, the same for rows that are copies of each other; None if there are none.
+
+        Where no column has more than a few values, equal rows are no copies, but different cases that look alike.
+        """
+        if not any(not f.is_category and _varies_much(v) for f, v in zip(self.fields, self.values, strict=True)):
+            return None
+        rng = np.random.default_rng(0)
+        mixed = sum(rng.normal() * np.nan_to_num(values, nan=np.pi) for values in self.values)
+        _, numbers = np.unique(mixed, return_inverse=True)
+        return numbers if numbers.max() + 1 < self.n_rows else None
+
     def with_rows_of(self, other: Table) -> Table:
         """These rows, and then those of another table with the same fields."""
         pairs = zip(self.values, other.values, strict=True)
@@ -535,6 +571,10 @@ def _if_useful(column: Column, raw: RawColumn, seen: dict[bytes, Column]) -> Col
     key = sha256(b"".join([column.kind.encode(), *(values.tobytes() for values in arrays)])).digest()
     first = seen.setdefault(key, column)
     return column if first is column else DroppedColumn(column.name, column.kind, f"the same as {first.name}")
+
+
+def _varies_much(values: FloatArray) -> bool:
+    return len(np.unique(values)) > FEW_VALUES
 
 
 def _is_constant(values: FloatArray) -> bool:

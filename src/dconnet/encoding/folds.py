@@ -8,8 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def deal(n_rows: int, n_folds: int, seed: int, labels: NDArray[Any] | None = None) -> list[NDArray[np.intp]]:
+def deal(
+    n_rows: int,
+    n_folds: int,
+    seed: int,
+    labels: NDArray[Any] | None = None,
+    groups: NDArray[np.intp] | None = None,
+) -> list[NDArray[np.intp]]:
     """The rows of each fold, in ascending order; the rows of every class are spread over all folds.
+
+    Parameters
+    ----------
+    n_rows, n_folds, seed : int
+    labels : array of shape (n_rows,), optional
+        The class of each row.
+    groups : array of int, of shape (n_rows,), optional
+        Rows of the same group come into the same fold; the groups are numbered from zero.
+
+    Returns
+    -------
+    list of arrays of int
+        Some may be empty if there are fewer groups than folds.
 
     Examples
     --------
@@ -17,6 +36,10 @@ def deal(n_rows: int, n_folds: int, seed: int, labels: NDArray[Any] | None = Non
     >>> [len(fold) for fold in deal(11, 3, seed=0)]
     [4, 4, 3]
     """
+    if groups is not None:
+        first = np.unique(groups, return_index=True)[1]
+        parts = deal(len(first), n_folds, seed, None if labels is None else labels[first])
+        return [np.flatnonzero(np.isin(groups, part)) for part in parts]
     order = np.random.default_rng(seed).permutation(n_rows)
     if labels is not None:
         order = order[np.argsort(labels[order], kind="stable")]

@@ -62,7 +62,9 @@ class Ensemble:
         return replace(self, fits=tuple(replace(fit, folds=(fit.folds[fold],)) for fit in self.fits))
 
     def _weighed(self, said: FloatArray) -> FloatArray:
-        total: FloatArray = np.tensordot(self.weights, said, axes=1)
+        total = np.zeros(said.shape[1:])
+        for weight, own in zip(self.weights, said, strict=True):  # the same for a row, whatever rows are beside it
+            total += weight * own
         return total if self.intercepts is None else total + self.intercepts
 
 

@@ -36,7 +36,7 @@ from dconnet.estimators.base import _Number, unchanged_if_it_fails
 from dconnet.estimators.data import checked_weight, refuse_missing
 from dconnet.estimators.shallow import DCONRegressor
 from dconnet.estimators.table_encoder import TableEncoder
-from dconnet.estimators.tables import checked_table
+from dconnet.estimators.tables import checked_table, warn_of_slips
 from dconnet.model.targets import Targets
 from dconnet.training.progress import work_bar
 
@@ -101,6 +101,7 @@ class _Auto(BaseEstimator):
         counting = self._counting(weight)
         some = slice(None) if counting.all() else counting  # a slice copies nothing
         schema = Schema.of([raw.rows(some) for raw in raws])
+        warn_of_slips(raws)
         table = schema.read(raws)
         own = None if classes is None else classes[some]
         training = self._training(table.rows(some), columns[some], of_mean_one(weight[some]), own)
@@ -133,7 +134,7 @@ class _Auto(BaseEstimator):
         """The rows that count, dealt to folds."""
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         dealt, held_out = n_folds(len(table), self.quality)
-        folds = tuple(deal(len(table), dealt, seed, classes)[:held_out])
+        folds = tuple(fold for fold in deal(len(table), dealt, seed, classes, table.copies()) if len(fold))[:held_out]
         return Training(table, columns, weight, folds, classes, seed)
 
     def _run(self, training: Training) -> TrainedEnsemble:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from dconnet.encoding.columns import raw_columns
+from dconnet._text import printable
+from dconnet.encoding.columns import RawColumn, raw_columns, slip_of
+
+
+class SlipWarning(UserWarning):
+    """A column of numbers is taken as text, for a slip in few of its rows."""
+
+
+def warn_of_slips(raws: Sequence[RawColumn]) -> None:
+    """Warn of columns that a few texts keep from being numbers."""
+    for raw in raws:
+        slip = slip_of(raw)
+        if slip is not None:
+            warnings.warn(
+                f"Column {printable(raw.name)!r} of X is taken as text: most of its values are numbers, but not "
+                f"{printable(repr(slip))[:60]}. Put NaN in its place if it is a slip or stands for a missing value.",
+                SlipWarning,
+                stacklevel=5,
+            )
 
 
 def checked_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
