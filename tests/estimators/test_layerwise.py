@@ -388,5 +388,5 @@ def test_the_parameters_of_the_shallow_estimator_carry_over(make):
 
 
 def test_there_is_no_model_file_for_them():
-    with pytest.raises(TypeError, match="Layer-wise networks have no model file"):
+    with pytest.raises(TypeError, match="Layer-wise networks and pipelines of distil have no model file"):
         SavedModel.from_estimator(regressor(hidden_layer_sizes=(2, 2), tol=1e-2).fit(X, Y))
