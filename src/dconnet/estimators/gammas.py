@@ -108,9 +108,10 @@ def choose_gamma(
             design.rows(train), penalised, shrinkage, targets[train], gammas, seeds, n_hidden, rows.weight[train]
         )
         outputs = design.rows(test).predict(*networks).reshape(len(test), len(centers), len(gammas))
-        # An outlying row, far from all that its networks have seen, would otherwise rule the choice.
-        low, high = targets[train].min(axis=0), targets[train].max(axis=0)
-        clipped = np.clip(outputs, low[:, None], high[:, None])
+        # An outlying row, far from all that its networks have seen, would otherwise rule the choice: no output counts
+        # that is further from the targets than these are from each other.
+        low, range_ = targets[train].min(axis=0)[:, None], np.ptp(targets[train], axis=0)[:, None]
+        clipped = np.clip(outputs, low - range_, low + 2.0 * range_)
         squares = np.sum((targets[test][:, :, None] - clipped) ** 2, axis=1)
         errors.append(units.size**2 * np.average(squares, axis=0, weights=rows.weight[test]))
         weights.append(rows.weight[test].sum())
