@@ -26,23 +26,26 @@
 
 static std::atomic<std::size_t> allocations{0};
 
-void* operator new(std::size_t size) {
+// Not inlined: where only one of new and delete is, GCC sees malloc meet delete, or new meet free, and warns.
+#define NOT_INLINED __attribute__((noinline))
+
+NOT_INLINED void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
   throw std::bad_alloc();
 }
 
-void* operator new(std::size_t size, std::align_val_t alignment) {
+NOT_INLINED void* operator new(std::size_t size, std::align_val_t alignment) {
   ++allocations;
   const std::size_t unit = static_cast<std::size_t>(alignment);
   if (void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
   throw std::bad_alloc();
 }
 
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+NOT_INLINED void operator delete(void* memory) noexcept { std::free(memory); }
+NOT_INLINED void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+NOT_INLINED void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+NOT_INLINED void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 // ---------------------------------------------------------------------------------------------------------------------
 
