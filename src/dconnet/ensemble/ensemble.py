@@ -195,8 +195,8 @@ def _weigh(training: Training, said: FloatArray, rows: NDArray[np.intp]) -> tupl
     weight = training.weight[rows]
     if training.classes is None:
         return convex_weights(said[:, :, 0].T, training.columns[rows, 0], weight), None
-    ensemble = SoftmaxStack.of(said, training.classes[rows], weight)
-    return ensemble.weights, ensemble.intercepts
+    stack = SoftmaxStack.of(said, training.classes[rows], weight)
+    return stack.weights, stack.intercepts
 
 
 def _kept(fits: list[FamilyFit], kept: NDArray[np.bool_]) -> list[FamilyFit]:
