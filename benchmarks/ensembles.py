@@ -1,4 +1,4 @@
-"""The auto estimators by themselves: many rows, many classes, quality, one small network, and what each family is good for.
+"""The auto estimators by themselves: many rows, many classes, quality, distillation, and what each family is good for.
 
     python benchmarks/ensembles.py [--quick] [part ...]
 
