@@ -21,8 +21,8 @@ from dconnet import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.ensemble import run
 from dconnet.estimators.tables import SlipWarning
 
-# Folds are drawn: two copies of a row may come into different folds, where one row of weight two cannot.
-FOLDS = "copies of a row can be in several folds, a row of weight two cannot"
+# A copy of a row is one more row to all that counts rows; a weight is not.
+FOLDS = "folds, quantiles and the choice of families count rows, not weights"
 EXPECTED = {"check_sample_weight_equivalence_on_dense_data": FOLDS}
 
 
