@@ -271,7 +271,7 @@ def _problems(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> list[Problem
         targets,
         _number(model, "gamma") if gamma is None else gamma,
         shrinkage=shrinkage,
-        intercepts=[network.intercept for network in model.networks],
+        intercepts=np.array([network.intercept for network in model.networks]),
         coordinates=Coordinates.of(inputs, np.ones(len(inputs))) if is_scaled else None,
         copy=False,
     )

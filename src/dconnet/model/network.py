@@ -20,10 +20,10 @@ class Network(Frozen):
         Weights of the hidden neurons.
     b : array-like of shape (n_hidden,)
         Intercepts of the hidden neurons.
-    alpha : array-like of shape (n_hidden,)
-        Output weights.
-    intercept : float, default=0.0
-        c, the output intercept.
+    alpha : array-like of shape (n_hidden,) or (n_hidden, n_outputs)
+        Output weights. With two dimensions, the network has several outputs over the same hidden layer.
+    intercept : float or array-like of shape (n_outputs,), default=0.0
+        c, the output intercept; one number serves all outputs.
 
     Examples
     --------
@@ -31,25 +31,40 @@ class Network(Frozen):
     >>> absolute_value = Network(W=[[1.0], [-1.0]], b=[0.0, 0.0], alpha=[1.0, 1.0])
     >>> absolute_value.predict([[-3.0], [2.0]])
     array([3., 2.])
+    >>> both = Network(W=[[1.0], [-1.0]], b=[0.0, 0.0], alpha=[[1.0, 1.0], [1.0, -1.0]], intercept=[0.0, 5.0])
+    >>> both.predict([[-3.0], [2.0]])  # |x| and x + 5
+    array([[3., 2.],
+           [2., 7.]])
     """
 
     W: FloatArray
     b: FloatArray
     alpha: FloatArray
-    intercept: float = 0.0
+    intercept: float | FloatArray = 0.0
 
-    def __init__(self, W: ArrayLike, b: ArrayLike, alpha: ArrayLike, intercept: float = 0.0) -> None:
+    def __init__(self, W: ArrayLike, b: ArrayLike, alpha: ArrayLike, intercept: ArrayLike = 0.0) -> None:
         object.__setattr__(self, "W", frozen_copy(W, name="W", ndim=2))
         object.__setattr__(self, "b", frozen_copy(b, name="b", ndim=1))
-        object.__setattr__(self, "alpha", frozen_copy(alpha, name="alpha", ndim=1))
-        object.__setattr__(self, "intercept", float(intercept))
-        if not np.isfinite(self.intercept):
-            raise ValueError(f"intercept must be a finite number, got {intercept}.")
+        object.__setattr__(self, "alpha", frozen_copy(alpha, name="alpha", ndim=2 if np.ndim(alpha) == 2 else 1))
+        object.__setattr__(self, "intercept", self._checked_intercept(intercept))
         if not len(self.W) == len(self.b) == len(self.alpha):
             raise ValueError(
                 "W, b and alpha must agree on the number of neurons, got "
                 f"{len(self.W)}, {len(self.b)} and {len(self.alpha)}."
             )
+
+    def _checked_intercept(self, intercept: ArrayLike) -> float | FloatArray:
+        """A number for a network whose output weights are a vector, else one for each output."""
+        values = np.asarray(intercept, dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError(f"intercept must be a finite number, got {values}.")
+        if self.alpha.ndim == 1:
+            if values.ndim:
+                raise ValueError(f"intercept must be one number for one output, got shape {values.shape}.")
+            return float(values)
+        if values.shape not in ((), (self.n_outputs,)):
+            raise ValueError(f"intercept must have {self.n_outputs} entries, got shape {values.shape}.")
+        return frozen_copy(np.broadcast_to(values, self.n_outputs), name="intercept", ndim=1)
 
     @property
     def n_hidden(self) -> int:
@@ -62,13 +77,27 @@ class Network(Frozen):
         return int(self.W.shape[1])
 
     @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return 1 if self.alpha.ndim == 1 else int(self.alpha.shape[1])
+
+    @property
     def parameters(self) -> FloatArray:
         """All weights in one vector ``(alpha, W, b)``, in the paper's order; the intercept is not among them."""
-        return np.concatenate([self.alpha, self.W.ravel(), self.b])
+        return np.concatenate([self.alpha.ravel(), self.W.ravel(), self.b])
 
-    def with_intercept(self, intercept: float) -> Network:
+    def with_intercept(self, intercept: ArrayLike) -> Network:
         """The same network with another output intercept."""
-        return self if intercept == self.intercept else Network(self.W, self.b, self.alpha, intercept)
+        same = np.array_equal(intercept, self.intercept)
+        return self if same else Network(self.W, self.b, self.alpha, intercept)
+
+    def of_output(self, k: int) -> Network:
+        """Output ``k`` alone, as a network with one output."""
+        if not 0 <= k < self.n_outputs:
+            raise ValueError(f"output must be from 0 to {self.n_outputs - 1}, got {k}.")
+        if self.alpha.ndim == 1:
+            return self
+        return Network(self.W, self.b, self.alpha[:, k], np.atleast_1d(self.intercept)[k])
 
     def preactivations(self, X: ArrayLike) -> FloatArray:
         """``<w_l, x_j> + b_l`` of every row and neuron, of shape (n_samples, n_hidden)."""
@@ -82,7 +111,7 @@ class Network(Frozen):
         return np.maximum(self.preactivations(X), 0.0)
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Output of the network for every row of ``X``, of shape (n_samples,).
+        """Output of the network for every row of ``X``, of shape (n_samples,) or (n_samples, n_outputs).
 
         Raises
         ------
