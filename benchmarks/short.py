@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dconnet import _native
-from dconnet.convex.native import padded
+from dconnet.convex.native import by_output, padded
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.features import Linear, Ramps
 from dconnet.training.short_fits import short_fits
@@ -51,8 +51,8 @@ def short(quick: bool) -> Report:
 def _dense_evaluation(Q: np.ndarray, y: np.ndarray, n_hidden: int, repetitions: int) -> float:
     """Seconds for one evaluation of the loss and its gradient by the kernel on the whitened design."""
     rng = np.random.default_rng(0)
-    objective = _native.Objective(padded(Q), Q.shape[1], y, 0.01, n_hidden)
-    V, alpha = rng.normal(size=(n_hidden, Q.shape[1])), rng.normal(size=n_hidden)
+    objective = _native.Objective(padded(Q), Q.shape[1], by_output(y), 0.01, n_hidden)
+    V, alpha = rng.normal(size=(n_hidden, Q.shape[1])), rng.normal(size=(n_hidden, 1))
     gradient_V, gradient_alpha = np.empty_like(V), np.empty_like(alpha)
     seconds, _ = median_seconds(lambda: objective.gradient(V, alpha, gradient_V, gradient_alpha), repetitions)
     return seconds

@@ -29,8 +29,23 @@ using OutVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu
 
 namespace {
 
+// An array that is written to, or looked at after the call: it must be the caller's own and not a converted copy.
+auto kept(const char* name) { return nb::arg(name).noconvert(); }
+
 void check_length(std::size_t length, std::size_t expected, const char* name) {
   if (length != expected) throw nb::value_error((std::string(name) + " has the wrong length").c_str());
+}
+
+template <typename Array>
+void check_shape(const Array& matrix, std::size_t rows, std::size_t columns, const char* name) {
+  if (matrix.shape(0) == rows && matrix.shape(1) == columns) return;
+  throw nb::value_error((std::string(name) + " must have the shape (" + std::to_string(rows) + ", " +
+                         std::to_string(columns) + "), got (" + std::to_string(matrix.shape(0)) + ", " +
+                         std::to_string(matrix.shape(1)) + ")").c_str());
+}
+
+void check_outputs(std::size_t n_outputs) {
+  if (n_outputs != 1) throw nb::value_error("the kernel works on one output");
 }
 
 // The rows of the design, which Python has padded with zeros and keeps alive.
@@ -99,18 +114,13 @@ class Watch {
   bool interrupted_ = false;
 };
 
-void check_shape(const OutMatrix& matrix, std::size_t rows, std::size_t columns, const char* name) {
-  check_length(matrix.shape(0), rows, name);
-  check_length(matrix.shape(1), columns, name);
-}
-
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> sweep(
-    dconnet::Sweep& self, Vector y, Vector alpha, double gamma, Order order, bool net_split,
+    dconnet::Sweep& self, Matrix y, Matrix alpha, double gamma, Order order, bool net_split,
     std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double share, double seconds,
     OutMatrix V, OutMatrix Z) {
   const std::size_t n_hidden = self.n_hidden();
-  check_length(y.size(), self.design().rows(), "y");
-  check_length(alpha.size(), n_hidden, "alpha");
+  check_shape(y, self.design().rows(), 1, "y");
+  check_shape(alpha, n_hidden, 1, "alpha");
   check_length(order.size(), n_hidden, "order");
   check_shape(V, n_hidden, self.design().columns(), "V");
   check_shape(Z, n_hidden, self.design().rows(), "Z");
@@ -140,13 +150,12 @@ struct NetworkObjective {
   dconnet::Objective objective;
 };
 
-double gradient(NetworkObjective& self, Matrix V, Vector alpha, OutMatrix gradient_V, OutVector gradient_alpha) {
+double gradient(NetworkObjective& self, Matrix V, Matrix alpha, OutMatrix gradient_V, OutMatrix gradient_alpha) {
   const dconnet::Layout& layout = self.objective.layout();
-  check_length(V.shape(0), layout.n_hidden, "V");
-  check_length(V.shape(1), layout.columns, "V");
+  check_shape(V, layout.n_hidden, layout.columns, "V");
   check_shape(gradient_V, layout.n_hidden, layout.columns, "gradient_V");
-  check_length(alpha.size(), layout.n_hidden, "alpha");
-  check_length(gradient_alpha.size(), layout.n_hidden, "gradient_alpha");
+  check_shape(alpha, layout.n_hidden, 1, "alpha");
+  check_shape(gradient_alpha, layout.n_hidden, 1, "gradient_alpha");
   nb::gil_scoped_release unlocked;
   std::vector<double> theta(layout.size()), slopes(layout.size());
   layout.pack(V.data(), alpha.data(), theta.data());
@@ -155,11 +164,10 @@ double gradient(NetworkObjective& self, Matrix V, Vector alpha, OutMatrix gradie
   return value;
 }
 
-void solve_output_weights(NetworkObjective& self, Matrix V, OutVector alpha) {
+void solve_output_weights(NetworkObjective& self, Matrix V, OutMatrix alpha) {
   const dconnet::Layout& layout = self.objective.layout();
-  check_length(V.shape(0), layout.n_hidden, "V");
-  check_length(V.shape(1), layout.columns, "V");
-  check_length(alpha.size(), layout.n_hidden, "alpha");
+  check_shape(V, layout.n_hidden, layout.columns, "V");
+  check_shape(alpha, layout.n_hidden, 1, "alpha");
   nb::gil_scoped_release unlocked;
   std::vector<double> theta(layout.size());
   layout.pack(V.data(), alpha.data(), theta.data());
@@ -167,10 +175,11 @@ void solve_output_weights(NetworkObjective& self, Matrix V, OutVector alpha) {
   std::copy(layout.alpha(theta.data()), layout.alpha(theta.data()) + layout.n_hidden, alpha.data());
 }
 
-void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, Vector y, double gamma,
+void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, Matrix y, double gamma,
                    std::size_t n_hidden, std::size_t starts, bool burst, const std::string& hop,
                    double stalled, std::size_t patience, bool revive, std::uint64_t seed) {
-  check_length(y.size(), design.shape(0), "y");
+  check_outputs(y.shape(1));
+  check_shape(y, design.shape(0), y.shape(1), "y");
   const dconnet::Hop kind = hop == "perturb"   ? dconnet::Hop::kPerturb
                             : hop == "restart" ? dconnet::Hop::kRestart
                                                : dconnet::Hop::kNone;
@@ -179,9 +188,9 @@ void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, 
 }
 
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> explore(
-    dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutVector alpha) {
+    dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
   check_shape(V, self.n_hidden(), self.design().columns(), "V");
-  check_length(alpha.size(), self.n_hidden(), "alpha");
+  check_shape(alpha, self.n_hidden(), 1, "alpha");
   Watch watch(seconds);
   dconnet::Exploration told;
   {
@@ -296,53 +305,55 @@ NB_MODULE(_native, module) {
            [](ProgrammeSolver* self, Matrix design, std::size_t columns) {
              new (self) ProgrammeSolver(view_of(design, columns));
            },
-           nb::keep_alive<1, 2>(), nb::arg("design"), nb::arg("columns"))
+           nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"))
       .def("solve", &solve, nb::arg("linear"), nb::arg("slope"), nb::arg("curvature"), nb::arg("gamma"),
-           nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("start_value"), nb::arg("share"), nb::arg("v"),
-           nb::arg("multipliers"),
+           nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("start_value"), nb::arg("share"), kept("v"),
+           kept("multipliers"),
            "Solve one programme from the start in v and multipliers, and write the answer there. Any answer will do whose "
            "duality gap is at most this share of its decrease from start_value. Returns the iterations, and whether the "
            "programme was solved to the tolerance, or as far as will do.");
   nb::class_<dconnet::Sweep>(module, "Sweep", "Sweeps over the neurons of a network, on one design.")
       .def("__init__",
-           [](dconnet::Sweep* self, Matrix design, std::size_t columns, std::size_t n_hidden) {
+           [](dconnet::Sweep* self, Matrix design, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs) {
+             check_outputs(n_outputs);
              new (self) dconnet::Sweep(view_of(design, columns), n_hidden);
            },
-           nb::keep_alive<1, 2>(), nb::arg("design"), nb::arg("columns"), nb::arg("n_hidden"))
+           nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"))
       .def("run", &sweep, nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("share"),
-           nb::arg("seconds"), nb::arg("V"), nb::arg("Z"),
+           nb::arg("seconds"), kept("V"), kept("Z"),
            "Improve the neurons in the given order, V (n_hidden, rank) and Z (n_hidden, n_rows) in place. Returns the "
            "neurons visited, the programmes solved, the iterations for them, the steps refused and the programmes not "
            "solved to tolerance.");
   nb::class_<NetworkObjective>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
       .def("__init__",
-           [](NetworkObjective* self, Matrix design, std::size_t columns, Vector y, double gamma,
+           [](NetworkObjective* self, Matrix design, std::size_t columns, Matrix y, double gamma,
               std::size_t n_hidden) {
-             check_length(y.size(), design.shape(0), "y");
+             check_outputs(y.shape(1));
+             check_shape(y, design.shape(0), y.shape(1), "y");
              new (self) NetworkObjective(view_of(design, columns), y.data(), gamma, n_hidden);
            },
-           nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), nb::arg("design"), nb::arg("columns"), nb::arg("y"),
+           nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"), nb::arg("columns"), kept("y"),
            nb::arg("gamma"), nb::arg("n_hidden"))
-      .def("gradient", &gradient, nb::arg("V"), nb::arg("alpha"), nb::arg("gradient_V"), nb::arg("gradient_alpha"),
+      .def("gradient", &gradient, nb::arg("V"), nb::arg("alpha"), kept("gradient_V"), kept("gradient_alpha"),
            "Write the gradient of F at V (n_hidden, rank) and alpha, and return F.")
-      .def("solve_output_weights", &solve_output_weights, nb::arg("V"), nb::arg("alpha"),
+      .def("solve_output_weights", &solve_output_weights, nb::arg("V"), kept("alpha"),
            "Write the minimiser of F over the output weights for V (n_hidden, rank) into alpha.");
   nb::class_<dconnet::Explorer>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
-      .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), nb::arg("design"),
-           nb::arg("columns"), nb::arg("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
+      .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"),
+           nb::arg("columns"), kept("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
            nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"))
-      .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), nb::arg("V"), nb::arg("alpha"),
+      .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"),
            "Go on from V (n_hidden, rank) and alpha, and write there what was reached. Returns the evaluations, the "
            "hops tried and accepted, the neurons revived, and those that carry nothing.")
       .def_prop_ro("settled", &dconnet::Explorer::settled, "Whether all hops have been tried in vain.");
   module.def("predict", &predict, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
-             nb::arg("shares"), nb::arg("U"), nb::arg("alpha"), nb::arg("outputs"),
+             nb::arg("shares"), nb::arg("U"), nb::arg("alpha"), kept("outputs"),
              "Write the outputs (n_rows, n_networks) of networks for coded rows.");
   module.def("short_fits", &short_fits, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
              nb::arg("shares"), nb::arg("from_white"), nb::arg("weights"), nb::arg("targets"), nb::arg("which"),
-             nb::arg("gammas"), nb::arg("seeds"), nb::arg("evaluations"), nb::arg("seconds"), nb::arg("V"),
-             nb::arg("alpha"),
+             nb::arg("gammas"), nb::arg("seeds"), nb::arg("evaluations"), nb::arg("seconds"), kept("V"),
+             kept("alpha"),
              "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows, and write V and "
              "alpha; without seeds, go on from the V and alpha that are there. Returns the evaluations of each.");
 }

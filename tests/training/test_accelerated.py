@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from dconnet import DCONRegressor, Network, Problem, Status, _native
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
-from dconnet.convex.native import padded
+from dconnet.convex.native import by_output, padded
 from dconnet.model.problem import WhitenedProblem
 from dconnet.paper.datasets import TABLES
 from dconnet.training.accelerated import AcceleratedDescent, Moves
@@ -37,14 +37,16 @@ def test_objective_and_gradient_of_the_kernel(n_rows, n_hidden):
     rng = np.random.default_rng(n_rows)
     Q, y, gamma = rng.normal(size=(n_rows, 6)), rng.normal(size=n_rows), 0.3
     V, alpha = rng.normal(size=(n_hidden, 6)), rng.normal(size=n_hidden)
-    kernel = _native.Objective(padded(Q), 6, y, gamma, n_hidden)
+    kernel = _native.Objective(padded(Q), 6, by_output(y), gamma, n_hidden)
 
     def value(V, alpha):
         penalty = gamma * (np.sum(V**2) + alpha @ alpha)
         return np.sum((y - np.maximum(Q @ V.T, 0.0) @ alpha) ** 2) + penalty
 
     slope_V, slope_alpha = np.empty_like(V), np.empty_like(alpha)
-    assert kernel.gradient(V, alpha, slope_V, slope_alpha) == pytest.approx(value(V, alpha), rel=1e-13)
+    assert kernel.gradient(V, by_output(alpha), slope_V, by_output(slope_alpha)) == pytest.approx(
+        value(V, alpha), rel=1e-13
+    )
     step = 1e-6
     for _ in range(5):
         dV, da = rng.normal(size=V.shape), rng.normal(size=n_hidden)

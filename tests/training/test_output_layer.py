@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from dconnet import _native
-from dconnet.convex.native import padded
+from dconnet.convex.native import by_output, padded
 from dconnet.training.output_layer import solve_output_weights
 
 
@@ -39,7 +39,7 @@ def test_the_ridge_regression_of_the_kernel_agrees(shape, gamma):
     rng = np.random.default_rng(1)
     V, alpha = rng.normal(size=(shape[1], 6)), np.zeros(shape[1])
     Q, y = rng.normal(size=(shape[0], 6)), rng.normal(size=shape[0])
-    _native.Objective(padded(Q), 6, y, gamma, shape[1]).solve_output_weights(V, alpha)
+    _native.Objective(padded(Q), 6, by_output(y), gamma, shape[1]).solve_output_weights(V, alpha[:, None])
     np.testing.assert_allclose(alpha, solve_output_weights(Q @ V.T, y, gamma), rtol=1e-7, atol=1e-9)
 
 
@@ -58,6 +58,6 @@ def test_on_nearly_equal_neurons_both_are_as_good_as_lstsq(closeness):
 
     best = objective(np.linalg.lstsq(stacked, np.append(y, np.zeros(6)), rcond=None)[0])
     alpha = np.zeros(6)
-    _native.Objective(padded(Q), 4, y, gamma, 6).solve_output_weights(V, alpha)
+    _native.Objective(padded(Q), 4, by_output(y), gamma, 6).solve_output_weights(V, alpha[:, None])
     assert objective(solve_output_weights(Q @ V.T, y, gamma)) <= best * (1.0 + 1e-13)
     assert objective(alpha) <= best * (1.0 + 1e-6)

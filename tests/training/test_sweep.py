@@ -56,10 +56,12 @@ def test_kernel_refuses_arrays_that_do_not_fit():
     problem, V, Z, alpha = whitened_setting()
     sweep = make_sweep(problem, get_backend("native"), len(alpha), "net", 5)
     order = np.arange(5)
-    with pytest.raises(ValueError, match="alpha has the wrong length"):
+    with pytest.raises(ValueError, match=r"alpha must have the shape \(5, 1\), got \(3, 1\)"):
         sweep.run(V, Z, alpha[:3], order, np.inf)
-    with pytest.raises(ValueError, match="V has the wrong length"):
+    with pytest.raises(ValueError, match=r"V must have the shape"):
         sweep.run(V[:, :2].copy(), Z, alpha, order, np.inf)
+    with pytest.raises(TypeError, match="incompatible function arguments"):  # a copy would be written to in vain
+        sweep.run(np.asfortranarray(V), Z, alpha, order, np.inf)
     with pytest.raises(ValueError, match="does not exist"):
         sweep.run(V, Z, alpha, order + 1, np.inf)
 

@@ -39,9 +39,9 @@ class Native:
         """Lay the design out for the kernel, and make its room for work."""
         return NativeSolver(_native.Solver(padded(design), design.shape[1]), self.tol, self.max_iter)
 
-    def prepare_sweep(self, design: FloatArray, n_hidden: int) -> _native.Sweep:
+    def prepare_sweep(self, design: FloatArray, n_hidden: int, n_outputs: int = 1) -> _native.Sweep:
         """The kernel that sweeps over all neurons of a network without a call back into Python."""
-        return _native.Sweep(padded(design), design.shape[1], n_hidden)
+        return _native.Sweep(padded(design), design.shape[1], n_hidden, n_outputs)
 
 
 def padded(design: FloatArray) -> FloatArray:
@@ -56,6 +56,11 @@ def padded(design: FloatArray) -> FloatArray:
     padded = np.zeros((n_rows, width))
     padded[:, :n_columns] = design
     return padded
+
+
+def by_output(values: FloatArray) -> FloatArray:
+    """Values of one output (n,) or of several (n, n_outputs) as the kernel takes them: a column for each output."""
+    return np.ascontiguousarray(values.reshape(len(values), -1))
 
 
 @dataclass(frozen=True, slots=True)

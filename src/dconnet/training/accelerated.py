@@ -15,7 +15,7 @@ import numpy as np
 from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.convex.native import padded
+from dconnet.convex.native import by_output, padded
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.descent import Descent, Options, State
@@ -138,7 +138,7 @@ class AcceleratedDescent(Descent):
         self.kernel = _native.Explorer(
             padded(Q),
             Q.shape[1],
-            self.problem.y / self.problem.unit,
+            by_output(self.problem.y / self.problem.unit),
             self.problem.gamma / self.problem.unit,
             start.n_hidden,
             starts=STARTS[size] if self.moves.race and not is_short else 1,
@@ -179,13 +179,13 @@ class AcceleratedDescent(Descent):
     def explore(self, state: State) -> None:
         """Bursts, hops and revivals by the kernel."""
         root = np.sqrt(self.problem.unit)  # for s y and s gamma, all weights are √s times as large
-        V, alpha = state.V / root, state.alpha / root
+        V, outputs = state.V / root, by_output(state.alpha / root)
         try:
             budget = int(min(self.budget, self.evaluations_left(state)))
-            counts = self.kernel.explore(evaluations=budget, seconds=self.seconds_left(), V=V, alpha=alpha)
+            counts = self.kernel.explore(evaluations=budget, seconds=self.seconds_left(), V=V, alpha=outputs)
             state.tally = Tally.explored(*counts)
-        finally:  # an interrupt, too, leaves the best network in V and alpha
-            self.move(state, root * V, root * alpha)
+        finally:  # an interrupt, too, leaves the best network in V and outputs
+            self.move(state, root * V, root * outputs.reshape(state.alpha.shape))
 
     def extrapolate(self, state: State, V: FloatArray, alpha: FloatArray) -> None:
         """Continue in the direction of the sweep from these weights, twice as far each time, while RegLoss falls."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import GAP_SHARE, Backend, Solver
-from dconnet.convex.native import Native
+from dconnet.convex.native import Native, by_output
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.dc import DCAOutcome, NeuronProblem, dca
 from dconnet.training.restart import dca_with_restarts
@@ -158,13 +158,14 @@ class NativeSweep:
         self.net_split = split == "net"
         self.max_dca_iter = max_dca_iter
         self.share = GAP_SHARE if inexact else 0.0
-        self.kernel = backend.prepare_sweep(problem.Q, n_hidden)
+        self.y = by_output(problem.y)
+        self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1])
 
     def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""
         counts = self.kernel.run(
-            y=self.problem.y,
-            alpha=alpha,
+            y=self.y,
+            alpha=by_output(alpha),
             gamma=self.problem.gamma,
             order=order.astype(np.uintp),
             net_split=self.net_split,
