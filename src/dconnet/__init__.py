@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         DCONRegressorCV,
         LayerwiseDCONClassifier,
         LayerwiseDCONRegressor,
+        TableEncoder,
     )
     from dconnet.model.network import Network
     from dconnet.model.problem import Problem
@@ -37,6 +38,7 @@ __all__ = [
     "Network",
     "Problem",
     "Status",
+    "TableEncoder",
     "__version__",
 ]
 
@@ -52,6 +54,7 @@ _HOME = {
     "Network": "dconnet.model.network",
     "Problem": "dconnet.model.problem",
     "Status": "dconnet.training.result",
+    "TableEncoder": "dconnet.estimators",
 }
 
 

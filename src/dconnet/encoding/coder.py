@@ -141,37 +141,37 @@ class Coder:
         design : CodedDesign
             The coded rows of the training, each with means in which its own target has no part.
         """
+        coder, columns = self.cross_fitted(table, target, weight, classes, seed)
+        return coder, CodedDesign.of(coder.features, columns)
+
+    def cross_fitted(
+        self, table: Table, target: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, seed: int
+    ) -> tuple[Coder, list[FloatArray]]:
+        """As `with_target`, and the values of each feature in the rows of the training, before they are coded."""
         chosen = [j for j, field in enumerate(table.fields) if self.coding.is_by_target(field)]
         means, columns = _target_means(table, chosen, target, weight, classes, seed)
         features = tuple(self.coding.feature(Field("", 0), values) for values in columns)
         coder = Coder(self.coding, self.plain, means, self.features + features)
-        return coder, CodedDesign.of(coder.features, [*(table.values[j] for j in self.plain), *columns])
+        return coder, [*(table.values[j] for j in self.plain), *columns]
 
     def code(self, table: Table) -> CodedDesign:
         """Code rows."""
-        columns = [table.values[j] for j in self.plain]
-        columns += [values for means in self.means for values in means.values(table)]
-        return CodedDesign.of(self.features, columns, n_rows=len(table))
+        return CodedDesign.of(self.features, self.values(table), n_rows=len(table))
+
+    def values(self, table: Table) -> list[FloatArray]:
+        """The values of each feature, before they are coded: fields as they are, and means of the target."""
+        plain = [table.values[j] for j in self.plain]
+        return plain + [values for means in self.means for values in means.values(table)]
 
     def sources(self, fields: Sequence[Field]) -> NDArray[np.intp]:
         """The column of the table that each feature of the design came from."""
-        own = [(self.features[k].kind, fields[j].column) for k, j in enumerate(self._field_of_each())]
+        own = [(self.features[k].kind, fields[j].column) for k, j in enumerate(self.field_of_each())]
         return np.array([column for _, column in sorted(own, key=lambda pair: pair[0])], dtype=np.intp)
 
-    def _field_of_each(self) -> list[int]:
+    def field_of_each(self) -> list[int]:
         """The field of each feature; the means of several columns of a target have several."""
         n_means = (len(self.features) - len(self.plain)) // max(len(self.means), 1)
         return [*self.plain, *(means.field for means in self.means for _ in range(n_means))]
-
-    def column_names(self, fields: Sequence[Field]) -> list[str]:
-        """A name for each column of the design: that of the field, and a number if it has several."""
-        sources = [fields[j].name for j in self._field_of_each()]
-        ordered = sorted(zip(self.features, sources, strict=True), key=lambda pair: pair[0].kind)
-        return [
-            f"{name} {j + 1}" if feature.n_columns > 1 else name
-            for feature, name in ordered
-            for j in range(feature.n_columns)
-        ]
 
     @property
     def gentle(self) -> BoolArray:

@@ -42,8 +42,8 @@ from dconnet.training.progress import work_bar
 
 # Targets beyond this, or that differ by less than its inverse, have squares that cannot be told from infinity or zero.
 LARGEST_TARGET = 1e120
-# To distil: rows of the training at most, rows between them for each, and the strength of the regularisation.
-MAX_DISTILLED, MIXED_PER_ROW, DISTILLED_GAMMA = 20_000, 4, 0.01
+# To distil: rows of the training at most, rows between them for each, ramps, and the strength of the regularisation.
+MAX_DISTILLED, MIXED_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6, 0.01
 
 
 class _Auto(BaseEstimator):
@@ -364,11 +364,11 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         with one_blas_thread():
             every = some.with_rows_of(mixed_rows(some, MIXED_PER_ROW * len(some), rng))
             said = self.ensemble_.outputs(every)[:, 0]
-        encoder = TableEncoder().fit_fields(self.schema_, some, like=self)
+        encoder = TableEncoder(DISTILLED_BINS).fit_fields(self.schema_, some, like=self)
         network = DCONRegressor(n_hidden, gamma=DISTILLED_GAMMA, max_epochs=1, random_state=self.random_state)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a teacher that errs need not be followed to the end
-            network.fit(encoder.encoded(every), said)
+            network.fit(encoder.encoding_.encode(every), said)
         return Pipeline([("encoder", encoder), ("network", network)])
 
     def _table_to_distil(self, X: Any) -> Table:
