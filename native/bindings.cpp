@@ -44,8 +44,10 @@ void check_shape(const Array& matrix, std::size_t rows, std::size_t columns, con
                          std::to_string(matrix.shape(1)) + ")").c_str());
 }
 
-void check_outputs(std::size_t n_outputs) {
-  if (n_outputs != 1) throw nb::value_error("the kernel works on one output");
+// Targets are of shape (rows, n_outputs).
+void check_targets(const Matrix& y, const Matrix& design) {
+  if (y.shape(1) == 0) throw nb::value_error("y must have at least one column");
+  check_shape(y, design.shape(0), y.shape(1), "y");
 }
 
 // The rows of the design, which Python has padded with zeros and keeps alive.
@@ -119,8 +121,8 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> swee
     std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double share, double seconds,
     OutMatrix V, OutMatrix Z) {
   const std::size_t n_hidden = self.n_hidden();
-  check_shape(y, self.design().rows(), 1, "y");
-  check_shape(alpha, n_hidden, 1, "alpha");
+  check_shape(y, self.design().rows(), self.n_outputs(), "y");
+  check_shape(alpha, n_hidden, self.n_outputs(), "alpha");
   check_length(order.size(), n_hidden, "order");
   check_shape(V, n_hidden, self.design().columns(), "V");
   check_shape(Z, n_hidden, self.design().rows(), "Z");
@@ -143,8 +145,8 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> swee
 
 // The objective with the design that it looks at.
 struct NetworkObjective {
-  NetworkObjective(dconnet::Design given, const double* y, double gamma, std::size_t n_hidden)
-      : design(std::move(given)), objective(design, y, gamma, n_hidden) {}
+  NetworkObjective(dconnet::Design given, const Matrix& y, double gamma, std::size_t n_hidden)
+      : design(std::move(given)), objective(design, y.data(), gamma, n_hidden, y.shape(1)) {}
 
   dconnet::Design design;
   dconnet::Objective objective;
@@ -154,8 +156,8 @@ double gradient(NetworkObjective& self, Matrix V, Matrix alpha, OutMatrix gradie
   const dconnet::Layout& layout = self.objective.layout();
   check_shape(V, layout.n_hidden, layout.columns, "V");
   check_shape(gradient_V, layout.n_hidden, layout.columns, "gradient_V");
-  check_shape(alpha, layout.n_hidden, 1, "alpha");
-  check_shape(gradient_alpha, layout.n_hidden, 1, "gradient_alpha");
+  check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
+  check_shape(gradient_alpha, layout.n_hidden, layout.n_outputs, "gradient_alpha");
   nb::gil_scoped_release unlocked;
   std::vector<double> theta(layout.size()), slopes(layout.size());
   layout.pack(V.data(), alpha.data(), theta.data());
@@ -167,30 +169,29 @@ double gradient(NetworkObjective& self, Matrix V, Matrix alpha, OutMatrix gradie
 void solve_output_weights(NetworkObjective& self, Matrix V, OutMatrix alpha) {
   const dconnet::Layout& layout = self.objective.layout();
   check_shape(V, layout.n_hidden, layout.columns, "V");
-  check_shape(alpha, layout.n_hidden, 1, "alpha");
+  check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
   nb::gil_scoped_release unlocked;
-  std::vector<double> theta(layout.size());
+  std::vector<double> theta(layout.size()), hidden(V.size());
   layout.pack(V.data(), alpha.data(), theta.data());
   self.objective.solve_output_weights(theta.data());
-  std::copy(layout.alpha(theta.data()), layout.alpha(theta.data()) + layout.n_hidden, alpha.data());
+  layout.unpack(theta.data(), hidden.data(), alpha.data());
 }
 
 void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, Matrix y, double gamma,
                    std::size_t n_hidden, std::size_t starts, bool burst, const std::string& hop,
                    double stalled, std::size_t patience, bool revive, std::uint64_t seed) {
-  check_outputs(y.shape(1));
-  check_shape(y, design.shape(0), y.shape(1), "y");
+  check_targets(y, design);
   const dconnet::Hop kind = hop == "perturb"   ? dconnet::Hop::kPerturb
                             : hop == "restart" ? dconnet::Hop::kRestart
                                                : dconnet::Hop::kNone;
-  new (self) dconnet::Explorer(view_of(design, columns), y.data(), gamma, n_hidden,
+  new (self) dconnet::Explorer(view_of(design, columns), y.data(), gamma, n_hidden, y.shape(1),
                                {starts, burst, kind, stalled, patience, revive}, seed);
 }
 
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> explore(
     dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
   check_shape(V, self.n_hidden(), self.design().columns(), "V");
-  check_shape(alpha, self.n_hidden(), 1, "alpha");
+  check_shape(alpha, self.n_hidden(), self.n_outputs(), "alpha");
   Watch watch(seconds);
   dconnet::Exploration told;
   {
@@ -315,28 +316,27 @@ NB_MODULE(_native, module) {
   nb::class_<dconnet::Sweep>(module, "Sweep", "Sweeps over the neurons of a network, on one design.")
       .def("__init__",
            [](dconnet::Sweep* self, Matrix design, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs) {
-             check_outputs(n_outputs);
-             new (self) dconnet::Sweep(view_of(design, columns), n_hidden);
+             if (n_outputs == 0) throw nb::value_error("there must be at least one output");
+             new (self) dconnet::Sweep(view_of(design, columns), n_hidden, n_outputs);
            },
            nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"))
       .def("run", &sweep, nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("share"),
            nb::arg("seconds"), kept("V"), kept("Z"),
-           "Improve the neurons in the given order, V (n_hidden, rank) and Z (n_hidden, n_rows) in place. Returns the "
-           "neurons visited, the programmes solved, the iterations for them, the steps refused and the programmes not "
+           "Improve the neurons in the given order, V (n_hidden, rank) and Z (n_hidden, n_rows) in place, for y "
+           "(n_rows, n_outputs) and alpha (n_hidden, n_outputs). Returns the neurons visited, the programmes solved, the iterations for them, the steps refused and the programmes not "
            "solved to tolerance.");
   nb::class_<NetworkObjective>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
       .def("__init__",
            [](NetworkObjective* self, Matrix design, std::size_t columns, Matrix y, double gamma,
               std::size_t n_hidden) {
-             check_outputs(y.shape(1));
-             check_shape(y, design.shape(0), y.shape(1), "y");
-             new (self) NetworkObjective(view_of(design, columns), y.data(), gamma, n_hidden);
+             check_targets(y, design);
+             new (self) NetworkObjective(view_of(design, columns), y, gamma, n_hidden);
            },
            nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"), nb::arg("columns"), kept("y"),
            nb::arg("gamma"), nb::arg("n_hidden"))
       .def("gradient", &gradient, nb::arg("V"), nb::arg("alpha"), kept("gradient_V"), kept("gradient_alpha"),
-           "Write the gradient of F at V (n_hidden, rank) and alpha, and return F.")
+           "Write the gradient of F at V (n_hidden, rank) and alpha (n_hidden, n_outputs), and return F.")
       .def("solve_output_weights", &solve_output_weights, nb::arg("V"), kept("alpha"),
            "Write the minimiser of F over the output weights for V (n_hidden, rank) into alpha.");
   nb::class_<dconnet::Explorer>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
@@ -344,8 +344,8 @@ NB_MODULE(_native, module) {
            nb::arg("columns"), kept("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
            nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"))
       .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"),
-           "Go on from V (n_hidden, rank) and alpha, and write there what was reached. Returns the evaluations, the "
-           "hops tried and accepted, the neurons revived, and those that carry nothing.")
+           "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns the "
+           "evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")
       .def_prop_ro("settled", &dconnet::Explorer::settled, "Whether all hops have been tried in vain.");
   module.def("predict", &predict, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
              nb::arg("shares"), nb::arg("U"), nb::arg("alpha"), kept("outputs"),

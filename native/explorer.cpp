@@ -36,22 +36,23 @@ bool is_well_below(double value, double before) { return value < before && value
 
 }  // namespace
 
-Explorer::Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, Plan plan, std::uint64_t seed)
+Explorer::Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs, Plan plan,
+                   std::uint64_t seed)
     : design_(std::move(design)),
-      objective_(design_, y, gamma, n_hidden),
+      objective_(design_, y, gamma, n_hidden, n_outputs),
       plan_(plan),
       main_(objective_, kMemory),
       trial_(objective_, kMemory),
-      newcomer_(design_),
+      newcomer_(design_, n_outputs),
       random_(seed),
       theta_(objective_.layout().size()),
       candidate_(objective_.layout().size()),
-      residual_(design_.rows()),
+      residual_(design_.rows() * n_outputs),
       costs_(n_hidden),
       survivors_(plan.starts * objective_.layout().size()),
       survivor_values_(plan.starts),
       ranking_(std::max(plan.starts, n_hidden)),
-      target_length_(std::sqrt(dot(y, y, design_.rows()))) {}
+      target_length_(std::sqrt(dot(y, y, residual_.size()))) {}
 
 Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, double* V, double* alpha) {
   const Layout& layout = objective_.layout();
@@ -122,20 +123,22 @@ void Explorer::random_start() {
   const Layout& layout = objective_.layout();
   for (std::size_t unit = 0; unit < layout.n_hidden; ++unit) {
     for (std::size_t k = 0; k < layout.columns; ++k) candidate_[k * layout.width + unit] = random_.normal();
-    layout.alpha(candidate_.data())[unit] = random_.normal();
+    for (std::size_t o = 0; o < layout.n_outputs; ++o) {
+      layout.alpha(candidate_.data())[o * layout.width + unit] = random_.normal();
+    }
   }
 }
 
-// Balances the candidate and scales its output to the targets, with the sign that fits them better.
+// Balances the candidate and scales its outputs to the targets, with the sign that fits them better.
 void Explorer::scale_start() {
   const Layout& layout = objective_.layout();
   const double* y = objective_.targets();
   layout.balance(candidate_.data());
   objective_.value(candidate_.data(), residual_.data());
   double product = 0.0, output_square = 0.0;
-  for (std::size_t j = 0; j < design_.rows(); ++j) {
-    const double output = y[j] - residual_[j];
-    product += output * y[j];
+  for (std::size_t i = 0; i < residual_.size(); ++i) {
+    const double output = y[i] - residual_[i];
+    product += output * y[i];
     output_square += output * output;
   }
   if (!(output_square > 0.0)) return;
@@ -156,7 +159,7 @@ void Explorer::revive(Exploration& told) {
       layout.scale(candidate_.data(), unit, 0.0, 0.0);
       objective_.value(candidate_.data(), residual_.data());
       if (newcomer_.seek(residual_.data(), objective_.gamma(), random_)) {
-        layout.place(candidate_.data(), unit, newcomer_.direction(), newcomer_.sign(), newcomer_.weight());
+        layout.place(candidate_.data(), unit, newcomer_.direction(), newcomer_.output(), newcomer_.weight());
         trial_.start(candidate_.data());
         if (is_well_below(trial_.value(), value_)) {
           take(trial_);
@@ -171,10 +174,10 @@ void Explorer::revive(Exploration& told) {
   }
 }
 
-// |alpha_l| |v_l| bounds the length of the neuron's output, because Q makes no v longer.
+// |alpha_l| |v_l| bounds the length of the neuron's outputs, because Q makes no v longer.
 bool Explorer::carries_nothing(std::size_t unit) const {
   const Layout& layout = objective_.layout();
-  const double strength = layout.norm(theta_.data(), unit) * std::fabs(layout.alpha(theta_.data())[unit]);
+  const double strength = layout.norm(theta_.data(), unit) * layout.output_norm(theta_.data(), unit);
   return strength <= kNothing * target_length_;
 }
 
@@ -241,7 +244,7 @@ void Explorer::replace_weakest() {
   layout.balance(candidate_.data());
   objective_.value(candidate_.data(), residual_.data());
   if (newcomer_.seek(residual_.data(), objective_.gamma(), random_)) {
-    layout.place(candidate_.data(), unit, newcomer_.direction(), newcomer_.sign(), newcomer_.weight());
+    layout.place(candidate_.data(), unit, newcomer_.direction(), newcomer_.output(), newcomer_.weight());
   }
 }
 

@@ -44,13 +44,16 @@ class Explorer {
  public:
   using Proceed = std::function<bool()>;
 
-  Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, Plan plan, std::uint64_t seed);
+  // y has the shape (rows, n_outputs).
+  Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs, Plan plan,
+           std::uint64_t seed);
 
   const Design& design() const { return design_; }
   std::size_t n_hidden() const { return objective_.layout().n_hidden; }
+  std::size_t n_outputs() const { return objective_.layout().n_outputs; }
 
-  // Goes on from V (n_hidden, columns) and alpha (n_hidden), and replaces them by where it ends, for about this many
-  // evaluations; fewer if nothing is left to try, or `proceed` says no.
+  // Goes on from V (n_hidden, columns) and alpha (n_hidden, n_outputs), and replaces them by where it ends, for about
+  // this many evaluations; fewer if nothing is left to try, or `proceed` says no.
   Exploration explore(std::size_t evaluations, const Proceed& proceed, double* V, double* alpha);
   // Whether all hops have been tried in vain.
   bool settled() const { return plan_.hop == Hop::kNone || failures_ >= plan_.patience; }

@@ -96,56 +96,103 @@ DCONNET_INLINE void backward(const double* Q, std::size_t rows, std::size_t stri
 
 DCONNET_INLINE void positive_part(Lanes& part, const Lanes& z) { part = z > 0.0 ? z : Lanes{}; }
 
-// Residual of each row, from its preactivations; returns the sum of their squares.
-DCONNET_INLINE double residuals(const double* Z, const double* y, const double* alpha, std::size_t rows,
-                                std::size_t width, double* residual) {
+// Residuals of each row in a few of its outputs, from its preactivations; returns the sum of their squares.
+template <std::size_t Outputs>
+DCONNET_INLINE double residuals_of(const double* Z, const double* y, const double* alpha, std::size_t rows,
+                                   std::size_t width, std::size_t n_outputs, double* residual) {
   double squares = 0.0;
   for (std::size_t j = 0; j < rows; ++j) {
-    Lanes sum = {};
+    Lanes sum[Outputs] = {};
     for (std::size_t l = 0; l < width; l += kLanes) {
       Lanes z, a;
       load(z, Z + j * width + l);
-      load(a, alpha + l);
       positive_part(z, z);
-      sum += a * z;
+#pragma GCC unroll 8
+      for (std::size_t o = 0; o < Outputs; ++o) {
+        load(a, alpha + o * width + l);
+        sum[o] += a * z;
+      }
     }
-    residual[j] = y[j] - ((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    squares += residual[j] * residual[j];
+    for (std::size_t o = 0; o < Outputs; ++o) {
+      const std::size_t at = j * n_outputs + o;
+      residual[at] = y[at] - sum_of(sum[o]);
+      squares += residual[at] * residual[at];
+    }
   }
   return squares;
 }
 
-// Slopes of F in the preactivations, and what the rows add to its gradient in alpha.
-DCONNET_INLINE void slopes(const double* Z, const double* residual, const double* alpha, std::size_t rows,
-                           std::size_t width, double* C, double* alpha_gradient) {
+// Slopes of F in the preactivations by way of a few outputs, and what the rows add to its gradient in their weights.
+// The slopes are added to those of the outputs before, if there are any.
+template <std::size_t Outputs>
+DCONNET_INLINE void slopes_of(const double* Z, const double* residual, const double* alpha, std::size_t rows,
+                              std::size_t width, std::size_t n_outputs, bool are_first, double* C,
+                              double* alpha_gradient) {
   for (std::size_t l = 0; l < width; l += kLanes) {
-    Lanes a, sum;
-    load(a, alpha + l);
-    load(sum, alpha_gradient + l);
-    for (std::size_t j = 0; j < rows; ++j) {
-      Lanes z;
-      load(z, Z + j * width + l);
-      const double pull = -2.0 * residual[j];
-      const Lanes slope = pull * a;
-      store(C + j * width + l, z > 0.0 ? slope : Lanes{});
-      positive_part(z, z);
-      sum += pull * z;
+    Lanes a[Outputs], sum[Outputs];
+#pragma GCC unroll 8
+    for (std::size_t o = 0; o < Outputs; ++o) {
+      load(a[o], alpha + o * width + l);
+      load(sum[o], alpha_gradient + o * width + l);
     }
-    store(alpha_gradient + l, sum);
+    for (std::size_t j = 0; j < rows; ++j) {
+      Lanes z, positive, slope, before = {};
+      load(z, Z + j * width + l);
+      positive_part(positive, z);
+#pragma GCC unroll 8
+      for (std::size_t o = 0; o < Outputs; ++o) {
+        const double pull = -2.0 * residual[j * n_outputs + o];
+        if (o == 0) slope = pull * a[o];
+        else slope += pull * a[o];
+        sum[o] += pull * positive;
+      }
+      if (!are_first) {
+        load(before, C + j * width + l);
+        slope += before;
+      }
+      store(C + j * width + l, z > 0.0 ? slope : Lanes{});
+    }
+#pragma GCC unroll 8
+    for (std::size_t o = 0; o < Outputs; ++o) store(alpha_gradient + o * width + l, sum[o]);
+  }
+}
+
+// Both for all outputs: four of them share the loads of the preactivations.
+DCONNET_INLINE double residuals(const double* Z, const double* y, const double* alpha, std::size_t rows,
+                                std::size_t width, std::size_t n_outputs, double* residual) {
+  if (n_outputs == 1) return residuals_of<1>(Z, y, alpha, rows, width, 1, residual);
+  double squares = 0.0;
+  std::size_t o = 0;
+  for (; o + kBlock <= n_outputs; o += kBlock) {
+    squares += residuals_of<kBlock>(Z, y + o, alpha + o * width, rows, width, n_outputs, residual + o);
+  }
+  for (; o < n_outputs; ++o) squares += residuals_of<1>(Z, y + o, alpha + o * width, rows, width, n_outputs, residual + o);
+  return squares;
+}
+
+DCONNET_INLINE void slopes(const double* Z, const double* residual, const double* alpha, std::size_t rows,
+                           std::size_t width, std::size_t n_outputs, double* C, double* alpha_gradient) {
+  if (n_outputs == 1) return slopes_of<1>(Z, residual, alpha, rows, width, 1, true, C, alpha_gradient);
+  std::size_t o = 0;
+  for (; o + kBlock <= n_outputs; o += kBlock) {
+    slopes_of<kBlock>(Z, residual + o, alpha + o * width, rows, width, n_outputs, o == 0, C, alpha_gradient + o * width);
+  }
+  for (; o < n_outputs; ++o) {
+    slopes_of<1>(Z, residual + o, alpha + o * width, rows, width, n_outputs, o == 0, C, alpha_gradient + o * width);
   }
 }
 
 }  // namespace
 
-Objective::Objective(const Design& design, const double* y, double gamma, std::size_t n_hidden)
+Objective::Objective(const Design& design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs)
     : design_(design),
       y_(y),
       gamma_(gamma),
-      layout_(design.columns(), n_hidden),
+      layout_(design.columns(), n_hidden, n_outputs),
       outputs_(kTile * layout_.width),
       back_(kTile * layout_.width),
-      residual_(kTile),
-      moments_(layout_.width),
+      residual_(kTile * n_outputs),
+      moments_(n_outputs * layout_.width),
       unit_(layout_.width),
       weights_(kTile, 1.0),
       rows_(kTile) {
@@ -156,6 +203,7 @@ double Objective::penalty(const double* theta) const { return gamma_ * dot(theta
 
 double Objective::gradient(const double* theta, double* gradient) {
   const std::size_t rows = design_.rows(), stride = layout_.stride, width = layout_.width;
+  const std::size_t n_outputs = layout_.n_outputs;
   const double* alpha = layout_.alpha(theta);
   double squares = 0.0;
   std::fill(gradient, gradient + layout_.size(), 0.0);
@@ -163,8 +211,10 @@ double Objective::gradient(const double* theta, double* gradient) {
     const std::size_t count = std::min(kTile, rows - first);
     const double* Q = design_.row(first);
     fastest<forward>(Q, count, layout_.columns, stride, theta, width, outputs_.data());
-    squares += fastest<residuals>(outputs_.data(), y_ + first, alpha, count, width, residual_.data());
-    fastest<slopes>(outputs_.data(), residual_.data(), alpha, count, width, back_.data(), layout_.alpha(gradient));
+    squares += fastest<residuals>(outputs_.data(), y_ + first * n_outputs, alpha, count, width, n_outputs,
+                                  residual_.data());
+    fastest<slopes>(outputs_.data(), residual_.data(), alpha, count, width, n_outputs, back_.data(),
+                    layout_.alpha(gradient));
     fastest<backward>(Q, count, stride, back_.data(), width, gradient);
   }
   for (std::size_t i = 0; i < layout_.size(); ++i) gradient[i] += 2.0 * gamma_ * theta[i];
@@ -173,19 +223,22 @@ double Objective::gradient(const double* theta, double* gradient) {
 
 double Objective::value(const double* theta, double* residual) {
   const std::size_t rows = design_.rows(), stride = layout_.stride, width = layout_.width;
+  const std::size_t n_outputs = layout_.n_outputs;
   double squares = 0.0;
   for (std::size_t first = 0; first < rows; first += kTile) {
     const std::size_t count = std::min(kTile, rows - first);
     fastest<forward>(design_.row(first), count, layout_.columns, stride, theta, width, outputs_.data());
-    squares += fastest<residuals>(outputs_.data(), y_ + first, layout_.alpha(theta), count, width, residual_.data());
-    if (residual) std::copy(residual_.begin(), residual_.begin() + static_cast<std::ptrdiff_t>(count), residual + first);
+    squares += fastest<residuals>(outputs_.data(), y_ + first * n_outputs, layout_.alpha(theta), count, width,
+                                  n_outputs, residual_.data());
+    if (residual) std::copy_n(residual_.data(), count * n_outputs, residual + first * n_outputs);
   }
   return squares + penalty(theta);
 }
 
-// Cholesky factor of the outputs' Gram matrix plus gamma, and their products with y.
+// Cholesky factor of the Gram matrix of the neurons' outputs plus gamma, and their products with each column of y.
 bool Objective::factorise_outputs(const double* theta) {
   const std::size_t rows = design_.rows(), stride = layout_.stride, width = layout_.width;
+  const std::size_t n_outputs = layout_.n_outputs;
   gram_.assign(layout_.width * layout_.width, 0.0);  // made only if somebody asks: there may be thousands of neurons
   std::fill(moments_.begin(), moments_.end(), 0.0);
   for (std::size_t first = 0; first < rows; first += kTile) {
@@ -194,30 +247,45 @@ bool Objective::factorise_outputs(const double* theta) {
     for (std::size_t i = 0; i < count * width; ++i) outputs_[i] = std::max(outputs_[i], 0.0);
     const Design tile = Design::view(outputs_.data(), count, layout_.n_hidden);
     tile.add_gram(rows_.data(), weights_.data(), count, gram_.data());
-    for (std::size_t j = 0; j < count; ++j) tile.add_row(j, y_[first + j], moments_.data());
+    for (std::size_t j = 0; j < count; ++j) {
+      const double* y = y_ + (first + j) * n_outputs;
+      for (std::size_t o = 0; o < n_outputs; ++o) tile.add_row(j, y[o], moments_.data() + o * width);
+    }
   }
   for (std::size_t l = 0; l < layout_.n_hidden; ++l) gram_[l * width + l] += gamma_;
   return cholesky(gram_.data(), layout_.n_hidden, width);
 }
 
-void Objective::solve_output_weights(double* theta) {
-  if (!factorise_outputs(theta)) return;
-  cholesky_solve(gram_.data(), layout_.n_hidden, layout_.width, moments_.data());
-  std::copy(moments_.begin(), moments_.begin() + static_cast<std::ptrdiff_t>(layout_.n_hidden), layout_.alpha(theta));
+// Turns the products with y into the output weights of the ridge regression, one output after the other.
+void Objective::solve_moments() {
+  for (std::size_t o = 0; o < layout_.n_outputs; ++o) {
+    cholesky_solve(gram_.data(), layout_.n_hidden, layout_.width, moments_.data() + o * layout_.width);
+  }
 }
 
-// Without variable l a ridge regression with the matrix A = L L' is worse by alpha_l² / (A^-1)_ll; its hidden weights
+void Objective::solve_output_weights(double* theta) {
+  if (!factorise_outputs(theta)) return;
+  solve_moments();
+  std::copy(moments_.begin(), moments_.end(), layout_.alpha(theta));  // what lies behind the neurons is zero in both
+}
+
+// Without variable l a ridge regression with the matrix A = L L' is worse by |alpha_l|² / (A^-1)_ll; its hidden weights
 // are no longer paid for.
 void Objective::removal_costs(const double* theta, double* costs) {
   if (!factorise_outputs(theta)) return std::fill(costs, costs + layout_.n_hidden, 0.0);
-  cholesky_solve(gram_.data(), layout_.n_hidden, layout_.width, moments_.data());
+  solve_moments();
   for (std::size_t l = 0; l < layout_.n_hidden; ++l) {
     std::fill(unit_.begin(), unit_.end(), 0.0);
     unit_[l] = 1.0;
     cholesky_half_solve(gram_.data(), layout_.n_hidden, layout_.width, unit_.data());
     const double inverse = dot(unit_.data(), unit_.data(), layout_.n_hidden);
     const double hidden = layout_.norm(theta, l);
-    costs[l] = moments_[l] * moments_[l] / inverse - gamma_ * hidden * hidden;
+    double output_square = 0.0;
+    for (std::size_t o = 0; o < layout_.n_outputs; ++o) {
+      const double weight = moments_[o * layout_.width + l];
+      output_square += weight * weight;
+    }
+    costs[l] = output_square / inverse - gamma_ * hidden * hidden;
   }
 }
 

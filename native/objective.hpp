@@ -1,7 +1,8 @@
 // The objective of the whole network, F = m RegLoss, and its gradient.
 //
-//   F(V, alpha) = |y - sum_l alpha_l max(Q v_l, 0)|² + gamma (|V|² + |alpha|²)
+//   F(V, alpha) = |y - sum_l max(Q v_l, 0) alpha_l'|² + gamma (|V|² + |alpha|²)
 //
+// The targets y have a column for each output, and so has alpha, whose row alpha_l belongs to neuron l.
 // All rows are visited once, in tiles that stay in the cache: forth to the residual and back to the gradient.
 #pragma once
 
@@ -16,7 +17,8 @@ namespace dconnet {
 
 class Objective : public Smooth {
  public:
-  Objective(const Design& design, const double* y, double gamma, std::size_t n_hidden);
+  // y has the shape (rows, n_outputs).
+  Objective(const Design& design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs);
 
   const Design& design() const { return design_; }
   const Layout& layout() const { return layout_; }
@@ -25,7 +27,7 @@ class Objective : public Smooth {
 
   std::size_t size() const override { return layout_.size(); }
   double gradient(const double* theta, double* gradient) override;
-  // The value alone, with the residual of every row if asked for.
+  // The value alone, with the residual (rows, n_outputs) if asked for.
   double value(const double* theta, double* residual = nullptr);
   // Replaces alpha by the minimiser of F for these V, a ridge regression. By normal equations: fast, for L-BFGS goes on
   // from there, and the factor tells the removal costs. The epoch ends with Python's output_layer, exact to rounding.
@@ -36,6 +38,7 @@ class Objective : public Smooth {
  private:
   double penalty(const double* theta) const;
   bool factorise_outputs(const double* theta);
+  void solve_moments();
 
   const Design& design_;
   const double* y_;

@@ -351,7 +351,7 @@ void CodedObjective::outputs(const double* V, const double* alpha, double* outpu
 
 // With the better sign.
 void start_at_random(CodedObjective& objective, const double* y, std::uint64_t seed, double* V, double* alpha) {
-  const Layout layout(objective.rank(), objective.n_hidden());
+  const Layout layout(objective.rank(), objective.n_hidden(), 1);
   Random random(seed);
   std::vector<double> theta(layout.size()), outputs(objective.n_rows());
   for (std::size_t unit = 0; unit < layout.n_hidden; ++unit) {

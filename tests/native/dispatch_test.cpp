@@ -53,11 +53,11 @@ void compare(const char* what, std::size_t rows, std::size_t columns, const std:
 }
 
 struct Data {
-  Data(std::size_t rows, std::size_t columns, std::size_t n_hidden)
+  Data(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs)
       : design(numbers(rows * columns, 1).data(), rows, columns),
-        y(numbers(rows, 2)),
+        y(numbers(rows * n_outputs, 2)),
         V(numbers(n_hidden * columns, 3)),
-        alpha(numbers(n_hidden, 4)) {}
+        alpha(numbers(n_hidden * n_outputs, 4)) {}
 
   Design design;
   Vector y, V, alpha;
@@ -80,7 +80,7 @@ Vector factor(std::size_t n) {
 }
 
 Vector products(std::size_t rows, std::size_t columns) {
-  const Data data(rows, columns, 1);
+  const Data data(rows, columns, 1, 1);
   const std::size_t stride = data.design.stride();
   Vector v(stride), z(rows), g(stride), square(rows * stride);
   for (std::size_t k = 0; k < columns; ++k) v[k] = data.V[k];
@@ -92,8 +92,8 @@ Vector products(std::size_t rows, std::size_t columns) {
   return square;
 }
 
-Vector swept(std::size_t rows, std::size_t columns, std::size_t n_hidden, Split split) {
-  Data data(rows, columns, n_hidden);
+Vector swept(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, Split split) {
+  Data data(rows, columns, n_hidden, n_outputs);
   Vector Z(n_hidden * rows);
   std::vector<std::size_t> order(n_hidden);
   for (std::size_t unit = 0; unit < n_hidden; ++unit) {
@@ -103,7 +103,7 @@ Vector swept(std::size_t rows, std::size_t columns, std::size_t n_hidden, Split 
     }
   }
   Tally tally;
-  Sweep sweep(Design::view(data.design.row(0), rows, columns), n_hidden);
+  Sweep sweep(Design::view(data.design.row(0), rows, columns), n_hidden, n_outputs);
   for (int repetition = 0; repetition < 3; ++repetition) {
     sweep.run(data.y.data(), data.alpha.data(), 0.01, order.data(), split, Limits{50, 300, 1e-10}, [] { return true; },
               data.V.data(), Z.data(), tally);
@@ -112,9 +112,9 @@ Vector swept(std::size_t rows, std::size_t columns, std::size_t n_hidden, Split 
   return data.V;
 }
 
-Vector explored(std::size_t rows, std::size_t columns, std::size_t n_hidden) {
-  Data data(rows, columns, n_hidden);
-  Explorer explorer(Design::view(data.design.row(0), rows, columns), data.y.data(), 0.01, n_hidden,
+Vector explored(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs) {
+  Data data(rows, columns, n_hidden, n_outputs);
+  Explorer explorer(Design::view(data.design.row(0), rows, columns), data.y.data(), 0.01, n_hidden, n_outputs,
                     Plan{1, true, Hop::kRestart, 1e-2, 3, true}, 7);
   explorer.explore(300, [] { return true; }, data.V.data(), data.alpha.data());
   data.V.insert(data.V.end(), data.alpha.begin(), data.alpha.end());
@@ -124,18 +124,20 @@ Vector explored(std::size_t rows, std::size_t columns, std::size_t n_hidden) {
 }  // namespace
 
 int main() {
+  const auto compare_training = [](std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs) {
+    compare("sweep, paper", rows, columns, [=] { return swept(rows, columns, n_hidden, n_outputs, Split::kPaper); });
+    compare("sweep, net", rows, columns, [=] { return swept(rows, columns, n_hidden, n_outputs, Split::kNet); });
+    compare("search", rows, columns, [=] { return explored(rows, columns, n_hidden, n_outputs); });
+  };
   for (std::size_t columns : {1, 3, 4, 7, 8, 12, 15, 16, 17, 40}) {
     compare("Cholesky factor", columns, columns, [=] { return factor(columns); });
     for (std::size_t rows : {1, 3, 63, 64, 130, 400}) {
       compare("product", rows, columns, [=] { return products(rows, columns); });
       if (rows < 63) continue;
-      for (const std::size_t n_hidden : {1, 6, 9}) {
-        compare("sweep, paper", rows, columns, [=] { return swept(rows, columns, n_hidden, Split::kPaper); });
-        compare("sweep, net", rows, columns, [=] { return swept(rows, columns, n_hidden, Split::kNet); });
-        compare("search", rows, columns, [=] { return explored(rows, columns, n_hidden); });
-      }
+      for (const std::size_t n_hidden : {1, 6, 9}) compare_training(rows, columns, n_hidden, 1);
     }
   }
+  for (const std::size_t n_outputs : {2, 4, 5, 8}) compare_training(130, 7, 6, n_outputs);
   std::printf("%zu results %s, %zu differ; digest %016llx\n", compared,
               use_avx2 ? "with AVX2 and without" : "without AVX2 alone", differing,
               static_cast<unsigned long long>(digest));

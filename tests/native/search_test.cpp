@@ -28,12 +28,16 @@ bool close(double a, double b, double tolerance) { return std::fabs(a - b) <= to
 
 // Data of a training problem, with columns of length one.
 struct Data {
-  Data(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::uint64_t seed)
-      : rows(rows), columns(columns), n_hidden(n_hidden), values(rows * columns), y(rows), V(n_hidden * columns),
-        alpha(n_hidden) {
+  Data(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, std::uint64_t seed)
+      : rows(rows), columns(columns), n_hidden(n_hidden), n_outputs(n_outputs), values(rows * columns),
+        y(rows * n_outputs), V(n_hidden * columns), alpha(n_hidden * n_outputs) {
     Random random(seed);
     for (double& value : values) value = random.normal() / std::sqrt(static_cast<double>(rows));
-    for (std::size_t j = 0; j < rows; ++j) y[j] = std::fabs(values[j * columns]) + 0.01 * random.normal();
+    for (std::size_t j = 0; j < rows; ++j) {
+      for (std::size_t o = 0; o < n_outputs; ++o) {
+        y[j * n_outputs + o] = std::fabs(values[j * columns + o % columns]) + 0.01 * random.normal();
+      }
+    }
     for (double& value : V) value = random.normal();
     for (double& value : alpha) value = random.normal();
   }
@@ -49,7 +53,9 @@ struct Data {
   Vector residual() const {
     Vector r = y;
     for (std::size_t j = 0; j < rows; ++j) {
-      for (std::size_t unit = 0; unit < n_hidden; ++unit) r[j] -= alpha[unit] * output(unit, j);
+      for (std::size_t unit = 0; unit < n_hidden; ++unit) {
+        for (std::size_t o = 0; o < n_outputs; ++o) r[j * n_outputs + o] -= alpha[unit * n_outputs + o] * output(unit, j);
+      }
     }
     return r;
   }
@@ -62,7 +68,7 @@ struct Data {
     return sum;
   }
 
-  std::size_t rows, columns, n_hidden;
+  std::size_t rows, columns, n_hidden, n_outputs;
   Vector values, y, V, alpha;
 };
 
@@ -71,7 +77,7 @@ constexpr double kGamma = 1e-3;
 struct Case {
   explicit Case(const Data& data)
       : design(data.design()),
-        objective(design, data.y.data(), kGamma, data.n_hidden),
+        objective(design, data.y.data(), kGamma, data.n_hidden, data.n_outputs),
         theta(objective.layout().size()) {
     objective.layout().pack(data.V.data(), data.alpha.data(), theta.data());
   }
@@ -83,12 +89,12 @@ struct Case {
 
 void test_objective(const Data& data) {
   Case subject(data);
-  Vector gradient(subject.theta.size()), slopes(subject.theta.size()), residual(data.rows);
+  Vector gradient(subject.theta.size()), slopes(subject.theta.size()), residual(data.y.size());
   const double value = subject.objective.gradient(subject.theta.data(), gradient.data());
   check(close(value, data.naive_value(kGamma), 1e-12), "value against naive sums");
   check(subject.objective.value(subject.theta.data(), residual.data()) == value, "value alone");
   const Vector expected = data.residual();
-  for (std::size_t j = 0; j < data.rows; ++j) check(close(residual[j], expected[j], 1e-12), "residual");
+  for (std::size_t i = 0; i < residual.size(); ++i) check(close(residual[i], expected[i], 1e-12), "residual");
   const double step = 1e-6;
   for (std::size_t i = 0; i < subject.theta.size(); ++i) {
     Vector up = subject.theta, down = subject.theta;
@@ -113,8 +119,8 @@ void test_output_weights(const Data& data) {
   Vector gradient(subject.theta.size()), costs(data.n_hidden);
   subject.objective.solve_output_weights(subject.theta.data());
   const double value = subject.objective.gradient(subject.theta.data(), gradient.data());
-  for (std::size_t unit = 0; unit < data.n_hidden; ++unit) {
-    check(std::fabs(layout.alpha(gradient.data())[unit]) < 1e-10, "output weights are stationary");
+  for (std::size_t i = 0; i < data.n_outputs * layout.width; ++i) {
+    check(std::fabs(layout.alpha(gradient.data())[i]) < 1e-10, "output weights are stationary");
   }
   subject.objective.removal_costs(subject.theta.data(), costs.data());
   for (std::size_t unit = 0; unit < data.n_hidden; ++unit) {
@@ -128,14 +134,27 @@ void test_output_weights(const Data& data) {
 void test_balance(const Data& data) {
   Case subject(data);
   const Layout& layout = subject.objective.layout();
-  Vector before(data.rows), after(data.rows);
+  Vector before(data.y.size()), after(data.y.size());
   const double value = subject.objective.value(subject.theta.data(), before.data());
   layout.balance(subject.theta.data());
   check(subject.objective.value(subject.theta.data(), after.data()) <= value, "balancing lowers F");
-  for (std::size_t j = 0; j < data.rows; ++j) check(close(after[j], before[j], 1e-12), "balancing keeps the network");
+  for (std::size_t i = 0; i < after.size(); ++i) check(close(after[i], before[i], 1e-12), "balancing keeps the network");
   for (std::size_t unit = 0; unit < data.n_hidden; ++unit) {
-    check(close(layout.norm(subject.theta.data(), unit), std::fabs(layout.alpha(subject.theta.data())[unit]), 1e-12),
+    check(close(layout.norm(subject.theta.data(), unit), layout.output_norm(subject.theta.data(), unit), 1e-12),
           "both layers weigh the same");
+  }
+}
+
+void test_layout(const Data& data) {
+  const Layout layout(data.columns, data.n_hidden, data.n_outputs);
+  Vector theta(layout.size()), V(data.V.size()), alpha(data.alpha.size());
+  layout.pack(data.V.data(), data.alpha.data(), theta.data());
+  layout.unpack(theta.data(), V.data(), alpha.data());
+  check(V == data.V && alpha == data.alpha, "what is packed is unpacked");
+  for (std::size_t unit = 0; unit < data.n_hidden; ++unit) {
+    const double* weights = alpha.data() + unit * data.n_outputs;
+    const double length = std::sqrt(dot(weights, weights, data.n_outputs));
+    check(close(layout.output_norm(theta.data(), unit), length, 1e-14), "length of the output weights");
   }
 }
 
@@ -143,14 +162,24 @@ void test_newcomer(const Data& data) {
   Case subject(data);
   const Layout& layout = subject.objective.layout();
   layout.scale(subject.theta.data(), 0, 0.0, 0.0);
-  Vector residual(data.rows);
+  Vector residual(data.y.size());
   const double before = subject.objective.value(subject.theta.data(), residual.data());
-  Newcomer newcomer(subject.design);
+  Newcomer newcomer(subject.design, data.n_outputs);
   Random random(1);
   if (!newcomer.seek(residual.data(), kGamma, random)) return check(false, "a useful neuron exists");
-  layout.place(subject.theta.data(), 0, newcomer.direction(), newcomer.sign(), newcomer.weight());
+  layout.place(subject.theta.data(), 0, newcomer.direction(), newcomer.output(), newcomer.weight());
   const double after = subject.objective.value(subject.theta.data());
   check(close(before - after, newcomer.decrease(), 1e-9), "the decrease that is told");
+  check(newcomer.decrease() > 0.0, "a useful neuron lowers F");
+  // No other output weights of the same size are as useful for this direction.
+  for (int trial = 0; trial < 20; ++trial) {
+    Vector output(data.n_outputs);
+    for (double& value : output) value = random.normal();
+    const double length = std::sqrt(dot(output.data(), output.data(), data.n_outputs));
+    for (double& value : output) value /= length;
+    layout.place(subject.theta.data(), 0, newcomer.direction(), output.data(), newcomer.weight());
+    check(subject.objective.value(subject.theta.data()) >= after * (1.0 - 1e-12), "the best output weights");
+  }
   check(!newcomer.seek(residual.data(), 1e6, random), "nothing is useful at a huge penalty");
 }
 
@@ -168,7 +197,7 @@ void test_lbfgs(const Data& data) {
 }
 
 void test_explorer(Data data, Hop hop) {
-  Explorer explorer(data.design(), data.y.data(), kGamma, data.n_hidden, {4, true, hop, 0.01, 3, true}, 7);
+  Explorer explorer(data.design(), data.y.data(), kGamma, data.n_hidden, data.n_outputs, {4, true, hop, 0.01, 3, true}, 7);
   double last = data.naive_value(kGamma);
   for (int round = 0; round < 30; ++round) {
     const Exploration told =
@@ -179,9 +208,9 @@ void test_explorer(Data data, Hop hop) {
     last = value;
   }
   check(explorer.settled(), "hops end");
-  const Vector V = data.V;
+  const Vector V = data.V, alpha = data.alpha;
   explorer.explore(200, [] { return false; }, data.V.data(), data.alpha.data());
-  check(data.V == V, "told to stop, nothing moves");
+  check(data.V == V && data.alpha == alpha, "told to stop, nothing moves");
 }
 
 }  // namespace
@@ -191,17 +220,22 @@ int main() {
   for (std::size_t rows : {1, 3, 64, 70, 129}) {
     for (std::size_t columns : {1, 4, 7}) {
       for (std::size_t n_hidden : {1, 4, 9, 12}) {
-        const Data data(rows, columns, n_hidden, ++seed);
-        test_objective(data);
-        test_output_weights(data);
-        test_balance(data);
-        test_lbfgs(data);
+        for (std::size_t n_outputs : {1, 2, 4, 7}) {
+          const Data data(rows, columns, n_hidden, n_outputs, ++seed);
+          test_layout(data);
+          test_objective(data);
+          test_output_weights(data);
+          test_balance(data);
+          test_lbfgs(data);
+        }
       }
     }
   }
-  const Data data(90, 5, 6, 1000);
-  test_newcomer(data);
-  for (Hop hop : {Hop::kNone, Hop::kPerturb, Hop::kRestart}) test_explorer(data, hop);
+  for (std::size_t n_outputs : {1, 3}) {
+    const Data data(90, 5, 6, n_outputs, 1000);
+    test_newcomer(data);
+    for (Hop hop : {Hop::kNone, Hop::kPerturb, Hop::kRestart}) test_explorer(data, hop);
+  }
   std::printf("%zu checks, %zu failed\n", checks, failed);
   return failed == 0 ? 0 : 1;
 }
