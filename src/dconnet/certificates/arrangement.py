@@ -5,6 +5,12 @@ a = Σ r_j q_j over the active rows. A maximiser lies either inside a cell, wher
 faces, where it is the projection of a to the span of the face, normalised. In two dimensions the faces are points on a
 circle; in three they are arcs of great circles and the points where these cross. All of them are visited: one circle
 by sorting the points on it, a sphere by one such circle for every row.
+
+With several outputs the residual has a column for each, and ``|Rᵀ σ(Qv)|`` is the root of a quadratic form ``vᵀ A Aᵀ v``
+on each cell, with A = Σ q_j r_jᵀ. On the unit sphere of a subspace, a quadratic form has no local maxima but the
+eigenvectors of its largest eigenvalue; should these fill more than a line, some of them lie on the border of the face.
+So the same faces are visited, with such an eigenvector in the place of the normalised projection, and the answer is
+exact again.
 """
 
 from __future__ import annotations
@@ -20,6 +26,8 @@ from dconnet._arrays import BoolArray, FloatArray
 MAX_RANK = 3
 # Rows up to which a sphere is searched; the work grows with their square.
 MAX_ROWS = 1000
+# The same with several outputs, where each cell has a small eigenvalue problem.
+MAX_ROWS_OF_SEVERAL = 300
 
 # Angles within this of the end of an arc belong to it.
 ANGLE = 1e-12
@@ -41,19 +49,22 @@ class Best:
             self.value, self.v = float(values[first]), directions[first].copy()
 
 
-def can_enumerate(Q: FloatArray) -> bool:
+def can_enumerate(Q: FloatArray, n_outputs: int = 1) -> bool:
     """Whether the search is exact and affordable for this design."""
-    return Q.shape[1] < MAX_RANK or (Q.shape[1] == MAX_RANK and len(Q) <= MAX_ROWS)
+    max_rows = MAX_ROWS if n_outputs == 1 else MAX_ROWS_OF_SEVERAL
+    return Q.shape[1] < MAX_RANK or (Q.shape[1] == MAX_RANK and len(Q) <= max_rows)
 
 
 def largest_correlation(Q: FloatArray, r: FloatArray) -> tuple[float, FloatArray]:
     """Largest ``|rᵀ σ(Q v)|`` with ``|v| = 1``, and a v that attains it.
 
+    With several outputs, it is the length of a vector.
+
     Parameters
     ----------
     Q : array of shape (n_rows, rank)
         A design of rank one, two or three, not necessarily orthonormal.
-    r : array of shape (n_rows,)
+    r : array of shape (n_rows,) or (n_rows, n_outputs)
         The residual.
 
     Examples
@@ -73,8 +84,14 @@ def largest_correlation(Q: FloatArray, r: FloatArray) -> tuple[float, FloatArray
 
 
 def _values(Q: FloatArray, r: FloatArray, V: FloatArray) -> FloatArray:
-    values: FloatArray = np.abs(np.maximum(V @ Q.T, 0.0) @ r)
+    products = np.maximum(V @ Q.T, 0.0) @ r
+    values: FloatArray = np.abs(products) if r.ndim == 1 else np.linalg.norm(products, axis=1)
     return values
+
+
+def _weighted(Q: FloatArray, r: FloatArray) -> FloatArray:
+    """``r_j q_j`` of every row; with several outputs the matrix ``q_j r_jᵀ``, of shape (n_rows, rank, n_outputs)."""
+    return r[:, None] * Q if r.ndim == 1 else Q[:, :, None] * r[:, None, :]
 
 
 def _search_two_points(Q: FloatArray, r: FloatArray, best: Best) -> None:
@@ -83,19 +100,19 @@ def _search_two_points(Q: FloatArray, r: FloatArray, best: Best) -> None:
 
 
 def _search_circle(Q: FloatArray, r: FloatArray, best: Best) -> None:
-    arcs = Arcs.of(Q, r[:, None] * Q)
+    arcs = Arcs.of(Q, _weighted(Q, r))
     best.see(*_on_circle(arcs.begin, arcs.sums))
 
 
 def _search_sphere(Q: FloatArray, r: FloatArray, best: Best) -> None:
-    weighted = r[:, None] * Q
+    weighted = _weighted(Q, r)
     lengths = np.linalg.norm(Q, axis=1)
     for normal in Q[lengths > 0.0]:
         plane = linalg.null_space(normal[None, :])  # (3, 2)
         points = Q @ plane
         crossing = np.linalg.norm(points, axis=1) > ANGLE * lengths
         arcs = Arcs.of(points[crossing], weighted[crossing])
-        values, directions = _on_circle(arcs.begin, arcs.sums @ plane)
+        values, directions = _on_circle(arcs.begin, _projected(arcs.sums, plane))
         best.see(values, directions @ plane.T)
         neighbours = arcs.outward(Q[crossing])
         # Rows along the normal itself are active on one side of the circle and not on the other.
@@ -112,8 +129,8 @@ def _inner_maximisers(
 
     Parameters
     ----------
-    gradients : array of shape (n_arcs, 3)
-        a of the cell beside each arc.
+    gradients : array of shape (n_arcs, 3) or (n_arcs, 3, n_outputs)
+        a, or A, of the cell beside each arc.
     inward : array of shape (3,)
         Points from the circle of the arcs to the side on which the cells lie.
     neighbours : two arrays of shape (n_arcs, 3)
@@ -121,10 +138,16 @@ def _inner_maximisers(
     value : float
         What |a|, the value there, has to exceed.
     """
+    steepest, promising = gradients, np.ones(len(gradients), dtype=bool)
+    if gradients.ndim == 3:
+        # The largest singular value is not above the norm of Frobenius: many cells need no decomposition.
+        promising = np.linalg.norm(gradients, axis=(1, 2)) > value
+        steepest = np.zeros(gradients.shape[:2])
+        steepest[promising] = _steepest(gradients[promising])
     # Of both directions, at most one lies on the side of the cell.
-    inside = gradients * np.sign(gradients @ inward)[:, None]
+    inside = steepest * np.sign(steepest @ inward)[:, None]
     lengths = np.linalg.norm(inside, axis=1)
-    promising = lengths > max(value * (1.0 + ANGLE), 0.0)
+    promising &= lengths > max(value * (1.0 + ANGLE), 0.0)
     for outward in neighbours:
         promising &= np.sum(inside * outward, axis=1) <= ANGLE * lengths
     kept: FloatArray = inside[promising] / lengths[promising, None]
@@ -139,8 +162,8 @@ class Arcs:
     ----------
     begin : array of shape (n_arcs,)
         Angles where the arcs begin, ascending; each ends where the next begins.
-    sums : array of shape (n_arcs, n)
-        Sum of the vectors that belong to the points with a positive product on the arc.
+    sums : array of shape (n_arcs, n) or (n_arcs, n, n_outputs)
+        Sum of the vectors, or matrices, that belong to the points with a positive product on the arc.
     point : array of int, of shape (n_arcs,)
         The point whose product changes its sign where the arc begins.
     sign : array of shape (n_arcs,)
@@ -162,7 +185,8 @@ class Arcs:
         sign = np.where(order < len(points), 1.0, -1.0)
         point = order % len(points)
         active_before_all = vectors[off < on].sum(axis=0)
-        sums = active_before_all + np.cumsum(sign[:, None] * vectors[point], axis=0)
+        signs = sign.reshape(-1, *[1] * (vectors.ndim - 1))
+        sums = active_before_all + np.cumsum(signs * vectors[point], axis=0)
         return cls(events[order], sums, point, sign)
 
     def outward(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -182,17 +206,43 @@ def _on_circle(angles: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatA
     Parameters
     ----------
     angles : array of shape (n_arcs,)
-    sums : array of shape (n_arcs, 2)
-        Gradient on each arc.
+    sums : array of shape (n_arcs, 2) or (n_arcs, 2, n_outputs)
+        Gradient on each arc, or A of the quadratic form.
     """
     ends = _directions(angles)
-    at_ends = np.abs(np.sum(sums * ends, axis=1))
+    at_ends = _lengths_along(sums, ends)
+    sums = sums if sums.ndim == 2 else _steepest(sums)
     lengths = np.diff(angles, append=angles[0] + 2.0 * np.pi) if len(angles) else angles
     steepest = np.arctan2(sums[:, 1], sums[:, 0])
     up, down = _within(steepest, angles, lengths), _within(steepest + np.pi, angles, lengths)
     inner = np.concatenate([steepest[up], steepest[down] + np.pi])
     sizes = np.linalg.norm(sums, axis=1)
     return np.concatenate([at_ends, sizes[up], sizes[down]]), np.vstack([ends, _directions(inner)])
+
+
+def _lengths_along(sums: FloatArray, directions: FloatArray) -> FloatArray:
+    """``|aᵀv|`` or ``|Aᵀv|`` of each arc and its direction."""
+    if sums.ndim == 2:
+        lengths: FloatArray = np.abs(np.sum(sums * directions, axis=1))
+        return lengths
+    lengths = np.linalg.norm(np.einsum("ndk,nd->nk", sums, directions), axis=1)
+    return lengths
+
+
+def _steepest(matrices: FloatArray) -> FloatArray:
+    """Of each A (n, k) the direction v in which ``|Aᵀv|`` is largest, with this length: what a is for one output."""
+    squares, directions = np.linalg.eigh(matrices @ np.swapaxes(matrices, 1, 2))
+    lengths = np.sqrt(np.maximum(squares[:, -1], 0.0))
+    steepest: FloatArray = lengths[:, None] * directions[:, :, -1]
+    return steepest
+
+
+def _projected(sums: FloatArray, plane: FloatArray) -> FloatArray:
+    """Vectors or matrices of three rows in the coordinates of a plane (3, 2)."""
+    if sums.ndim == 2:
+        return sums @ plane
+    projected: FloatArray = plane.T @ sums
+    return projected
 
 
 def _within(angle: FloatArray, begin: FloatArray, length: FloatArray) -> BoolArray:

@@ -295,7 +295,7 @@ def certify(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | N
 
 
 def _has_small_hessian(network: Network) -> bool:
-    return network.n_hidden * (network.n_features + 2) <= MAX_HESSIAN
+    return network.n_hidden * (network.n_features + 1 + network.n_outputs) <= MAX_HESSIAN
 
 
 def _order_line(order: ConvergenceOrder) -> Line:

@@ -3,6 +3,9 @@
 Balanced neurons make the penalty ``2 gamma Σ |alpha_l| |v_l|``, and RegLoss convex over the measures of neurons. Its
 dual is the maximum of ``2 λᵀy - |λ|²`` over all λ with ``|λᵀ σ(Q v)| ≤ gamma`` for every v of length one. A multiple of
 the residual of any network is feasible, and gives a lower bound for all networks.
+
+With several outputs, λ is a matrix Λ like the targets, and the condition is ``|Λᵀ σ(Q v)| ≤ gamma`` for the length of that
+vector: then ``<Λ, Σ_l σ(Q v_l) a_lᵀ> ≤ gamma Σ_l |a_l| |v_l|``, and ``F ≥ 2 <Λ, Y> - |Λ|²`` follows as with one output.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ class GlobalGap:
     proved_bound : float
         A lower bound that is proved in any case, but far lower if not exact.
     correlation : float
-        The largest ``|rᵀ σ(Q v)| / gamma`` found over v of length one. Above one, a new neuron lowers RegLoss, which
+        The largest ``|rᵀ σ(Q v)| / gamma`` found over v of length one, for several outputs the length of a vector. Above one, a new neuron lowers RegLoss, which
         needs no exactness; at an optimum over all widths it is one.
     direction : array of shape (n_features + 1,)
         Weights and intercept, up to a positive factor, of the neuron that attains it.
@@ -88,7 +91,8 @@ def global_gap(
         Their seed.
     exact : bool, optional
         Whether to enumerate all activation patterns instead, which is done by default for up to two inputs (three
-        independent columns of M) and 1000 different rows; without limit for one input.
+        independent columns of M) and 1000 different rows, 300 if there are several outputs; without limit for one
+        input.
 
     Examples
     --------
@@ -104,9 +108,9 @@ def global_gap(
     """
     white = problem.whitened
     V = white.whiten(network)
-    residual = white.y - np.maximum(white.preactivations(V), 0.0) @ network.alpha
+    residual = white.y - np.maximum(white.preactivations(V), 0.0) @ white.output_weights(network)
     if exact is None:
-        exact = can_enumerate(white.Q)
+        exact = can_enumerate(white.Q, white.n_outputs)
     if exact:
         largest, v = largest_correlation(white.Q, residual)
     else:
@@ -120,7 +124,7 @@ def global_gap(
 
 def _bound(white: WhitenedProblem, residual: FloatArray, largest: float) -> float:
     """Lower bound on RegLoss by the best feasible multiple of the residual."""
-    square, product = float(residual @ residual), float(residual @ white.y)
+    square, product = float(np.vdot(residual, residual)), float(np.vdot(residual, white.y))
     if square == 0.0 or product <= 0.0:
         return white.scatter / white.total_weight  # λ = 0
     multiple = min(product / square, white.gamma / largest if largest > 0.0 else np.inf)
@@ -133,7 +137,14 @@ def _ceiling(Q: FloatArray, r: FloatArray) -> float:
     As σ(z) = (z + |z|) / 2, and rows of the other sign only lower the product, it is at most half of ``|Qᵀr|`` plus
     half of the largest ``Σ r⁺ |z|``. The latter is at most ``|r⁺|``, and at most the root of Σ r⁺ times the largest
     eigenvalue of Qᵀ diag(r⁺) Q, both by the inequality of Cauchy and Schwarz. The same two bound ``Σ r⁺ σ(z)`` itself.
+
+    With several outputs, the length of a vector is bounded by those of its entries in the basis of the singular vectors
+    of r, and by the largest singular value, since σ(Qv) is not longer than one.
     """
+    if r.ndim == 2:
+        left, singular, _ = np.linalg.svd(r, full_matrices=False)
+        entries = [size * _ceiling(Q, column) for size, column in zip(singular, left.T, strict=True)]
+        return min(float(singular[0]), float(np.linalg.norm(entries)))
     linear = float(np.linalg.norm(Q.T @ r))
     ceilings = []
     for part in (np.maximum(r, 0.0), np.maximum(-r, 0.0)):
@@ -152,16 +163,49 @@ def _starts(V: FloatArray, n_starts: int, random_state: int) -> FloatArray:
 def _search(Q: FloatArray, r: FloatArray, starts: FloatArray) -> tuple[float, FloatArray]:
     """Largest ``|rᵀ σ(Q v)|`` found from the starts; the true one is not smaller."""
     solver = Native().prepare(Q)
+    if r.ndim == 2:
+        values, V = _ascended(Q, r, starts)
+        best = np.argsort(-values)[: _n_polished(Q)]
+        return max((_polished_for_several(solver, Q, r, v) for v in V[best]), key=lambda pair: pair[0])
     found = []
     for w in (r, -r):
         values, V = _ascended(Q, w, starts)
-        best = np.argsort(-values)[: max(1, min(POLISHED, POLISHED * POLISHED_ENTRIES // Q.size))]
+        best = np.argsort(-values)[: _n_polished(Q)]
         found += [_polished(solver, Q, w, v) for v in V[best]]
     return max(found, key=lambda pair: pair[0])
 
 
+def _n_polished(Q: FloatArray) -> int:
+    """Number of directions to climb to the end."""
+    return max(1, min(POLISHED, POLISHED * POLISHED_ENTRIES // Q.size))
+
+
+def _polished_for_several(solver: Solver, Q: FloatArray, R: FloatArray, v: FloatArray) -> tuple[float, FloatArray]:
+    """Climb on with several outputs: `_polished` for ``w = R b``, with b the direction of ``Rᵀ σ(Qv)``, and again.
+
+    The length of that vector is its product with b, and not less than its product with any other direction.
+    """
+    value, b = _length_and_direction(Q, R, v)
+    for _ in range(MAX_STEPS):
+        _, better = _polished(solver, Q, R @ b, v)
+        new_value, new_b = _length_and_direction(Q, R, better)
+        if not new_value > value * (1.0 + 1e-12):
+            break
+        value, v, b = new_value, better, new_b
+    return value, v
+
+
+def _length_and_direction(Q: FloatArray, R: FloatArray, v: FloatArray) -> tuple[float, FloatArray]:
+    product = R.T @ np.maximum(Q @ v, 0.0)
+    length = float(np.linalg.norm(product))
+    return length, product / length if length > 0.0 else product
+
+
 def _ascended(Q: FloatArray, w: FloatArray, starts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Values and places after ``v ← normalise(Qᵀ (w where Qv > 0))`` from every start, a batch at a time."""
+    """Values and places after ``v ← normalise(Qᵀ (w where Qv > 0))`` from every start, a batch at a time.
+
+    With several outputs, w of each start is ``R Rᵀ σ(Qv)``, normalised: the step follows the gradient of ``|Rᵀ σ(Qv)|``.
+    """
     size = max(1, BATCH // len(Q))
     batches = [_ascend(Q, w, starts[first : first + size]) for first in range(0, len(starts), size)]
     return np.concatenate([values for values, _ in batches]), np.vstack([V for _, V in batches])
@@ -172,13 +216,21 @@ def _ascend(Q: FloatArray, w: FloatArray, V: FloatArray) -> tuple[FloatArray, Fl
     best, places = np.full(len(V), -np.finfo(np.float64).max), V
     for _ in range(MAX_STEPS):
         Z = V @ Q.T
-        values = np.maximum(Z, 0.0) @ w
+        values, pull = _values_and_pull(Z, w)
         better = values > best + 1e-12 * np.abs(best)
         if not better.any():
             break
         best, places = np.where(better, values, best), np.where(better[:, None], V, places)
-        V = _normalised(((Z > 0.0) * w) @ Q)
+        V = _normalised(((Z > 0.0) * pull) @ Q)
     return best, places
+
+
+def _values_and_pull(Z: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The value at each row of preactivations, and what each of their entries pulls with."""
+    products = np.maximum(Z, 0.0) @ w
+    if w.ndim == 1:
+        return products, w
+    return np.linalg.norm(products, axis=1), _normalised(products) @ w.T
 
 
 def _polished(solver: Solver, Q: FloatArray, w: FloatArray, v: FloatArray) -> tuple[float, FloatArray]:

@@ -28,7 +28,7 @@ class KLExponent:
         Preactivations at zero, up to rounding. A neuron with zero weights has all of its own there.
     margin : float
         The smallest preactivation, relative to the largest one of its neuron.
-    eigenvalues : array of shape (n_hidden (rank + 1),)
+    eigenvalues : array of shape (n_hidden (rank + n_outputs),)
         Those of the Hessian of ``m · RegLoss`` in whitened coordinates, from the smallest to the largest; of the
         smooth part, if preactivations are at zero.
     smallest : float
@@ -96,7 +96,7 @@ def kl_exponent(problem: Problem, network: Network) -> KLExponent:
         at_zero=int(np.count_nonzero(relative <= KINK_WIDTH)),
         margin=float(relative.min()),
         eigenvalues=_eigenvalues(matrix),
-        smallest=_nearest_zero(_eigenvalues(_in_data_coordinates(matrix, white, network.n_hidden))),
+        smallest=_nearest_zero(_eigenvalues(_in_data_coordinates(matrix, white, network))),
         twins=_twins(Z > 0.0),
     )
 
@@ -104,23 +104,24 @@ def kl_exponent(problem: Problem, network: Network) -> KLExponent:
 def hessian(problem: Problem, network: Network) -> FloatArray:
     """Hessian of RegLoss where it is smooth, in the order ``(w_1, b_1, …, w_N, b_N, alpha)`` of the data.
 
-    Rows at their kink count as inactive.
+    Rows at their kink count as inactive. Of several outputs, those of the first neuron come first; they are in the
+    units of ``output_scale`` of the problem.
     """
     white = problem.whitened
-    return _in_data_coordinates(whitened_hessian(white, network), white, network.n_hidden)
+    return _in_data_coordinates(whitened_hessian(white, network), white, network)
 
 
 def whitened_hessian(white: WhitenedProblem, network: Network) -> FloatArray:
-    """Hessian of ``m · RegLoss`` in the order ``(v_1, …, v_N, alpha)``, square of n_hidden (rank + 1)."""
-    V, alpha = white.whiten(network), network.alpha
+    """Hessian of ``m · RegLoss`` in the order ``(v_1, …, v_N, alpha)``, square of n_hidden (rank + n_outputs)."""
+    V, alpha = white.whiten(network), white.output_weights(network)
     Z = white.preactivations(V)
     free = [np.eye(V.shape[1])] * len(V)
     piece = Piece(white, V, alpha, white.y - np.maximum(Z, 0.0) @ alpha, Z > 0.0, free)
     return 2.0 * piece.gradient_and_hessian()[1]
 
 
-def _in_data_coordinates(matrix: FloatArray, white: WhitenedProblem, n_hidden: int) -> FloatArray:
-    change = linalg.block_diag(*[white.whitening.to_white] * n_hidden, np.eye(n_hidden))
+def _in_data_coordinates(matrix: FloatArray, white: WhitenedProblem, network: Network) -> FloatArray:
+    change = linalg.block_diag(*[white.whitening.to_white] * network.n_hidden, np.eye(network.alpha.size))
     result: FloatArray = change.T @ matrix @ change / white.total_weight
     return result
 

@@ -17,7 +17,9 @@ from dconnet.training.kinks import kinks_of
 def dead_neurons(problem: Problem, network: Network) -> BoolArray:
     """Which neurons contribute nothing, measured against the targets; see `active_neurons`. Of shape (n_hidden,)."""
     whole = float(np.sqrt(problem.zero_objective))
-    return ~active_neurons(network, problem.X, sample_weight=problem.sample_weight, whole=whole)
+    return ~active_neurons(
+        network, problem.X, sample_weight=problem.sample_weight, whole=whole, scale=problem.output_scale
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +95,9 @@ def local_optimality(problem: Problem, network: Network, tol: float = 1e-4) -> L
     white = problem.whitened
     V = white.whiten(network)
     unit = 2.0 * float(np.linalg.norm(white.y)) or 1.0
-    blocks = [kinks.net() for kinks in kinks_of(white, V, white.preactivations(V), network.alpha, "net")]
+    blocks = [
+        kinks.net() for kinks in kinks_of(white, V, white.preactivations(V), white.output_weights(network), "net")
+    ]
     found = [kinks.steepest() for kinks in blocks]
     return LocalOptimality(
         dca=np.array([steepest.dca / unit for steepest in found]),

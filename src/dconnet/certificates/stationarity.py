@@ -44,8 +44,8 @@ class Subgradient:
     ----------
     hidden : array of shape (n_hidden, n_features + 1)
         Its entries for the weights and, in the last column, the intercept of every neuron.
-    output : array of shape (n_hidden,)
-        Its entries for the output weights.
+    output : array of shape (n_hidden,) or (n_hidden, n_outputs)
+        Its entries for the output weights, which are in the units of ``output_scale`` of the problem.
     limiting : array of bool, of shape (n_hidden,)
         Whether the block of the neuron is proved to belong to the limiting subdifferential of RegLoss. It always does
         where no row is at its kink.
@@ -139,8 +139,8 @@ def subgradient(problem: Problem, network: Network, split: str = "net", concave:
 
 
 def _first_order(white: WhitenedProblem, network: Network, split: str) -> tuple[Iterator[Kinks], FloatArray]:
-    """The kinks of every neuron, and the gradient of ``m · RegLoss`` in the output weights, of shape (n_hidden,)."""
-    V, alpha = white.whiten(network), network.alpha
+    """The kinks of every neuron, and the gradient of ``m · RegLoss`` in the output weights, of their shape."""
+    V, alpha = white.whiten(network), white.output_weights(network)
     Z = white.preactivations(V)
     hidden = np.maximum(Z, 0.0)
     gradient: FloatArray = 2.0 * (white.gamma * alpha - hidden.T @ (white.y - hidden @ alpha))

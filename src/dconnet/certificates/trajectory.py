@@ -148,8 +148,9 @@ class Trajectory:
     def _weights(self, network: Network, coordinates: str) -> FloatArray:
         self._constants(coordinates)
         if coordinates == "data":
-            return network.parameters
-        return np.concatenate([network.alpha, self.problem.whitened.whiten(network).ravel()])
+            return self.problem.parameters(network)
+        white = self.problem.whitened
+        return np.concatenate([white.output_weights(network).ravel(), white.whiten(network).ravel()])
 
 
 def _ratios(numerator: FloatArray, denominator: FloatArray, telling: NDArray[np.bool_]) -> FloatArray:

@@ -23,11 +23,12 @@ def active_neurons(
     sample_weight: FloatArray | None = None,
     whole: float | None = None,
     share: float = DEAD_SHARE,
+    scale: FloatArray | None = None,
 ) -> BoolArray:
     """Which neurons add something to the output; the others are dead.
 
-    The part of a neuron is the root mean square of ``alpha_l max(<w_l, x> + b_l, 0)`` over the rows of ``X``. Without
-    rows, it is ``|alpha_l|`` times the norm of ``(w_l, b_l)``, unless the neuron is never positive, which presumes
+    The part of a neuron is the root mean square of ``alpha_l max(<w_l, x> + b_l, 0)`` over the rows of ``X``; with
+    several outputs, of the length of this vector. Without rows, it is ``|alpha_l|`` times the norm of ``(w_l, b_l)``, unless the neuron is never positive, which presumes
     inputs of order one.
 
     Parameters
@@ -42,6 +43,8 @@ def active_neurons(
         What the parts are compared with, such as the root mean square of the targets; by default the largest part.
     share : float, default=1e-4
         Share of the whole up to which a neuron is dead.
+    scale : array of shape (n_outputs,), optional
+        What each of several outputs is measured by; by default, all have the same unit.
 
     Returns
     -------
@@ -62,9 +65,30 @@ def active_neurons(
         size = np.where(ever_positive, np.linalg.norm(np.column_stack([network.W, network.b]), axis=1), 0.0)
     else:
         size = np.sqrt(np.average(network.hidden(X) ** 2, axis=0, weights=sample_weight))
-    parts = np.abs(network.alpha) * size
+    parts = output_strengths(network.alpha if scale is None else network.alpha / scale) * size
     active: BoolArray = parts > share * (np.max(parts) if whole is None else whole)
     return active
+
+
+def output_strengths(alpha: FloatArray) -> FloatArray:
+    """``|alpha_l|`` of each neuron: the size of its output weight, or the length of several. Of shape (n_hidden,)."""
+    strengths: FloatArray = np.abs(alpha) if alpha.ndim == 1 else np.linalg.norm(alpha, axis=1)
+    return strengths
+
+
+def refuse_several_outputs(network: Network, what: str) -> None:
+    """Refuse a network with several outputs where a function of one output is needed.
+
+    Raises
+    ------
+    ValueError
+        If the network has more than one output.
+    """
+    if network.alpha.ndim == 2:
+        raise ValueError(
+            f"{what} needs a network with one output, and this one has {network.n_outputs}. Take one of them: "
+            "network.of_output(k)."
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,6 +130,7 @@ def hinges(network: Network, low: ArrayLike, high: ArrayLike) -> Hinges:
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     if network.n_features not in (1, 2):
         raise ValueError(f"Hinges are defined for networks with one or two inputs, not {network.n_features}.")
+    refuse_several_outputs(network, "The bend at a hinge")
     corners = np.array(list(product(*zip(low, high, strict=True))))
     bending = np.flatnonzero(active_neurons(network, corners) & network.W.any(axis=1))
     # In a box of side one, the clipping does not depend on the units of the inputs.
@@ -199,6 +224,7 @@ def partial_dependence(network: Network, X: ArrayLike, feature: int, *, max_poin
     >>> curve.values
     array([0. , 0. , 0.5, 1.5])
     """
+    refuse_several_outputs(network, "A partial dependence")
     X = frozen_copy(X, name="X", ndim=2, copy=False)
     if not 0 <= feature < network.n_features:
         raise ValueError(f"feature must be from 0 to {network.n_features - 1}, got {feature}.")

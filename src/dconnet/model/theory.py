@@ -2,6 +2,10 @@
 
 In the coordinates u = (w, b) of the data they depend on the singular values of the design M. In whitened coordinates
 v the design is orthonormal, and the same formulas hold with singular values of one.
+
+They hold for several outputs, too, with the norms of Frobenius for the matrices of targets and output weights, which are
+in the units of ``output_scale`` of the problem: the products of the proofs are bounded by the inequality of Cauchy and
+Schwarz over the outputs, ``|R a_l| ≤ |R| |a_l|`` and ``Σ_k |a_lk| |a_ik| ≤ |a_l| |a_i|``.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ class Constants:
     total_weight : float
         m of the formulas: the number of rows, or the sum of their weights.
     target_norm : float
-        Norm of the targets, weighted.
+        Norm of the targets, weighted; of Frobenius for several outputs.
     sigma_min, sigma_max : float
         Smallest positive and largest singular value of the weighted design; one in whitened coordinates.
 

@@ -17,6 +17,7 @@ from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
 from dconnet.convex.native import by_output, padded
 from dconnet.model.network import Network
+from dconnet.model.piecewise import output_strengths
 from dconnet.model.problem import Problem
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.early_stopping import Validation
@@ -215,17 +216,17 @@ class AcceleratedDescent(Descent):
 
     def advance(self, state: State, step_V: FloatArray, step_alpha: FloatArray) -> bool:
         """Move by this step if RegLoss falls by enough for its length; return whether it did."""
-        square = float(np.sum(step_V**2)) + float(step_alpha @ step_alpha)
+        square = float(np.sum(step_V**2)) + float(np.vdot(step_alpha, step_alpha))
         enough = SUFFICIENT_DECREASE * self.problem.gamma * square / self.problem.total_weight
         return square > 0.0 and self.move(state, state.V + step_V, state.alpha + step_alpha, decrease=enough)
 
     def balance(self, state: State) -> None:
         """Scale every neuron to its smallest penalty, which does not change the network."""
-        hidden, output = np.linalg.norm(state.V, axis=1), np.abs(state.alpha)
+        hidden, output = np.linalg.norm(state.V, axis=1), output_strengths(state.alpha)
         scale = np.ones(len(hidden))
         alive = (hidden > 0.0) & (output > 0.0)
         scale[alive] = np.sqrt(output[alive] / hidden[alive])
-        self.move(state, state.V * scale[:, None], state.alpha / scale)
+        self.move(state, state.V * scale[:, None], (state.alpha.T / scale).T)
 
     def move(self, state: State, V: FloatArray, alpha: FloatArray, decrease: float = 0.0) -> bool:
         """Move to these weights if RegLoss falls by at least ``decrease``; return whether it did."""

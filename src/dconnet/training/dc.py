@@ -8,7 +8,8 @@ where r is the residual of the network without neuron l. It is a difference of c
 
     g(v) = Σ_j beta^g_j σ(z_j) + a Σ_j σ(z_j)² + gamma |v|²,    h(v) = Σ_j beta^h_j σ(z_j),
 
-for any non-negative beta^g, beta^h whose difference is c.
+for any non-negative beta^g, beta^h whose difference is c. With several outputs, alpha_l is a vector and r has a column
+for each of them: c_j = -2 <alpha_l, r_j> and a = |alpha_l|², and nothing else changes.
 """
 
 from __future__ import annotations
@@ -41,14 +42,20 @@ Split = Callable[[FloatArray, FloatArray, FloatArray, int], tuple[FloatArray, Fl
 def paper_split(y: FloatArray, hidden: FloatArray, alpha: FloatArray, unit: int) -> tuple[FloatArray, FloatArray]:
     """The paper's (beta^g, beta^h): the target and every other neuron are split by sign on their own.
 
+    With several outputs, it is the sum of the splits of all outputs.
+
     Parameters
     ----------
-    y : array of shape (n_rows,)
+    y : array of shape (n_rows,) or (n_rows, n_outputs)
     hidden : array of shape (n_rows, n_hidden)
-    alpha : array of shape (n_hidden,)
+    alpha : array of shape (n_hidden,) or (n_hidden, n_outputs)
     unit : int
         l, the neuron of the subproblem.
     """
+    if alpha.ndim == 2:
+        parts = [paper_split(target, hidden, weights, unit) for target, weights in zip(y.T, alpha.T, strict=True)]
+        rising, falling = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
+        return rising, falling
     target = 2.0 * alpha[unit] * y
     products = 2.0 * alpha[unit] * alpha  # (n_hidden,)
     products[unit] = 0.0
@@ -64,7 +71,8 @@ def net_split(y: FloatArray, hidden: FloatArray, alpha: FloatArray, unit: int) -
     """
     others = alpha.copy()
     others[unit] = 0.0
-    slope = -2.0 * alpha[unit] * (y - hidden @ others)
+    residual = y - hidden @ others
+    slope = -2.0 * alpha[unit] * residual if y.ndim == 1 else -2.0 * (residual @ alpha[unit])
     return np.maximum(slope, 0.0), np.maximum(-slope, 0.0)
 
 
@@ -90,7 +98,7 @@ class NeuronProblem:
         if split not in SPLITS:
             raise ValueError(f"split must be one of {sorted(SPLITS)}, got {split!r}.")
         beta_g, beta_h = SPLITS[split](white.y, hidden, alpha, unit)
-        return cls(white.Q, beta_g, beta_h, float(alpha[unit]) ** 2, white.gamma, size)
+        return cls(white.Q, beta_g, beta_h, _square(alpha[unit]), white.gamma, size)
 
     def value(self, v: FloatArray, z: FloatArray) -> float:
         """O(v), given ``z = design @ v``."""
@@ -119,6 +127,11 @@ class NeuronProblem:
         """The convex programme that replaces h by its tangent at a point with these active rows."""
         tangent = self.design.T @ np.where(active, self.beta_h, 0.0)
         return Programme(self.design, tangent, self.beta_g, self.curvature, self.gamma)
+
+
+def _square(weights: FloatArray) -> float:
+    """Square of the output weight of a neuron, or of the length of several."""
+    return float(weights) ** 2 if weights.ndim == 0 else float(weights @ weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

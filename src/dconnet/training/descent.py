@@ -12,7 +12,7 @@ import numpy as np
 from dconnet._arrays import FloatArray, safe_norm
 from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem
+from dconnet.model.problem import Problem, check_outputs
 from dconnet.training.dc import ROUNDING, SPLITS
 from dconnet.training.early_stopping import Validation
 from dconnet.training.output_layer import solve_output_weights
@@ -69,7 +69,7 @@ def _is_count(value: object) -> bool:
 class State:
     """The iterate, and the counts of the epoch under way.
 
-    ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) are the network in whitened coordinates; a neuron changes in one
+    ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) or (n_hidden, n_outputs) are the network in whitened coordinates; a neuron changes in one
     assignment, so that an interrupt finds a whole network between any two lines. ``Z`` (n_rows, n_hidden) are its
     preactivations, in Fortran order: those of one neuron lie together. ``mse`` is the mean squared error at ``Z`` and
     ``alpha``. A sweep rounds ``Z`` in its own way, and an interrupt may leave it half done: after ``swept``, both are
@@ -202,8 +202,9 @@ class Descent:
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
         """The state at the start, recorded as epoch 0."""
+        check_outputs(start, self.problem.y)
         start = start.with_intercept(self.problem.intercept)
-        V, alpha = self.problem.whiten(start), start.alpha.copy()
+        V, alpha = self.problem.whiten(start), self.problem.output_weights(start).copy()
         Z = self.problem.preactivations(V)
         state = State(V, alpha, Z, self.problem.mse(Z, alpha), start, recorded=(V.copy(), alpha))
         options = self.options
@@ -257,7 +258,7 @@ class Descent:
         self.settle(state)
         self.undo_rise(state)
         network = self.problem.network(state.V, state.alpha)
-        step_norm = safe_norm(network.parameters - state.network.parameters)
+        step_norm = safe_norm(self.data.parameters(network) - self.data.parameters(state.network))
         state.network = network
         state.history.epochs.append(
             Epoch(

@@ -16,25 +16,32 @@ class Validation:
 
     Attributes
     ----------
-    X, y : arrays of shape (n_samples, n_features) and (n_samples,)
+    X, y : arrays of shape (n_samples, n_features), and (n_samples,) or (n_samples, n_outputs)
         The validation data.
     sample_weight : array of shape (n_samples,)
         Weights of its rows.
     patience : int or None
         Epochs without a new best after which to stop; None only records the error.
+    scale : array of shape (n_outputs,) or None
+        What each of several outputs is measured by.
     """
 
     X: FloatArray
     y: FloatArray
     sample_weight: FloatArray
     patience: int | None
+    scale: FloatArray | None = None
     best: Network | None = None
     best_mse: float = field(default=float("inf"))
     epochs_since_best: int = 0
 
     def mse(self, network: Network) -> float:
-        """Weighted mean squared error on the validation data."""
-        return float(np.average((self.y - network.predict(self.X)) ** 2, weights=self.sample_weight))
+        """Weighted mean over the validation data of the squared error, which is the sum of those of all outputs."""
+        error = self.y - network.predict(self.X)
+        squares = (
+            error**2 if error.ndim == 1 else np.sum((error if self.scale is None else error / self.scale) ** 2, axis=1)
+        )
+        return float(np.average(squares, weights=self.sample_weight))
 
     def observe(self, network: Network) -> float:
         """Measure a network after an epoch and remember it if it is the best so far."""

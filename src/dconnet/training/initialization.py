@@ -8,10 +8,11 @@ from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 
 
-def xavier(n_features: int, n_hidden: int, rng: np.random.Generator) -> Network:
+def xavier(n_features: int, n_hidden: int, rng: np.random.Generator, n_outputs: int | None = None) -> Network:
     """Xavier (Glorot) uniform start: zero intercepts, weights scaled to the width of both layers.
 
-    The rule presumes features of order one; scale the features first.
+    The rule presumes features of order one; scale the features first. Without ``n_outputs``, the network has one output,
+    and its output weights are a vector; else they are a matrix with a column for each output.
 
     References
     ----------
@@ -26,11 +27,11 @@ def xavier(n_features: int, n_hidden: int, rng: np.random.Generator) -> Network:
     (5, 3)
     """
     hidden_bound = np.sqrt(6.0 / (n_features + n_hidden))
-    output_bound = np.sqrt(6.0 / (n_hidden + 1))
+    output_bound = np.sqrt(6.0 / (n_hidden + (1 if n_outputs is None else n_outputs)))
     return Network(
         W=rng.uniform(-hidden_bound, hidden_bound, size=(n_hidden, n_features)),
         b=np.zeros(n_hidden),
-        alpha=rng.uniform(-output_bound, output_bound, size=n_hidden),
+        alpha=rng.uniform(-output_bound, output_bound, size=n_hidden if n_outputs is None else (n_hidden, n_outputs)),
     )
 
 

@@ -6,7 +6,8 @@ and no other row changes sides, F is smooth:
 
     F(V, alpha) = |y - Σ_l alpha_l A_l Q v_l|² + gamma (|V|² + |alpha|²),    q_j v_l = 0 for the rows j that l holds,
 
-with A_l the diagonal of zeros and ones that says which rows are active.
+with A_l the diagonal of zeros and ones that says which rows are active. With several outputs, F is the sum of such
+squares over the outputs, which share V; the unknowns are V and the output weights of all of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from dconnet._arrays import BoolArray, FloatArray
@@ -37,7 +39,8 @@ class Piece:
 
     Attributes
     ----------
-    residual : array of shape (n_rows,)
+    alpha : array of shape (n_hidden,) or (n_hidden, n_outputs)
+    residual : array of shape (n_rows,) or (n_rows, n_outputs)
     active : array of bool, of shape (n_rows, n_hidden)
         A_l of the text.
     directions : list of arrays of shape (rank, n_free)
@@ -62,7 +65,7 @@ class Piece:
         band = width * np.max(np.abs(Z), axis=0)
         directions = []
         for weight, z, near in zip(alpha, Z.T, band, strict=True):
-            held = (np.abs(z) <= near) & (weight * residual < 0.0)
+            held = (np.abs(z) <= near) & ((weight * residual if residual.ndim == 1 else residual @ weight) < 0.0)
             directions.append(_orthogonal_to(problem.Q[held]) if near > 0.0 else np.empty((V.shape[1], 0)))
         V = np.array([basis @ (basis.T @ v) for basis, v in zip(directions, V, strict=True)])
         Z = problem.preactivations(V)
@@ -72,35 +75,47 @@ class Piece:
     @property
     def n_unknowns(self) -> int:
         """Free directions of all neurons, and the output weights."""
-        return len(self.alpha) + sum(int(basis.shape[1]) for basis in self.directions)
+        return self.alpha.size + sum(int(basis.shape[1]) for basis in self.directions)
 
-    def jacobian(self, rows: slice) -> FloatArray:
-        """Derivative of the network's output in these rows, of shape (n, n_unknowns)."""
+    @property
+    def outputs(self) -> list[tuple[FloatArray, FloatArray, NDArray[np.intp]]]:
+        """Of each output the weights (n_hidden,), the residual (n_rows,) and the unknowns that it depends on.
+
+        These are the free directions of all neurons, which come first, and its own output weights.
+        """
+        n_free = self.n_unknowns - self.alpha.size
+        weights, residuals = (_columns(values) for values in (self.alpha, self.residual))
+        places = n_free + np.arange(self.alpha.size).reshape(weights.shape)
+        free = np.arange(n_free)
+        return [(weights[:, k], residuals[:, k], np.append(free, places[:, k])) for k in range(weights.shape[1])]
+
+    def jacobian(self, rows: slice, weights: FloatArray) -> FloatArray:
+        """Derivative of the output with these weights in these rows, of shape (n, n_free + n_hidden)."""
         Q, active = self.problem.Q[rows], self.active[rows]
         hidden = [a[:, None] * (Q @ basis) for a, basis in zip(active.T, self.directions, strict=True)]
-        weighted = [weight * part for weight, part in zip(self.alpha, hidden, strict=True)]
+        weighted = [weight * part for weight, part in zip(weights, hidden, strict=True)]
         return np.column_stack([*weighted, active * (Q @ self.V.T)])
 
     def gradient_and_hessian(self) -> tuple[FloatArray, FloatArray]:
         """First and second derivatives of F / 2 in the free directions and the output weights."""
-        size, n_hidden = self.n_unknowns, len(self.alpha)
-        gamma = self.problem.gamma
+        size, gamma = self.n_unknowns, self.problem.gamma
         gradient, hessian = np.zeros(size), gamma * np.eye(size)
-        pull = np.zeros((self.V.shape[1], n_hidden))  # Qᵀ A_l r of every neuron
-        for rows in blocks(len(self.residual)):
-            J, r = self.jacobian(rows), self.residual[rows]
-            gradient -= J.T @ r
-            hessian += J.T @ J
-            pull += self.problem.Q[rows].T @ (self.active[rows] * r[:, None])
-        first = 0
-        for unit, basis in enumerate(self.directions):
-            own, output = slice(first, first + basis.shape[1]), size - n_hidden + unit
-            gradient[own] += gamma * (basis.T @ self.V[unit])
-            # The output is a product of both weights of a neuron: its second derivative meets the residual.
-            hessian[own, output] -= basis.T @ pull[:, unit]
-            hessian[output, own] = hessian[own, output]
-            first = own.stop
-        gradient[size - n_hidden :] += gamma * self.alpha
+        for weights, residual, unknowns in self.outputs:
+            pull = np.zeros((self.V.shape[1], len(weights)))  # Qᵀ A_l r of every neuron
+            for rows in blocks(len(residual)):
+                J, r = self.jacobian(rows, weights), residual[rows]
+                gradient[unknowns] -= J.T @ r
+                hessian[np.ix_(unknowns, unknowns)] += J.T @ J
+                pull += self.problem.Q[rows].T @ (self.active[rows] * r[:, None])
+            first = 0
+            for unit, basis in enumerate(self.directions):
+                own, output = slice(first, first + basis.shape[1]), unknowns[unit - len(weights)]
+                # The output is a product of both weights of a neuron: its second derivative meets the residual.
+                hessian[own, output] -= basis.T @ pull[:, unit]
+                hessian[output, own] = hessian[own, output]
+                first = own.stop
+        free = [basis.T @ v for basis, v in zip(self.directions, self.V, strict=True)]
+        gradient += gamma * np.concatenate([*free, self.alpha.ravel()])
         return gradient, hessian
 
     def spread(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -108,14 +123,14 @@ class Piece:
         ends = np.cumsum([basis.shape[1] for basis in self.directions])
         parts = np.split(step, ends)
         V = np.array([basis @ part for basis, part in zip(self.directions, parts[:-1], strict=True)])
-        return V, parts[-1]
+        return V, parts[-1].reshape(self.alpha.shape)
 
 
 def newton_work(problem: WhitenedProblem, n_hidden: int) -> float:
     """Multiplications for the Hessian of `newton_step` and its factor, at most."""
-    n_rows, rank = problem.Q.shape
-    n_unknowns = n_hidden * (rank + 1)
-    return float(n_unknowns**2 * (n_rows + n_unknowns / 3.0))
+    (n_rows, rank), n_outputs = problem.Q.shape, problem.n_outputs
+    products = n_outputs * n_rows * (n_hidden * (rank + 1)) ** 2
+    return float(products + (n_hidden * (rank + n_outputs)) ** 3 / 3.0)
 
 
 def newton_step(
@@ -139,6 +154,11 @@ def newton_step(
         step_V, step_alpha = piece.spread(-linalg.cho_solve(factor, gradient, check_finite=False))
         return piece.V + step_V - V, step_alpha
     return None
+
+
+def _columns(values: FloatArray) -> FloatArray:
+    """Numbers for one output or for several, with a column for each."""
+    return values[:, None] if values.ndim == 1 else values
 
 
 def _orthogonal_to(rows: FloatArray) -> FloatArray:

@@ -11,6 +11,8 @@ from dconnet.model.blocks import qr_blocks, triangle_of
 def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArray:
     """Minimise ``|y - Σ alpha|² + gamma |alpha|²`` over alpha, where Σ = max(Z, 0) is the hidden layer.
 
+    Several outputs are as many right-hand sides, all with the same factorisation.
+
     The QR factorisation of [Σ y] reduces the problem to min(n_rows, n_hidden) rows, the smaller of the two Gram forms;
     the singular values of what is left then solve (ΣᵀΣ + gamma I) alpha = Σᵀy. ΣᵀΣ itself, which would square the
     condition number, is never formed. The kernel has a ridge regression of its own, by the faster normal equations,
@@ -20,21 +22,22 @@ def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArr
     ----------
     Z : array of shape (n_rows, n_hidden)
         Preactivations of the hidden layer.
-    y : array of shape (n_rows,)
+    y : array of shape (n_rows,) or (n_rows, n_outputs)
         Targets.
     gamma : float
         Strength of the regularisation, positive.
 
     Returns
     -------
-    array of shape (n_hidden,)
+    array of shape (n_hidden,) or (n_hidden, n_outputs)
     """
     triangle = triangle_of(np.column_stack([np.maximum(Z[rows], 0.0), y[rows]]) for rows in qr_blocks(*Z.shape))
-    hidden, target = triangle[:, :-1], triangle[:, -1]
-    alpha = np.zeros(Z.shape[1])
+    n_hidden = Z.shape[1]
+    hidden, target = triangle[:, :n_hidden], triangle[:, n_hidden:] if y.ndim == 2 else triangle[:, -1]
+    alpha = np.zeros((n_hidden, *y.shape[1:]))
     alive = hidden.any(axis=0)  # a dead neuron's weight is zero, and not the rounding of a decomposition
     left, singular, right = np.linalg.svd(hidden[:, alive], full_matrices=False)
     with np.errstate(divide="ignore", over="ignore"):
         shrinkage = 1.0 / (singular + gamma / singular)  # s / (s² + gamma), without the square of s
-    alpha[alive] = right.T @ (shrinkage * (left.T @ target))
+    alpha[alive] = right.T @ ((shrinkage if y.ndim == 1 else shrinkage[:, None]) * (left.T @ target))
     return alpha

@@ -51,7 +51,7 @@ class Epoch:
     objective : float
         RegLoss.
     mse : float
-        Mean squared error on the training data.
+        Mean squared error on the training data; with several outputs, the mean over the rows of the sum over them.
     step_norm : float
         Distance of the weights ``(alpha, W, b)`` from those one epoch before.
     seconds : float
