@@ -6,8 +6,8 @@ faces, where it is the projection of a to the span of the face, normalised. In t
 circle; in three they are arcs of great circles and the points where these cross. All of them are visited: one circle
 by sorting the points on it, a sphere by one such circle for every row.
 
-With several outputs the residual has a column for each, and ``|Rᵀ σ(Qv)|`` is the root of a quadratic form ``vᵀ A Aᵀ v``
-on each cell, with A = Σ q_j r_jᵀ. On the unit sphere of a subspace, a quadratic form has no local maxima but the
+With several outputs the residual has a column for each, and ``|Rᵀ σ(Qv)|`` is the root of a quadratic form ``vᵀ A Aᵀ
+v`` on each cell, with A = Σ q_j r_jᵀ. On the unit sphere of a subspace, a quadratic form has no local maxima but the
 eigenvectors of its largest eigenvalue; should these fill more than a line, some of them lie on the border of the face.
 So the same faces are visited, with such an eigenvector in the place of the normalised projection, and the answer is
 exact again.
@@ -222,10 +222,8 @@ def _on_circle(angles: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatA
 
 def _lengths_along(sums: FloatArray, directions: FloatArray) -> FloatArray:
     """``|aᵀv|`` or ``|Aᵀv|`` of each arc and its direction."""
-    if sums.ndim == 2:
-        lengths: FloatArray = np.abs(np.sum(sums * directions, axis=1))
-        return lengths
-    lengths = np.linalg.norm(np.einsum("ndk,nd->nk", sums, directions), axis=1)
+    products = np.einsum("nd...,nd->n...", sums, directions) if sums.ndim == 3 else np.sum(sums * directions, axis=1)
+    lengths: FloatArray = np.abs(products) if sums.ndim == 2 else np.linalg.norm(products, axis=1)
     return lengths
 
 

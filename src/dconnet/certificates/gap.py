@@ -4,8 +4,9 @@ Balanced neurons make the penalty ``2 gamma Σ |alpha_l| |v_l|``, and RegLoss co
 dual is the maximum of ``2 λᵀy - |λ|²`` over all λ with ``|λᵀ σ(Q v)| ≤ gamma`` for every v of length one. A multiple of
 the residual of any network is feasible, and gives a lower bound for all networks.
 
-With several outputs, λ is a matrix Λ like the targets, and the condition is ``|Λᵀ σ(Q v)| ≤ gamma`` for the length of that
-vector: then ``<Λ, Σ_l σ(Q v_l) a_lᵀ> ≤ gamma Σ_l |a_l| |v_l|``, and ``F ≥ 2 <Λ, Y> - |Λ|²`` follows as with one output.
+With several outputs, λ is a matrix Λ like the targets, and the condition is ``|Λᵀ σ(Q v)| ≤ gamma`` for the length of
+that vector: then ``<Λ, Σ_l σ(Q v_l) a_lᵀ> ≤ gamma Σ_l |a_l| |v_l|``, and ``F ≥ 2 <Λ, Y> - |Λ|²`` follows as with one
+output.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class GlobalGap:
     proved_bound : float
         A lower bound that is proved in any case, but far lower if not exact.
     correlation : float
-        The largest ``|rᵀ σ(Q v)| / gamma`` found over v of length one, for several outputs the length of a vector. Above one, a new neuron lowers RegLoss, which
-        needs no exactness; at an optimum over all widths it is one.
+        The largest ``|rᵀ σ(Q v)| / gamma`` found over v of length one, for several outputs the length of a vector.
+        Above one, a new neuron lowers RegLoss, which needs no exactness; at an optimum over all widths it is one.
     direction : array of shape (n_features + 1,)
         Weights and intercept, up to a positive factor, of the neuron that attains it.
     """
@@ -204,7 +205,8 @@ def _length_and_direction(Q: FloatArray, R: FloatArray, v: FloatArray) -> tuple[
 def _ascended(Q: FloatArray, w: FloatArray, starts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Values and places after ``v ← normalise(Qᵀ (w where Qv > 0))`` from every start, a batch at a time.
 
-    With several outputs, w of each start is ``R Rᵀ σ(Qv)``, normalised: the step follows the gradient of ``|Rᵀ σ(Qv)|``.
+    With several outputs, w of each start is ``R Rᵀ σ(Qv)``, normalised: the step follows the gradient of ``|Rᵀ
+    σ(Qv)|``.
     """
     size = max(1, BATCH // len(Q))
     batches = [_ascend(Q, w, starts[first : first + size]) for first in range(0, len(starts), size)]

@@ -28,8 +28,8 @@ def active_neurons(
     """Which neurons add something to the output; the others are dead.
 
     The part of a neuron is the root mean square of ``alpha_l max(<w_l, x> + b_l, 0)`` over the rows of ``X``; with
-    several outputs, of the length of this vector. Without rows, it is ``|alpha_l|`` times the norm of ``(w_l, b_l)``, unless the neuron is never positive, which presumes
-    inputs of order one.
+    several outputs, of the length of this vector. Without rows, it is ``|alpha_l|`` times the norm of ``(w_l, b_l)``,
+    unless the neuron is never positive, which presumes inputs of order one.
 
     Parameters
     ----------

@@ -3,9 +3,9 @@
 In the coordinates u = (w, b) of the data they depend on the singular values of the design M. In whitened coordinates
 v the design is orthonormal, and the same formulas hold with singular values of one.
 
-They hold for several outputs, too, with the norms of Frobenius for the matrices of targets and output weights, which are
-in the units of ``output_scale`` of the problem: the products of the proofs are bounded by the inequality of Cauchy and
-Schwarz over the outputs, ``|R a_l| ≤ |R| |a_l|`` and ``Σ_k |a_lk| |a_ik| ≤ |a_l| |a_i|``.
+They hold for several outputs, too, with the norms of Frobenius for the matrices of targets and output weights, which
+are in the units of ``output_scale`` of the problem: the products of the proofs are bounded by the inequality of Cauchy
+and Schwarz over the outputs, ``|R a_l| ≤ |R| |a_l|`` and ``Σ_k |a_lk| |a_ik| ≤ |a_l| |a_i|``.
 """
 
 from __future__ import annotations

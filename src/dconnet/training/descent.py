@@ -69,12 +69,12 @@ def _is_count(value: object) -> bool:
 class State:
     """The iterate, and the counts of the epoch under way.
 
-    ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) or (n_hidden, n_outputs) are the network in whitened coordinates; a neuron changes in one
-    assignment, so that an interrupt finds a whole network between any two lines. ``Z`` (n_rows, n_hidden) are its
-    preactivations, in Fortran order: those of one neuron lie together. ``mse`` is the mean squared error at ``Z`` and
-    ``alpha``. A sweep rounds ``Z`` in its own way, and an interrupt may leave it half done: after ``swept``, both are
-    computed anew before they are recorded. ``recorded`` are V and alpha of the last record, and ``risen`` tells whether
-    the last epoch was undone because it would have raised RegLoss by more than rounding.
+    ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) or (n_hidden, n_outputs) are the network in whitened coordinates; a
+    neuron changes in one assignment, so that an interrupt finds a whole network between any two lines. ``Z`` (n_rows,
+    n_hidden) are its preactivations, in Fortran order: those of one neuron lie together. ``mse`` is the mean squared
+    error at ``Z`` and ``alpha``. A sweep rounds ``Z`` in its own way, and an interrupt may leave it half done: after
+    ``swept``, both are computed anew before they are recorded. ``recorded`` are V and alpha of the last record, and
+    ``risen`` tells whether the last epoch was undone because it would have raised RegLoss by more than rounding.
     """
 
     V: FloatArray

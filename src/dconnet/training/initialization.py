@@ -11,8 +11,8 @@ from dconnet.model.problem import Problem
 def xavier(n_features: int, n_hidden: int, rng: np.random.Generator, n_outputs: int | None = None) -> Network:
     """Xavier (Glorot) uniform start: zero intercepts, weights scaled to the width of both layers.
 
-    The rule presumes features of order one; scale the features first. Without ``n_outputs``, the network has one output,
-    and its output weights are a vector; else they are a matrix with a column for each output.
+    The rule presumes features of order one; scale the features first. Without ``n_outputs``, the network has one
+    output, and its output weights are a vector; else they are a matrix with a column for each output.
 
     References
     ----------
