@@ -226,7 +226,7 @@ class AcceleratedDescent(Descent):
         scale = np.ones(len(hidden))
         alive = (hidden > 0.0) & (output > 0.0)
         scale[alive] = np.sqrt(output[alive] / hidden[alive])
-        self.move(state, state.V * scale[:, None], (state.alpha.T / scale).T)
+        self.move(state, state.V * scale[:, None], state.alpha / (scale if state.alpha.ndim == 1 else scale[:, None]))
 
     def move(self, state: State, V: FloatArray, alpha: FloatArray, decrease: float = 0.0) -> bool:
         """Move to these weights if RegLoss falls by at least ``decrease``; return whether it did."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dconnet._arrays import BoolArray, FloatArray
+from dconnet.convex.native import by_output
 from dconnet.model.blocks import blocks
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.dc import KINK_TOLERANCE
@@ -84,7 +85,7 @@ class Piece:
         These are the free directions of all neurons, which come first, and its own output weights.
         """
         n_free = self.n_unknowns - self.alpha.size
-        weights, residuals = (_columns(values) for values in (self.alpha, self.residual))
+        weights, residuals = (by_output(values) for values in (self.alpha, self.residual))
         places = n_free + np.arange(self.alpha.size).reshape(weights.shape)
         free = np.arange(n_free)
         return [(weights[:, k], residuals[:, k], np.append(free, places[:, k])) for k in range(weights.shape[1])]
@@ -154,11 +155,6 @@ def newton_step(
         step_V, step_alpha = piece.spread(-linalg.cho_solve(factor, gradient, check_finite=False))
         return piece.V + step_V - V, step_alpha
     return None
-
-
-def _columns(values: FloatArray) -> FloatArray:
-    """Numbers for one output or for several, with a column for each."""
-    return values[:, None] if values.ndim == 1 else values
 
 
 def _orthogonal_to(rows: FloatArray) -> FloatArray:
