@@ -16,6 +16,7 @@ PACKAGE = Path(dconnet.__file__).parent
 # From the bottom up: a module may import only from its own layer or those before it.
 LAYERS = [
     ["_arrays", "_moved", "_native", "_text", "_threads"],
+    ["export"],
     ["convex", "model"],
     ["encoding"],
     ["training"],
@@ -56,7 +57,20 @@ def test_import_of_the_package_is_light():
 
 
 def test_fitting_needs_no_optional_package():
-    optional = ("pandas", "matplotlib", "osqp", "clarabel", "piqp", "gurobipy", "torch", "pyarrow", "typer", "rich")
+    optional = (
+        "pandas",
+        "matplotlib",
+        "osqp",
+        "clarabel",
+        "piqp",
+        "gurobipy",
+        "torch",
+        "keras",
+        "onnx",
+        "pyarrow",
+        "typer",
+        "rich",
+    )
     code = (
         "import sys, numpy as np\n"
         "class Absent:\n"

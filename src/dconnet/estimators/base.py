@@ -27,6 +27,8 @@ from dconnet._threads import one_blas_thread
 from dconnet.convex.backend import get_backend
 from dconnet.estimators.data import Rows, checked_weight, refuse_missing, split_off
 from dconnet.estimators.levels import Level, VisitorOf
+from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported
+from dconnet.export.methods import Exportable
 from dconnet.model.problem import Problem
 from dconnet.model.targets import Targets
 from dconnet.training.dc import SPLITS
@@ -67,7 +69,7 @@ def unchanged_if_it_fails(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-class DCONEstimator(BaseEstimator):
+class DCONEstimator(Exportable, BaseEstimator):
     """What all estimators share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -124,6 +126,10 @@ class DCONEstimator(BaseEstimator):
     @abstractmethod
     def _outputs(self, X: FloatArray) -> FloatArray:
         """Outputs of the networks that predict, of shape (n_samples, n_columns)."""
+
+    @abstractmethod
+    def _chain(self) -> Chain:
+        """The same outputs as affine maps with ReLU between them."""
 
     @abstractmethod
     def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> list[Problem]:
@@ -255,6 +261,18 @@ class DCONEstimator(BaseEstimator):
         """
         outputs = self._outputs(self._checked(X))
         return self.targets_.predictions(outputs)
+
+    def _exported(self) -> Exported:
+        check_is_fitted(self)
+        names, targets = getattr(self, "feature_names_in_", ()), self.targets_
+        if targets.classes is None:
+            return self._chain().with_names(names)
+        calibration = getattr(self, "calibration_", None)
+        scores = self._chain().with_names(names, targets.positives)
+        logits = (
+            None if calibration is None else Affine.diagonal(calibration.slope, calibration.offset, scores.n_outputs)
+        )
+        return ClassifierChain(scores, tuple(targets.classes.tolist()), logits)
 
     # --- parameters and data, checked ---
 

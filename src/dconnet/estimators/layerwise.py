@@ -18,6 +18,7 @@ from dconnet.convex.backend import Backend
 from dconnet.estimators.base import COUNT, POSITIVE, Classification, DCONEstimator, Regression
 from dconnet.estimators.data import Rows
 from dconnet.estimators.levels import Level, VisitorOf, checked_start, posed, train_level
+from dconnet.export.chain import Chain
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
@@ -180,6 +181,9 @@ class _Layerwise(DCONEstimator):
 
     def _outputs(self, X: FloatArray) -> FloatArray:
         return self._stack.outputs(X)
+
+    def _chain(self) -> Chain:
+        return self._stack.chain()
 
     def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> list[Problem]:
         """The problem that each network of the top layer solves, posed on what that layer sees of these data.

@@ -17,8 +17,10 @@ from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import GammaChoice, checked_gammas, default_choice
 from dconnet.estimators.levels import Level, VisitorOf, checked_start, posed, train_level
 from dconnet.estimators.units import Units
+from dconnet.export.chain import Chain
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
+from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.initialization import xavier
 from dconnet.training.result import History, Status
@@ -150,6 +152,9 @@ class _Shallow(DCONEstimator):
 
     def _outputs(self, X: FloatArray) -> FloatArray:
         return np.column_stack([network.predict(X) for network in self.networks_])
+
+    def _chain(self) -> Chain:
+        return Stack(False, (self.networks_,)).chain()
 
     def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> list[Problem]:
         """The problem that each network of the fitted estimator solves, posed on these data.

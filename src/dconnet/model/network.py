@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray, Frozen, frozen_copy
+from dconnet.export.chain import Affine, Chain
+from dconnet.export.methods import Exportable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Network(Frozen):
+class Network(Frozen, Exportable):
     """A single-hidden-layer ReLU network ``f(x) = c + Σ_l alpha_l max(<w_l, x> + b_l, 0)``.
 
     Parameters
@@ -121,6 +123,12 @@ class Network(Frozen):
         with np.errstate(over="ignore", invalid="ignore"):
             output: FloatArray = self.hidden(X) @ self.alpha + self.intercept
         return refuse_overflow(output) if np.isfinite(np.asarray(X, dtype=np.float64)).all() else output
+
+    def _exported(self) -> Chain:
+        intercept = np.broadcast_to(self.intercept, self.n_outputs)
+        if self.n_hidden == 0:
+            return Chain((Affine(np.zeros((self.n_outputs, self.n_features)), intercept),))
+        return Chain((Affine(self.W, self.b), Affine(self.alpha.reshape(self.n_hidden, -1).T, intercept)))
 
 
 def refuse_overflow(outputs: FloatArray) -> FloatArray:

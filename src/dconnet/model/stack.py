@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray
+from dconnet.export.chain import Affine, Chain
 from dconnet.model.network import Network
 
 
@@ -59,3 +60,44 @@ class Stack:
         """Output weights of one target in the place of its neurons, and zero for all other neurons of the top layer."""
         own = self.layers[-1][target]
         return np.concatenate([network.alpha * (network is own) for network in self.layers[-1]])
+
+    def chain(self) -> Chain:
+        """The predictions of the top layer as affine maps with ReLU between them.
+
+        With ``skip``, the inputs pass the layers in two parts, ``max(x, 0)`` and ``max(-x, 0)``, whose difference they
+        are.
+        """
+        n_inputs = self.layers[0][0].n_features
+        # What the layer sees, as a linear map of what comes out of the ReLU below.
+        seen, affines = np.eye(n_inputs), list[Affine]()
+        for depth, layer in enumerate(self.layers):
+            W = np.vstack([network.W for network in layer]) @ seen
+            b = np.concatenate([network.b for network in layer])
+            if self.skip and depth < len(self.layers) - 1:
+                inputs = seen[-n_inputs:]
+                n_neurons, both = len(b), np.vstack([inputs, -inputs])
+                W, b = np.vstack([W, both]), np.concatenate([b, np.zeros(2 * n_inputs)])
+                seen = np.zeros((n_neurons + n_inputs, n_neurons + 2 * n_inputs))
+                seen[:n_neurons, :n_neurons] = np.eye(n_neurons)
+                seen[n_neurons:, n_neurons:] = np.hstack([np.eye(n_inputs), -np.eye(n_inputs)])
+            else:
+                seen = np.eye(len(b))
+            affines.append(Affine(W, b))
+        return Chain((*affines, _output_layer(self.layers[-1])))
+
+
+def _output_layer(networks: tuple[Network, ...]) -> Affine:
+    """The outputs of all networks, from the hidden neurons of all of them."""
+    weights = [network.alpha.reshape(network.n_hidden, -1).T for network in networks]
+    intercepts = [np.broadcast_to(network.intercept, network.n_outputs) for network in networks]
+    return Affine(block_diagonal(weights), np.concatenate(intercepts))
+
+
+def block_diagonal(blocks: list[FloatArray]) -> FloatArray:
+    """Matrices along the diagonal of one that is zero elsewhere."""
+    whole = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)))
+    row = column = 0
+    for block in blocks:
+        whole[row : row + len(block), column : column + block.shape[1]] = block
+        row, column = row + len(block), column + block.shape[1]
+    return whole

@@ -19,7 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import FloatArray, frozen_copy
 from dconnet._text import printable
+from dconnet.export.chain import Affine, ClassifierChain, Exported
+from dconnet.export.methods import Exportable
 from dconnet.model.network import Network, refuse_overflow
+from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.persistence.files import written_whole
 from dconnet.persistence.parts import Label, Scaling, Score, Setting, Training, check, check_classes
@@ -36,7 +39,7 @@ MAX_BYTES = 32 * 2**20  # about 1.5 million weights; the worst file of this size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SavedModel:
+class SavedModel(Exportable):
     """A trained model as it stands in a model file.
 
     Attributes
@@ -158,6 +161,19 @@ class SavedModel:
             return predicted
         with np.errstate(over="ignore"):
             return refuse_overflow(self.target_scaling.undo(predicted))
+
+    def _exported(self) -> Exported:
+        """The model for features in their own units; names that only number the features are left out."""
+        numbered = tuple(f"x{i}" for i in range(len(self.feature_names)))
+        names = () if self.feature_names == numbered else self.feature_names
+        chain = Stack(False, (self.networks,)).chain()
+        chain = chain.scaled_inputs(self.feature_scaling.mean, self.feature_scaling.scale)
+        if self.classes is not None:
+            return ClassifierChain(chain.with_names(names, self.targets.positives), self.classes)
+        scaling = self.target_scaling
+        return chain.then(Affine.diagonal(scaling.scale, scaling.mean, chain.n_outputs)).with_names(
+            names, [self.target_name] if chain.n_outputs == 1 else ()
+        )
 
     def _checked(self, X: ArrayLike) -> FloatArray:
         names = text_names(X)

@@ -1,0 +1,255 @@
+"""What every export starts from: affine maps with ReLU between them, as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dconnet._arrays import FloatArray, Frozen, frozen_copy
+
+DTYPES = ("float64", "float32")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Affine(Frozen):
+    """The affine map ``x ↦ W x + b``.
+
+    Parameters
+    ----------
+    W : array-like of shape (n_outputs, n_inputs)
+        Weights.
+    b : array-like of shape (n_outputs,)
+        Intercepts.
+    """
+
+    W: FloatArray
+    b: FloatArray
+
+    def __init__(self, W: ArrayLike, b: ArrayLike) -> None:
+        object.__setattr__(self, "W", _finite(W, "W", 2))
+        object.__setattr__(self, "b", _finite(b, "b", 1))
+        if 0 in self.W.shape or len(self.W) != len(self.b):
+            raise ValueError(
+                f"An affine map needs inputs and outputs, and an intercept for each output, got W of shape "
+                f"{self.W.shape} and {len(self.b)} intercepts."
+            )
+
+    @classmethod
+    def diagonal(cls, slope: ArrayLike, offset: ArrayLike, size: int) -> Affine:
+        """The map ``x ↦ slope x + offset`` of each of ``size`` entries; one number serves all of them."""
+        return cls(np.diag(np.broadcast_to(slope, size)), np.broadcast_to(offset, size))
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs."""
+        return int(self.W.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.b)
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """The map of each row, of shape (n_samples, n_outputs)."""
+        return x @ self.W.T + self.b
+
+    def after(self, first: Affine) -> Affine:
+        """The map of what ``first`` gives, as one map."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with a reason
+            return Affine(self.W @ first.W, self.W @ first.b + self.b)
+
+
+def _finite(values: ArrayLike, name: str, ndim: int) -> FloatArray:
+    array = frozen_copy(values, name=name, ndim=ndim, check_finite=False)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} is not finite: the weights are too large or too small for the scaling of the data.")
+    return array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """A feed-forward function: affine maps with ReLU between them, and perhaps a softmax at the end.
+
+    Attributes
+    ----------
+    layers : tuple of Affine
+        From inputs to outputs; negative values become zero between any two of them.
+    softmax : bool
+        Whether the outputs are turned into probabilities.
+    feature_names, output_names : tuples of str
+        Names of the inputs and outputs; empty if they have none.
+
+    Examples
+    --------
+    >>> from dconnet.export.chain import Affine, Chain
+    >>> absolute_value = Chain((Affine([[1.0], [-1.0]], [0.0, 0.0]), Affine([[1.0, 1.0]], [0.0])))
+    >>> absolute_value([[-3.0], [2.0]])
+    array([[3.],
+           [2.]])
+    """
+
+    layers: tuple[Affine, ...]
+    softmax: bool = False
+    feature_names: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.layers:
+            raise ValueError("A chain needs at least one affine map.")
+        for below, above in pairwise(self.layers):
+            if below.n_outputs != above.n_inputs:
+                raise ValueError(f"A map of {above.n_inputs} inputs cannot follow one of {below.n_outputs} outputs.")
+        for kind, names, count in (
+            ("feature", self.feature_names, self.n_features),
+            ("output", self.output_names, self.n_outputs),
+        ):
+            if names and len(names) != count:
+                raise ValueError(f"{len(names)} {kind} names were given for {count} {kind}s.")
+
+    @property
+    def n_features(self) -> int:
+        """Number of inputs."""
+        return self.layers[0].n_inputs
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return self.layers[-1].n_outputs
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of neurons of each hidden layer."""
+        return tuple(layer.n_outputs for layer in self.layers[:-1])
+
+    def __call__(self, X: ArrayLike) -> FloatArray:
+        """Outputs of each row of ``X``, of shape (n_samples, n_outputs)."""
+        values = np.asarray(X, dtype=np.float64)
+        for layer in self.layers[:-1]:
+            values = np.maximum(layer(values), 0.0)
+        outputs = self.layers[-1](values)
+        return softmax(outputs) if self.softmax else outputs
+
+    def scaled_inputs(self, mean: FloatArray, scale: FloatArray) -> Chain:
+        """The chain for inputs in their own units, if this one is for ``(x - mean) / scale``."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            W = self.layers[0].W / scale
+            first = Affine(W, self.layers[0].b - W @ mean)
+        return replace(self, layers=(first, *self.layers[1:]))
+
+    def then(self, last: Affine) -> Chain:
+        """The chain whose outputs go through another affine map, without ReLU before it."""
+        return replace(self, layers=(*self.layers[:-1], last.after(self.layers[-1])))
+
+    def with_names(self, feature_names: Iterable[object] = (), output_names: Iterable[object] | None = None) -> Chain:
+        """The same chain with these names."""
+        outputs = () if output_names is None else output_names
+        return replace(self, feature_names=tuple(map(str, feature_names)), output_names=tuple(map(str, outputs)))
+
+    def weights(self, dtype: str) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """W and b of each layer, rounded to a type of `DTYPES`.
+
+        Raises
+        ------
+        ValueError
+            If a weight is too large for single precision.
+        """
+        with np.errstate(over="ignore"):
+            rounded = [(layer.W.astype(dtype), layer.b.astype(dtype)) for layer in self.layers]
+        if not all(np.isfinite(array).all() for pair in rounded for array in pair):
+            raise ValueError("The network has weights that are too large for single precision. Use double precision.")
+        return rounded
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassifierChain:
+    """A chain that tells classes apart.
+
+    Attributes
+    ----------
+    scores : Chain
+        A single output that is positive for the second of two classes, or one for each class: the largest wins.
+    classes : tuple
+        The class labels.
+    logits : Affine or None
+        From the scores to log-odds of the second class, or to a number for each class whose softmax is its probability;
+        None if there are no probabilities.
+    """
+
+    scores: Chain
+    classes: tuple[Any, ...]
+    logits: Affine | None = None
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether a single score tells two classes apart."""
+        return self.scores.n_outputs == 1
+
+    @property
+    def calibrated(self) -> Chain:
+        """The chain of the logits.
+
+        Raises
+        ------
+        ValueError
+            If there are no probabilities.
+        """
+        if self.logits is None:
+            raise ValueError("This classifier has no probabilities: use output='raw', which gives the raw outputs.")
+        return self.scores.then(self.logits)
+
+    @property
+    def probabilities(self) -> Chain:
+        """The chain of the probabilities, with one output for each class, also of two."""
+        calibrated = self.calibrated
+        if self.is_binary:
+            # The softmax of (0, z) is (1 - p, p) with the sigmoid p of z.
+            calibrated = replace(calibrated, output_names=()).then(Affine([[0.0], [1.0]], [0.0, 0.0]))
+        return replace(calibrated, softmax=True, output_names=tuple(map(str, self.classes)))
+
+
+Exported = Chain | ClassifierChain
+
+
+def chosen(exported: Exported, output: str) -> Chain:
+    """The chain of the raw outputs or of the probabilities.
+
+    Raises
+    ------
+    ValueError
+        If ``output`` is something else, or there are no probabilities.
+    """
+    if output not in ("raw", "probabilities"):
+        raise ValueError(f"output must be 'raw' or 'probabilities', got {output!r}.")
+    if isinstance(exported, ClassifierChain):
+        return exported.scores if output == "raw" else exported.probabilities
+    if output == "probabilities":
+        raise ValueError("Only classifiers have probabilities: use output='raw'.")
+    return exported
+
+
+def softmax(logits: FloatArray) -> FloatArray:
+    """Probabilities of shape (n_samples, n_classes); no logit is too large for them."""
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares: FloatArray = powers / powers.sum(axis=1, keepdims=True)
+    return shares
+
+
+def dtype_name(dtype: object) -> str:
+    """The name of a type of NumPy or torch, or of its name, if it is one of `DTYPES`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet.export.chain import dtype_name
+    >>> dtype_name("float32"), dtype_name(np.float64), dtype_name(np.dtype("float32"))
+    ('float32', 'float64', 'float32')
+    """
+    name = dtype.__name__ if isinstance(dtype, type) else str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
+    return name

@@ -1,0 +1,224 @@
+"""ONNX models."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported, dtype_name
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+# Of 2021: old runtimes know them, and ONNX Runtime has every operator used here in double precision.
+OPSET = 15
+IR_VERSION = 8
+INT64 = 7  # TensorProto.INT64
+
+INPUT, REGRESSION, LABEL, PROBABILITIES, SCORES = "X", "variable", "label", "probabilities", "scores"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator of a graph, with the names of its inputs and of its output."""
+
+    operator: str
+    inputs: tuple[str, ...]
+    output: str
+    attributes: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Graph:
+    """Nodes and constants of a graph, as plain values; `to_onnx` and the converters for skl2onnx make theirs of them.
+
+    Attributes
+    ----------
+    dtype : {"float64", "float32"}
+        Type of the numbers.
+    unique : callable
+        Makes of a name one that the graph does not have yet.
+    nodes : list of Node
+        In the order of evaluation.
+    constants : dict of str to array
+        Arrays by name; those of text hold objects.
+    """
+
+    dtype: str
+    unique: Callable[[str], str]
+    nodes: list[Node] = field(default_factory=list)
+    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """Add a node, and return the name of its output."""
+        name = self.unique(operator.lower()) if output is None else output
+        self.nodes.append(Node(operator, inputs, name, attributes))
+        return name
+
+    def constant(self, name: str, values: NDArray[Any]) -> str:
+        """Add an array, and return its name."""
+        unique = self.unique(name)
+        self.constants[unique] = values
+        return unique
+
+    def chain(self, source: str, chain: Chain, output: str | None = None) -> str:
+        """Add a chain, and return the name of its output."""
+        weights = chain.weights(self.dtype)
+        for place, (W, b) in enumerate(weights, start=1):
+            is_last = place == len(weights)
+            own = output if is_last and not chain.softmax else None
+            names = self.constant(f"W{place}", W), self.constant(f"b{place}", b)
+            # The attributes are the defaults but for transB; some readers need to see them all.
+            source = self.add("Gemm", source, *names, output=own, alpha=1.0, beta=1.0, transB=1)
+            if not is_last:
+                source = self.add("Relu", source)
+        return self.add("Softmax", source, output=output, axis=1) if chain.softmax else source
+
+    def label(self, scores: str, exported: ClassifierChain, labels: NDArray[Any], output: str) -> None:
+        """Add the label of the class that wins."""
+        if exported.is_binary:
+            zero = self.constant("zero", np.zeros(1, dtype=self.dtype))
+            flags = self.add("Cast", self.add("Greater", scores, zero), to=INT64)
+            winner = self.add("Reshape", flags, self.constant("shape", np.array([-1])))
+        else:
+            winner = self.add("ArgMax", scores, axis=1, keepdims=0)
+        self.add("Gather", self.constant("classes", labels), winner, output=output)
+
+    def probabilities(self, scores: str, exported: ClassifierChain, output: str) -> None:
+        """Add the probabilities of all classes, from the scores."""
+        same = Chain((Affine(np.eye(exported.scores.n_outputs), np.zeros(exported.scores.n_outputs)),))
+        self.chain(scores, ClassifierChain(same, exported.classes, exported.logits).probabilities, output)
+
+
+def label_array(classes: tuple[Any, ...]) -> NDArray[Any]:
+    """Class labels as ONNX can hold them: text, whole numbers and booleans as int64, other numbers as float64.
+
+    Raises
+    ------
+    ValueError
+        If they are something else.
+    """
+    if all(isinstance(label, str) for label in classes):
+        return np.array(classes, dtype=object)
+    if not all(isinstance(label, (int, float, np.number, np.bool_)) for label in classes):
+        raise ValueError(f"ONNX has class labels that are text or numbers, got {list(classes)[:5]!r}.")
+    numbers = np.array(classes)
+    whole = numbers.astype(np.int64)
+    return whole if np.array_equal(whole, numbers) else numbers.astype(np.float64)
+
+
+def to_onnx(
+    exported: Exported,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    output: str | None = None,
+    dtype: object = "float64",
+) -> ModelProto:
+    """An ONNX model, for example for ONNX Runtime.
+
+    The input is ``X``, of shape (n_samples, n_features). A chain has one output, ``variable``, of shape (n_samples,
+    n_outputs). A classifier has two: ``label``, of shape (n_samples,), and ``probabilities``, of shape (n_samples,
+    n_classes), or ``scores``, its raw outputs. Names and shapes are those of the models that skl2onnx makes. The names
+    of the features are in the metadata, as a list in JSON.
+
+    Parameters
+    ----------
+    exported : Chain or ClassifierChain
+        What to export.
+    path : path-like, optional
+        File to write the model to.
+    output : {"raw", "probabilities"}, optional
+        What a classifier gives beside labels; by default, the probabilities if it has any.
+    dtype : {"float64", "float32"}
+        Type of weights, inputs and outputs.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The model, checked.
+
+    Raises
+    ------
+    ImportError
+        If onnx is not installed.
+    """
+    onnx = _onnx()
+    graph = Graph(dtype_name(dtype), _numbered())
+    n_features, outputs = _built(graph, exported, output)
+    number = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(graph.dtype))
+    made = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node(node.operator, list(node.inputs), [node.output], name=node.output, **node.attributes)
+            for node in graph.nodes
+        ],
+        "dconnet",
+        [onnx.helper.make_tensor_value_info(INPUT, number, ["n_samples", n_features])],
+        [
+            onnx.helper.make_tensor_value_info(name, number if kind is None else _type_of(kind), ["n_samples", *sizes])
+            for name, kind, sizes in outputs
+        ],
+        [onnx.numpy_helper.from_array(values, name) for name, values in graph.constants.items()],
+    )
+    opset = onnx.helper.make_opsetid("", OPSET)
+    model: ModelProto = onnx.helper.make_model(made, opset_imports=[opset], producer_name="dconnet")
+    model.ir_version = IR_VERSION
+    scores = exported.scores if isinstance(exported, ClassifierChain) else exported
+    if scores.feature_names:
+        onnx.helper.set_model_props(model, {"feature_names": json.dumps(scores.feature_names)})
+    onnx.checker.check_model(model, full_check=True)
+    if path is not None:
+        Path(path).write_bytes(model.SerializeToString())
+    return model
+
+
+Output = tuple[str, NDArray[Any] | None, list[int]]
+
+
+def _built(graph: Graph, exported: Exported, output: str | None) -> tuple[int, list[Output]]:
+    """Build the graph; return the number of features, and of each output its name, its labels if any, and its shape."""
+    if output not in (None, "raw", "probabilities"):
+        raise ValueError(f"output must be 'raw' or 'probabilities', got {output!r}.")
+    if isinstance(exported, Chain):
+        if output == "probabilities":
+            raise ValueError("Only classifiers have probabilities: use output='raw'.")
+        graph.chain(INPUT, exported, REGRESSION)
+        return exported.n_features, [(REGRESSION, None, [exported.n_outputs])]
+    with_probabilities = output == "probabilities" or (output is None and exported.logits is not None)
+    labels, n_scores = label_array(exported.classes), exported.scores.n_outputs
+    scores = graph.chain(INPUT, exported.scores, None if with_probabilities else SCORES)
+    graph.label(scores, exported, labels, LABEL)
+    if with_probabilities:
+        graph.probabilities(scores, exported, PROBABILITIES)
+    beside: Output = (PROBABILITIES, None, [len(labels)]) if with_probabilities else (SCORES, None, [n_scores])
+    return exported.scores.n_features, [(LABEL, labels, []), beside]
+
+
+def _type_of(labels: NDArray[Any]) -> int:
+    tensor = _onnx().TensorProto
+    return int({"O": tensor.STRING, "i": tensor.INT64, "f": tensor.DOUBLE}[labels.dtype.kind])
+
+
+def _numbered() -> Callable[[str], str]:
+    """Makes names unique by a number, from the second of a kind on."""
+    seen: dict[str, int] = {}
+
+    def unique(name: str) -> str:
+        seen[name] = seen.get(name, 0) + 1
+        return name if seen[name] == 1 else f"{name}_{seen[name]}"
+
+    return unique
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+    except ModuleNotFoundError as error:
+        raise ImportError("This export needs the package onnx: pip install 'dconnet[onnx]'") from error
+    return onnx

@@ -1,0 +1,166 @@
+"""The description that exports start from, against the networks, estimators and models that it describes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chains import random_chain
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network
+from dconnet.export.chain import Affine, Chain, ClassifierChain, chosen, dtype_name
+from dconnet.model.stack import Stack
+from dconnet.persistence.model_file import SavedModel, Scaling
+
+RNG = np.random.default_rng(0)
+X = 3.0 * RNG.normal(size=(40, 3))
+
+
+def network(n_features, n_hidden, n_outputs=None, seed=1):
+    rng = np.random.default_rng(seed)
+    shape = n_hidden if n_outputs is None else (n_hidden, n_outputs)
+    intercept = 0.7 if n_outputs is None else rng.normal(size=n_outputs)
+    return Network(
+        rng.normal(size=(n_hidden, n_features)), rng.normal(size=n_hidden), rng.normal(size=shape), intercept
+    )
+
+
+def assert_same(chain, expected, rows=X):
+    outputs = chain(rows)
+    np.testing.assert_allclose(outputs, np.reshape(expected, outputs.shape), rtol=1e-12, atol=1e-12)
+
+
+class TestNetworks:
+    @pytest.mark.parametrize("n_outputs", [None, 1, 4])
+    def test_one_or_several_outputs(self, n_outputs):
+        own = network(3, 5, n_outputs)
+        assert_same(own.to_chain(), own.predict(X))
+        assert own.to_chain().widths == (5,)
+
+    def test_without_neurons_the_intercept_is_left(self):
+        empty = Network(np.zeros((0, 3)), [], np.zeros((0, 2)), [1.0, -2.0])
+        assert_same(empty.to_chain(), empty.predict(X))
+
+    @pytest.mark.parametrize("skip", [False, True])
+    @pytest.mark.parametrize("n_layers", [1, 2, 3])
+    def test_stacks(self, skip, n_layers):
+        stack, seen = Stack(skip), 3
+        for depth in range(n_layers):
+            stack = stack.with_layer((network(seen, 4, seed=2 * depth), network(seen, 2, seed=2 * depth + 1)))
+            seen = 6 + 3 * skip
+        assert_same(stack.chain(), stack.outputs(X))
+        assert stack.chain().widths == (*[6 + 6 * skip] * (n_layers - 1), 6)
+
+    def test_top_layers_of_several_outputs(self):
+        stack = Stack(True, ((network(3, 4),), (network(7, 3, 2), network(7, 2))))
+        assert_same(stack.chain(), stack.outputs(X))
+
+
+class TestEstimators:
+    def test_regressors_are_in_the_units_of_the_data(self):
+        rows = X * [1e-3, 1.0, 50.0] + [0.0, 10.0, 1000.0]
+        model = DCONRegressor(3, gamma=0.1, tol=0.1, random_state=0).fit(rows, 1e4 * np.abs(X[:, 0]))
+        np.testing.assert_allclose(model.to_chain()(rows)[:, 0], model.predict(rows), rtol=1e-11)
+        assert model.to_chain().feature_names == ()
+
+    @pytest.mark.parametrize("skip", [False, True])
+    def test_layerwise(self, skip):
+        model = LayerwiseDCONRegressor((4, 3), gamma=0.1, skip=skip, tol=0.1, random_state=0).fit(X, np.abs(X[:, 0]))
+        assert_same(model.to_chain(), model.predict(X))
+
+    def test_layerwise_classes(self):
+        labels = np.digitize(X[:, 0], [-1.0, 1.0])
+        model = LayerwiseDCONClassifier((3, 3), gamma=0.1, tol=0.1, random_state=0).fit(X, labels)
+        assert_same(model.to_chain(), model._outputs(X))
+        assert model.to_chain().output_names == ("0", "1", "2")
+
+    def test_names_of_a_frame(self):
+        pd = pytest.importorskip("pandas", reason="names come from a DataFrame")
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        model = DCONClassifier(2, gamma=0.1, tol=0.1, random_state=0).fit(frame, np.where(X[:, 0] > 0, "yes", "no"))
+        assert model.to_chain().feature_names == ("a", "b", "c")
+        assert model.to_chain().output_names == ("yes",)
+
+    def test_unfitted_ones_say_so(self):
+        with pytest.raises(ValueError, match="not fitted"):
+            DCONRegressor().to_chain()
+
+
+class TestSavedModels:
+    SCALING = Scaling([1.0, -20.0, 0.3], [0.01, 300.0, 2.0])
+
+    def saved(self, y, **options):
+        estimator = DCONClassifier if y.dtype.kind == "U" else DCONRegressor
+        rows = self.SCALING.apply(X)
+        model = estimator(3, gamma=0.1, tol=0.1, random_state=0).fit(rows, y)
+        return SavedModel.from_estimator(model, feature_scaling=self.SCALING, **options)
+
+    def test_scalings_are_folded_in(self):
+        model = self.saved(np.abs(X[:, 0]), target_name="length", target_scaling=Scaling([1000.0], [25.0]))
+        np.testing.assert_allclose(model.to_chain()(X)[:, 0], model.predict(X), rtol=1e-12)
+        assert model.to_chain().feature_names == ()  # x0, x1, x2 are no names
+        assert model.to_chain().output_names == ("length",)
+
+    def test_classifiers(self):
+        model = self.saved(np.array(["a", "b", "c"])[np.digitize(X[:, 1], [-2.0, 2.0])], feature_names=["u", "v", "w"])
+        assert_same(model.to_chain(), model.outputs(X))
+        assert model.to_chain().feature_names == ("u", "v", "w")
+        assert model.to_chain().output_names == ("a", "b", "c")
+
+    def test_weights_that_the_scaling_makes_too_large_are_refused(self):
+        model = replace(self.saved(np.abs(X[:, 0])), feature_scaling=Scaling(np.zeros(3), np.full(3, 1e-320)))
+        with pytest.raises(ValueError, match="too large or too small for the scaling"):
+            model.to_chain()
+
+
+class TestClassifierChains:
+    def test_two_classes_have_two_probabilities(self):
+        scores = random_chain(0, [3, 4, 1])
+        found = ClassifierChain(scores, ("no", "yes"), Affine.diagonal(2.0, -0.5, 1)).probabilities
+        share = 1.0 / (1.0 + np.exp(-(2.0 * scores(X)[:, 0] - 0.5)))
+        assert_same(found, np.column_stack([1.0 - share, share]))
+        assert found.output_names == ("no", "yes")
+
+    def test_more_classes_have_a_softmax(self):
+        scores = random_chain(1, [3, 4, 3])
+        found = ClassifierChain(scores, (1, 2, 3), Affine.diagonal(1.5, [0.0, 1.0, 2.0], 3)).probabilities
+        powers = np.exp(1.5 * scores(X) + [0.0, 1.0, 2.0])
+        assert_same(found, powers / powers.sum(axis=1, keepdims=True))
+
+    def test_without_calibration_there_are_no_probabilities(self):
+        with pytest.raises(ValueError, match="no probabilities: use output='raw'"):
+            chosen(ClassifierChain(random_chain(0, [3, 1]), (0, 1)), "probabilities")
+
+    def test_choices(self):
+        chain = random_chain(0, [3, 1])
+        assert chosen(chain, "raw") is chain
+        assert chosen(ClassifierChain(chain, (0, 1)), "raw") is chain
+        with pytest.raises(ValueError, match="Only classifiers have probabilities"):
+            chosen(chain, "probabilities")
+        with pytest.raises(ValueError, match="output must be 'raw' or 'probabilities', got 'logits'"):
+            chosen(chain, "logits")
+
+
+class TestChecks:
+    def test_layers_must_fit(self):
+        with pytest.raises(ValueError, match="at least one affine map"):
+            Chain(())
+        with pytest.raises(ValueError, match="3 inputs cannot follow one of 2 outputs"):
+            Chain((Affine(np.ones((2, 4)), [0.0, 0.0]), Affine(np.ones((1, 3)), [0.0])))
+        with pytest.raises(ValueError, match="needs inputs and outputs"):
+            Affine(np.ones((2, 4)), [0.0])
+        with pytest.raises(ValueError, match="needs inputs and outputs"):
+            Affine(np.ones((0, 4)), [])
+
+    def test_names_must_fit(self):
+        with pytest.raises(ValueError, match="2 feature names were given for 3 features"):
+            random_chain(0, [3, 1]).with_names(["a", "b"])
+        with pytest.raises(ValueError, match="2 output names were given for 1 outputs"):
+            random_chain(0, [3, 1]).with_names(output_names=["a", "b"])
+
+    def test_types(self):
+        with pytest.raises(ValueError, match="dtype must be 'float64' or 'float32', got 'float16'"):
+            dtype_name("float16")
+
+    def test_weights_beyond_single_precision_are_refused(self):
+        with pytest.raises(ValueError, match="too large for single precision"):
+            Chain((Affine([[1e39]], [0.0]),)).weights("float32")

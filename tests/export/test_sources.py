@@ -1,0 +1,129 @@
+"""Sources in C and Python: compiled and run, and compared with NumPy."""
+
+import math
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from chains import CHAINS, HOSTILE, assert_agrees, inputs, random_chain, run_c, run_python
+from dconnet import Network
+from dconnet.export.c import to_c
+from dconnet.export.chain import Affine, Chain
+from dconnet.export.python import to_python
+from dconnet.export.source import quoted
+
+ABSOLUTE = Network(W=[[1.0], [-1.0]], b=[0.0, 0.0], alpha=[1.0, 1.0])
+
+
+class TestC:
+    @pytest.mark.parametrize("name", CHAINS)
+    def test_agrees_in_double_precision(self, name, tmp_path):
+        chain = CHAINS[name]
+        X = inputs(chain)
+        assert_agrees(run_c(chain, X, tmp_path), chain, X)
+
+    @pytest.mark.parametrize("name", [name for name in CHAINS if not name.startswith("large and")])
+    def test_agrees_in_single_precision(self, name, tmp_path):
+        chain = CHAINS[name]
+        X = inputs(chain).astype(np.float32).astype(np.float64)
+        tolerance = 1e-3 if name == "large logits" else 2e-6  # logits of thousands lose three digits
+        assert_agrees(run_c(chain, X, tmp_path, precision="float"), chain, X, tolerance)
+
+    def test_is_valid_in_other_languages(self, tmp_path):
+        for name in ("probabilities", "hostile names"):
+            chain = CHAINS[name].with_names(CHAINS[name].feature_names, HOSTILE[: CHAINS[name].n_outputs])
+            X = inputs(chain, 3)
+            assert_agrees(run_c(chain, X, tmp_path, language="-std=c11"), chain, X)
+            # The older standards read trigraphs, also in comments.
+            assert_agrees(run_c(chain, X, tmp_path, language="-ansi"), chain, X)
+
+    def test_is_valid_cpp(self, tmp_path):
+        if shutil.which("g++") is None:
+            pytest.skip("g++ is not installed")
+        for name in ("probabilities", "hostile names"):
+            (tmp_path / "source.cpp").write_text(to_c(CHAINS[name]), encoding="ascii")
+            command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic", "-c", "source.cpp"]
+            subprocess.run(command, cwd=tmp_path, check=True)
+
+    def test_two_functions_can_share_a_file(self, tmp_path):
+        if shutil.which("gcc") is None:
+            pytest.skip("gcc is not installed")
+        both = to_c(CHAINS["one output"], "first") + to_c(CHAINS["probabilities"], "second")
+        (tmp_path / "both.c").write_text(both, encoding="ascii")
+        subprocess.run(["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-c", "both.c"], cwd=tmp_path, check=True)
+
+    def test_nan_stays_nan(self, tmp_path):
+        assert np.isnan(run_c(ABSOLUTE.to_chain(), np.array([[np.nan]]), tmp_path)).all()
+
+    def test_numbers_are_read_back_the_same(self):
+        weights = [0.1, 1.0 / 3.0, 5e-324, 1.7976931348623157e308, -0.0, 1e22, 123456789.0]
+        source = to_c(Chain((Affine([weights], [2.0**-1074]),)))
+        row = source.split("{\n    {")[1].split("}")[0]
+        assert [float(text) for text in row.split(", ")] == weights
+        assert math.copysign(1.0, float(row.split(", ")[4])) == -1.0
+        assert all("." in text or "e" in text for text in row.split(", "))  # else C reads an integer
+
+    def test_lines_are_short(self):
+        source = to_c(random_chain(0, [50, 60, 1])) + to_python(random_chain(0, [50, 60, 1]))
+        assert max(map(len, source.splitlines())) <= 101
+
+    @pytest.mark.parametrize("name", ["", "2nd", "double", "main", "a-b", "f(", "né", "a\n"])
+    def test_bad_names_are_refused(self, name):
+        with pytest.raises(ValueError, match="name of a function in C"):
+            ABSOLUTE.to_c(name)
+
+    def test_bad_precision_is_refused(self):
+        with pytest.raises(ValueError, match="precision must be 'double' or 'float', got 'half'"):
+            ABSOLUTE.to_c(precision="half")
+
+    def test_names_are_comments(self):
+        source = to_c(random_chain(0, [2, 1]).with_names(["age", "*/"], ["risk"]))
+        assert source.startswith(
+            '/* ReLU network with 2 inputs, no hidden neurons and 1 output.\n * x[0]: "age"\n * x[1]: "*\\u002f"\n'
+            ' * y[0]: "risk"\n */\n'
+        )
+
+
+class TestPython:
+    @pytest.mark.parametrize("name", ["one output", "three outputs", "deep", "probabilities", "large logits"])
+    def test_agrees(self, name, tmp_path):
+        chain = CHAINS[name]
+        X = inputs(chain)
+        found = run_python(chain, X, tmp_path)
+        assert found.ndim == (1 if chain.n_outputs == 1 else 2)
+        assert_agrees(found.reshape(len(X), -1), chain, X)
+
+    def test_hostile_names_are_names(self, tmp_path):
+        chain = CHAINS["hostile names"]
+        X = inputs(chain, 2)
+        assert_agrees(run_python(chain, X, tmp_path, name="f")[:, None], chain, X)
+
+    @pytest.mark.parametrize("name", [name for name in CHAINS if CHAINS[name].n_outputs == 1])
+    def test_one_output_is_a_number(self, name):
+        chain = CHAINS[name]
+        module = {}
+        exec(to_python(chain), module)
+        X = inputs(chain, 5)
+        assert_agrees(np.array([[module["predict"](row)] for row in X.tolist()]), chain, X)
+
+    def test_nan_stays_nan_and_other_lengths_are_refused(self):
+        module = {}
+        exec(ABSOLUTE.to_python("distance"), module)
+        assert math.isnan(module["distance"]([math.nan]))
+        with pytest.raises(ValueError, match=r"x must have 1 values, got 2\."):
+            module["distance"]([1.0, 2.0])
+
+    @pytest.mark.parametrize("name", ["", "2nd", "lambda", "sum", "FEATURES", "_affine", "a b", "é"])
+    def test_bad_names_are_refused(self, name):
+        with pytest.raises(ValueError, match="name of a function in Python"):
+            ABSOLUTE.to_python(name)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_quoted_names_stay_on_their_line_and_in_their_comment(name):
+    text = quoted(name)
+    assert text.isascii()
+    assert text.isprintable()
+    assert not any(part in text for part in ("*/", "/*", "//", "??/", "\\\n"))
