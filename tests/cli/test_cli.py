@@ -272,10 +272,13 @@ class TestFit:
         assert refusal("fit", "data.csv", "--target", "z").startswith("data.csv has no column 'z'. Its columns")
         assert refusal("fit", "data.csv", "--target", "y", "--drop", "z").startswith("data.csv has no column")
 
-    def test_text_in_a_feature(self, data):
-        message = refusal("fit", "data.csv", "--target", "y", "--single")
-        assert message.startswith("data.csv, line 2, column 'colour': '")
-        assert message.endswith("Encode the column as numbers, or leave it out with --drop colour.")
+    def test_text_cannot_be_left_unscaled(self, data):
+        message = refusal("fit", "data.csv", "--target", "y", "--no-scale")
+        assert message == "--no-scale is about columns of numbers, but some hold text, dates or gaps. Leave it out."
+
+    def test_a_table_of_text_that_does_not_vary(self):
+        write_csv("data.csv", ["a", "y"], [["u"] * 30, np.arange(30.0)])
+        assert refusal("fit", "data.csv", "--target", "y", "--single").endswith("no column varies.")
 
     def test_missing_value_in_the_target(self):
         write_csv("data.csv", ["a", "y"], [[1, 2, 3], [1, "", 3]])

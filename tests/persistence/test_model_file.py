@@ -340,9 +340,9 @@ class TestTampering:
         ("keys", "value", "message"),
         [
             (["format"], "other", 'it is not a model file: there is no entry "format": "dconnet-model".'),
-            (["version"], 2, "its format has version 2, but this dconnet reads version 1."),
-            (["version"], "1", "its format has version '1', but this dconnet reads version 1."),
-            (["version"], True, "its format has version True, but this dconnet reads version 1."),
+            (["version"], 2, "its format has version 2, but this dconnet reads version 1 or 3."),
+            (["version"], "1", "its format has version '1', but this dconnet reads version 1 or 3."),
+            (["version"], True, "its format has version True, but this dconnet reads version 1 or 3."),
             (["kind"], "oracle", "Invalid value 'oracle' - at `$.kind`."),
             (["kind"], ["regressor"], "Expected `str` - at `$.kind`."),
             (["kind"], "classifier", "Object contains unknown field `mean` - at `$.target`."),

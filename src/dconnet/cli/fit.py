@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from dconnet._arrays import FloatArray
     from dconnet.persistence.ensemble import SavedEnsemble
     from dconnet.persistence.model_file import SavedModel
-    from dconnet.persistence.tables import Table
+    from dconnet.persistence.tables import Frame, Table
 
 
 class Task(StrEnum):
@@ -114,8 +115,8 @@ def fit(
 ) -> None:
     """Train on a table and write the model to a file.
 
-    The model is an ensemble of short fits that takes any table: numbers, text, dates, missing values. With --single, or
-    with an option that only a single network has, it is one network, trained to the end on columns of numbers.
+    The model takes any table: numbers, text, dates, missing values. It is an ensemble of short fits; with --single, or
+    with an option that only a single network has, it is one network, trained to the end.
 
     Ctrl-C ends the training early, and what was reached so far is saved.
     """
@@ -147,7 +148,11 @@ def fit(
             if found.interrupted:
                 raise typer.Exit(INTERRUPTED)
             return
-        X = table.numeric(names)
+        is_plain = all(map(table.is_plain, names))
+        if not is_plain:
+            _warn_of_slips(table, names)
+            train.sort()  # the folds of the encoder number the rows, and inspect poses the training anew in this order
+        X: Any = table.numeric(names) if is_plain else table.frame(names)
         parameters = {
             "n_hidden": n_hidden,
             "gamma": "auto" if gamma is None else gamma,
@@ -165,8 +170,10 @@ def fit(
             "random_state": seed,
             "verbose": verbose,
         }
-        model, interrupted = _trained(X[train], y[train], names, target, classify, scale, parameters)
-        model = _scored(model, {"train": (X[train], y[train]), "test": (X[test], y[test])})
+        fit_rows, test_rows = (X[train], X[test]) if is_plain else (X.rows(train), X.rows(test))
+        trained = _trained if is_plain else _trained_on_table
+        model, interrupted = trained(fit_rows, y[train], names, target, classify, scale, parameters)
+        model = _scored(model, {"train": (fit_rows, y[train]), "test": (test_rows, y[test])})
         model.save(output)
         if not quiet:
             _report_data(table, model, task)
@@ -265,24 +272,60 @@ def _trained(
     parameters: dict[str, Any],
 ) -> tuple[SavedModel, bool]:
     """Scale and train; return the model, and whether an interrupt has cut the training short."""
+    from dconnet.persistence.model_file import Scaling
+
+    features = Scaling.of(X, names) if scale else Scaling.identity(X.shape[1])
+    return _network(
+        features.apply(X), y, target, classify, scale, parameters, feature_names=names, feature_scaling=features
+    )
+
+
+def _trained_on_table(
+    X: Frame,
+    y: NDArray[Any],
+    names: Sequence[str],
+    target: str,
+    classify: bool,
+    scale: bool,
+    parameters: dict[str, Any],
+) -> tuple[SavedModel, bool]:
+    """Encode and train; return the model, and whether an interrupt has cut the training short."""
+    from dconnet.estimators import TableEncoder
+
+    if not scale:
+        raise ValueError("--no-scale is about columns of numbers, but some hold text, dates or gaps. Leave it out.")
+    kind = "class" if classify else "number"
+    encoder = TableEncoder(target_type=kind, random_state=parameters["random_state"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # slips were told with their lines
+        inputs = encoder.fit_transform(X, y)
+    if inputs.shape[1] == 0:
+        raise ValueError(f"There is nothing to predict {target!r} from: no column varies.")
+    encoding = encoder.encoding_
+    return _network(inputs, y, target, classify, scale, parameters, feature_names=names, encoding=encoding)
+
+
+def _network(
+    inputs: FloatArray,
+    y: NDArray[Any],
+    target: str,
+    classify: bool,
+    scale: bool,
+    parameters: dict[str, Any],
+    **preparation: Any,
+) -> tuple[SavedModel, bool]:
+    """Train on inputs that were prepared."""
     from dconnet.estimators import DCONClassifier, DCONRegressor
     from dconnet.persistence.model_file import SavedModel, Scaling
 
-    features = Scaling.of(X, names) if scale else Scaling.identity(X.shape[1])
     outcome = Scaling.of(y[:, None], [target]) if scale and not classify else Scaling.identity(1)
     estimator = (DCONClassifier if classify else DCONRegressor)(**parameters)
-    interrupted = fit_until_interrupted(estimator, features.apply(X), y if classify else outcome.apply(y))
-    model = SavedModel.from_estimator(
-        estimator,
-        feature_names=names,
-        target_name=target,
-        feature_scaling=features,
-        target_scaling=outcome,
-    )
+    interrupted = fit_until_interrupted(estimator, inputs, y if classify else outcome.apply(y))
+    model = SavedModel.from_estimator(estimator, target_name=target, target_scaling=outcome, **preparation)
     return model, interrupted
 
 
-def _scored(model: SavedModel, parts: dict[str, tuple[FloatArray, NDArray[Any]]]) -> SavedModel:
+def _scored(model: SavedModel, parts: dict[str, tuple[Any, NDArray[Any]]]) -> SavedModel:
     from dconnet.persistence.model_file import Score
 
     return model.with_scores({part: Score.of(model, X, y) for part, (X, y) in parts.items() if len(y) > 0})

@@ -160,7 +160,7 @@ def _network_summary(model: SavedModel, found: Examination | None, index: int) -
         "first_objective": training.objectives[0] if training.objectives else None,
         "stationarity": training.stationarity,
         "strongest_neurons": _ranked("neuron", range(network.n_hidden), neurons),
-        "strongest_features": _ranked("feature", model.feature_names, features),
+        "strongest_features": _ranked("feature", model.input_names, features),
     }
 
 

@@ -14,7 +14,7 @@ from dconnet.cli.shared import DataArgument, ForceOption, MaxBytesOption, ModelA
 if TYPE_CHECKING:
     from dconnet.persistence.ensemble import SavedEnsemble
     from dconnet.persistence.model_file import SavedModel
-    from dconnet.persistence.tables import Table
+    from dconnet.persistence.tables import Frame, Table
 
 
 def predict(
@@ -49,6 +49,11 @@ def predict(
             write_csv(output, names, values)
 
 
+def _frame(model: SavedModel | SavedEnsemble, table: Table) -> Frame:
+    """The columns of a model, with the types of its training."""
+    return table.frame(model.feature_names, model.column_kinds)
+
+
 def _predictions(
     model: SavedModel | SavedEnsemble, table: Table, coverage: float | None, probabilities: bool
 ) -> dict[str, Sequence[Any]]:
@@ -60,13 +65,13 @@ def _predictions(
         if coverage is not None or probabilities:
             option = "--probabilities" if coverage is None else "--coverage"
             raise ValueError(f"{option} needs an ensemble, but the model is a single network. Fit without --single.")
-        X = table.numeric(model.feature_names, needed=True)
+        X: Any = table.numeric(model.feature_names, needed=True) if model.encoding is None else _frame(model, table)
         return {f"predicted_{name}": model.predict(X).tolist()}
     if coverage is not None and model.classes is not None:
         raise ValueError(f"There are no intervals: {name} is a class. Use --probabilities instead of --coverage.")
     if probabilities and model.classes is None:
         raise ValueError(f"There are no classes: {name} is a number. Use --coverage instead of --probabilities.")
-    frame = table.frame(model.feature_names, model.column_kinds)
+    frame = _frame(model, table)
     columns = {f"predicted_{name}": model.predict(frame).tolist()}
     if coverage is not None:
         low, high = model.predict_interval(frame, coverage)

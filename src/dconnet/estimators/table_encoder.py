@@ -182,13 +182,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         by_target = Coding(self.n_bins, by_target=True)
         target = None
         if y is not None and self.target_type is not None and any(map(by_target.is_by_target, table.fields)):
-            target = self._target(y, len(table))
+            target = self.target_columns(y, len(table))
         coding = Coding(self.n_bins) if target is None else by_target
         self.encoding_, encoded = TableEncoding.of(coding, schema, table, target)
         self.columns_ = _described(self.encoding_)
         return encoded
 
-    def _target(self, y: ArrayLike, n_rows: int) -> TargetColumns:
+    def target_columns(self, y: ArrayLike, n_rows: int) -> TargetColumns:
+        """The columns by whose means categories with many levels are coded.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            The target.
+        n_rows : int
+            Number of rows.
+
+        Returns
+        -------
+        TargetColumns
+            The target itself, or a column for each class; with two classes, one for the second.
+        """
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         refuse_missing(y)
         values = np.asarray(y)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.certificates import Certificate, Trajectory, certificate
+from dconnet.encoding.columns import raw_columns
+from dconnet.encoding.matrix import TableEncoding
 from dconnet.inspection.split import split_rows
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.persistence.model_file import SavedModel, Scaling, Score
-from dconnet.persistence.tables import Fault, Table
+from dconnet.persistence.tables import Fault, Frame, Table
 
 if TYPE_CHECKING:
     from dconnet.persistence.ensemble import SavedEnsemble
@@ -62,11 +64,11 @@ class Examination:
     Attributes
     ----------
     model : SavedModel
-        The model.
+        The model, for inputs that are encoded already.
     source : str
         Where the data come from.
     X : array of shape (n_rows, n_features)
-        Inputs of all rows of the data, in their own units.
+        Inputs of all rows of the data, in their own units; encoded, if the model encodes tables.
     y : array of shape (n_rows,)
         Targets or class labels of all rows.
     rows : array of int, shape (n_examined,)
@@ -75,6 +77,10 @@ class Examination:
         How well the model predicts all rows.
     findings : tuple of Finding
         One for each network.
+    of_table : SavedModel or None
+        The model as it was loaded, if it encodes tables.
+    frame : Frame or None
+        The columns of the table, if the model encodes tables.
     """
 
     model: SavedModel
@@ -84,6 +90,8 @@ class Examination:
     rows: NDArray[np.intp]
     score: Score
     findings: tuple[Finding, ...]
+    of_table: SavedModel | None = None
+    frame: Frame | None = None
 
     @property
     def is_training_data(self) -> bool:
@@ -148,23 +156,67 @@ def examine(model: SavedModel, table: Table, *, repeat: bool = False) -> Examina
         If a column is missing or not numeric, a value is too large for the model, a class is unknown, the file does not
         tell gamma, or the training cannot be repeated.
     """
+    if model.encoding is not None:
+        return _examine_encoded(model, table, repeat)
     X = table.numeric(model.feature_names, needed=True)
     table.require([model.target_name])
     _refuse_too_large(table, model.feature_names, X, model.feature_scaling)
-    if model.classes is None:
-        y: NDArray[Any] = table.numeric([model.target_name], needed=True)[:, 0]
-        _refuse_too_large(table, [model.target_name], y[:, None], model.target_scaling)
-    else:
-        y = known_labels(table.labels(model.target_name), model)
-    trained_on = next((rows for rows in _candidates(model, y) if _is_trained_on(model, X[rows], y[rows])), None)
+    return _examined(model, table.source, X, _target(model, table), lambda rows: X[rows], repeat)
+
+
+def _examine_encoded(model: SavedModel, table: Table, repeat: bool) -> Examination:
+    """The examination of a model that encodes tables, by what its networks see of the rows."""
+    table.require([model.target_name])
+    frame, y = table.frame(model.feature_names, model.column_kinds), _target(model, table)
+
+    def of_training(rows: NDArray[np.intp]) -> FloatArray:
+        return _inputs_of_training(model, frame.rows(rows), y[rows])
+
+    found = _examined(model.of_inputs, table.source, model.inputs(frame), y, of_training, repeat)
+    return replace(found, of_table=model, frame=frame)
+
+
+def _inputs_of_training(model: SavedModel, frame: Frame, y: NDArray[Any]) -> FloatArray:
+    """What the networks saw of rows in the training: of means of the target, those of other rows."""
+    from dconnet.estimators import TableEncoder
+
+    encoding, seed = model.encoding, model.settings.get("random_state")
+    if encoding is None or not encoding.coder.means or type(seed) is not int:
+        return model.inputs(frame)
+    encoder = TableEncoder(target_type="number" if model.classes is None else "class", random_state=seed)
+    fields = encoding.schema.read(raw_columns(frame))
+    return TableEncoding.of(encoding.coder.coding, encoding.schema, fields, encoder.target_columns(y, len(y)))[1]
+
+
+def _target(model: SavedModel, table: Table) -> NDArray[Any]:
+    if model.classes is not None:
+        return known_labels(table.labels(model.target_name), model)
+    y = table.numeric([model.target_name], needed=True)
+    _refuse_too_large(table, [model.target_name], y, model.target_scaling)
+    return y[:, 0]
+
+
+def _examined(
+    model: SavedModel,
+    source: str,
+    X: FloatArray,
+    y: NDArray[Any],
+    of_training: Callable[[NDArray[np.intp]], FloatArray],
+    repeat: bool,
+) -> Examination:
+    """The examination of networks on their inputs; ``of_training`` gives those of rows as the training saw them."""
+    trained_on = next(
+        (rows for rows in _candidates(model, y) if _is_trained_on(model, of_training(rows), y[rows])), None
+    )
     rows = np.arange(len(y)) if trained_on is None else trained_on
+    inputs = X if trained_on is None else of_training(rows)
     trajectories: Sequence[Trajectory | None] = [None] * len(model.networks)
     if repeat:
         if trained_on is None:
-            raise ValueError(f"The training can be repeated on its own data only, and {table.source} is other data.")
-        trajectories = _repeated(model, X[rows], y[rows])
-    findings = _findings(model, _problems(model, X[rows], y[rows]), trajectories, trained_on is not None)
-    return Examination(model, table.source, X, y, rows, Score.of(model, X, y), findings)
+            raise ValueError(f"The training can be repeated on its own data only, and {source} is other data.")
+        trajectories = _repeated(model, inputs, y[rows])
+    findings = _findings(model, _problems(model, inputs, y[rows]), trajectories, trained_on is not None)
+    return Examination(model, source, X, y, rows, Score.of(model, X, y), findings)
 
 
 def _refuse_too_large(table: Table, names: Sequence[str], values: FloatArray, scaling: Scaling) -> None:

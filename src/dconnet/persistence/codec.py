@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dconnet.model.network import Network
-from dconnet.persistence.model_file import FORMAT, VERSION, SavedModel
-from dconnet.persistence.parts import LARGEST, Label, Scaling, Score, Setting, Training
+from dconnet.persistence.encodings import EncodingEntry, encoding_entries, encoding_of
+from dconnet.persistence.entries import Count, Entry, Scale, Weight
+from dconnet.persistence.model_file import FORMAT, TABLE_VERSION, VERSION, SavedModel
+from dconnet.persistence.parts import Label, Scaling, Score, Setting, Training
 from dconnet.training.result import Status
 
 if TYPE_CHECKING:
@@ -20,10 +22,6 @@ if TYPE_CHECKING:
 # Files of auto estimators have a version of their own, by which a dconnet that knows none of them says so.
 ENSEMBLE_VERSION = 2
 ENSEMBLES = ("auto-regressor", "auto-classifier")
-
-Weight: TypeAlias = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-Scale: TypeAlias = Annotated[float, Meta(gt=0.0, le=LARGEST)]
-Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**62)]
 
 
 class _Header(Struct):
@@ -37,10 +35,6 @@ class _Header(Struct):
     def is_ensemble(self) -> bool:
         """Whether the file claims to hold an auto estimator."""
         return self.kind in ENSEMBLES
-
-
-class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An object of the file, with exactly these fields."""
 
 
 class _Scaling(Entry, frozen=True):
@@ -103,21 +97,22 @@ class _Network(Entry, frozen=True):
             raise ValueError("`W`, `b` and `alpha` differ in length")
 
 
-class _Model(Entry, frozen=True, tag_field="kind"):
+class _Model(Entry, frozen=True, kw_only=True, tag_field="kind"):
     format: Literal["dconnet-model"]
-    version: Literal[1]
+    version: Literal[1, 3]
     features: _Features
+    encoding: EncodingEntry | UnsetType = UNSET  # with version 3
     settings: dict[str, Setting]
     scores: dict[str, ScoreEntry]
     trainings: list[_Training]
     networks: list[_Network]
 
 
-class _Regressor(_Model, frozen=True, tag="regressor"):
+class _Regressor(_Model, frozen=True, kw_only=True, tag="regressor"):
     target: _Number
 
 
-class _Classifier(_Model, frozen=True, tag="classifier"):
+class _Classifier(_Model, frozen=True, kw_only=True, tag="classifier"):
     target: Class
 
 
@@ -131,9 +126,10 @@ def encode(model: SavedModel) -> str:
     """
     content = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if model.encoding is None else TABLE_VERSION,
         "kind": model.kind,
         "features": {"names": list(model.feature_names), **_lists(model.feature_scaling)},
+        **({} if model.encoding is None else {"encoding": encoding_entries(model.encoding)}),
         "target": {
             "name": model.target_name,
             **(_lists(model.target_scaling) if model.classes is None else {"classes": list(model.classes)}),
@@ -194,6 +190,7 @@ def decode(content: bytes) -> SavedModel | SavedEnsemble:
         classes=classes,
         settings=found.settings,
         scores={part: Score(**msgspec.to_builtins(score)) for part, score in found.scores.items()},
+        encoding=None if found.encoding is UNSET else encoding_of(found.encoding, found.features.names),
     )
 
 
@@ -231,11 +228,11 @@ def _decode_ensemble(content: bytes) -> SavedEnsemble:
 def _check_header(header: _Header) -> None:
     if header.format != FORMAT:
         raise ValueError(f'it is not a model file: there is no entry "format": "{FORMAT}".')
-    expected = ENSEMBLE_VERSION if header.is_ensemble else VERSION
-    if type(header.version) is not int or header.version != expected:
+    known = (ENSEMBLE_VERSION,) if header.is_ensemble else (VERSION, TABLE_VERSION)
+    if type(header.version) is not int or header.version not in known:
         raise ValueError(
-            f"its format has version {header.version!r:.40}, but this dconnet reads version {expected}. "
-            "A newer dconnet may read it: pip install --upgrade dconnet"
+            f"its format has version {header.version!r:.40}, but this dconnet reads version "
+            f"{' or '.join(map(str, known))}. A newer dconnet may read it: pip install --upgrade dconnet"
         )
 
 

@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding, TargetMeans
 from dconnet.encoding.columns import (
-    DATE_PARTS,
     CategoryColumn,
     Column,
     DateColumn,
     DroppedColumn,
     NumberColumn,
     Schema,
-    raw_columns,
 )
 from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.ensemble import readings
@@ -30,9 +28,10 @@ from dconnet.ensemble.families import Family
 from dconnet.ensemble.family_fits import FamilyFit
 from dconnet.ensemble.fold_fits import FoldFit
 from dconnet.estimators.auto import AutoDCONClassifier, AutoDCONRegressor
+from dconnet.persistence.encodings import check_coder, check_column
 from dconnet.persistence.objects import Kinds
 from dconnet.persistence.parts import Label, Score, Setting, check, check_classes
-from dconnet.persistence.tables import Frame, require_columns, text_names
+from dconnet.persistence.tables import Frame, matched_columns
 
 AutoEstimator: TypeAlias = AutoDCONRegressor | AutoDCONClassifier
 
@@ -317,15 +316,7 @@ class SavedEnsemble:
 
     def _matched(self, X: Any) -> Frame:
         """The columns of the model, in their order."""
-        names = text_names(X)
-        if not hasattr(X, "columns") and np.ndim(X) != 2:
-            raise ValueError(f"X must have two dimensions, got {np.ndim(X)}.")
-        found = raw_columns(X)
-        if names is not None:
-            require_columns("X", names, self.feature_names)
-            found = [found[names.index(name)] for name in self.feature_names]
-        if len(found) != len(self.feature_names):
-            raise ValueError(f"X has {len(found)} columns, but the model has {len(self.feature_names)} features.")
+        found = matched_columns(X, self.feature_names)
         return Frame(self.feature_names, tuple(raw.values for raw in found))
 
 
@@ -362,7 +353,7 @@ def check_parts(fitted: Fitted, classes: tuple[Label, ...] | None) -> None:
             "every class needs an intercept",
         )
     for column in fitted.schema.columns:
-        _check_column(column)
+        check_column(column)
     for fit in ensemble.fits:
         _check_family(fit, fitted.schema, n_outputs, classes is None)
 
@@ -380,17 +371,6 @@ def _check_residuals(fitted: Fitted) -> None:
     )
 
 
-def _check_column(column: Column) -> None:
-    if isinstance(column, CategoryColumn):
-        is_whole = len(column.levels) == len(column.counts) == len(set(column.levels))
-        check(is_whole, f"the levels of {column.name!r:.40} must differ, and each needs its count")
-    if isinstance(column, DateColumn):
-        check(set(column.parts) <= set(DATE_PARTS), f"a part of {column.name!r:.40} is not known")
-        days = set(column.weekdays)
-        is_whole = len(column.weekdays) == len(column.weekday_counts) == len(days) and days <= set(range(7))
-        check(is_whole, f"the weekdays of {column.name!r:.40} must differ, and each needs its count")
-
-
 def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, is_regression: bool) -> None:
     n_members = len(fit.readings)
     kinds = (readings.Value, readings.Logarithm) if is_regression else (readings.Score, readings.LogOdds)
@@ -400,7 +380,7 @@ def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, is_regression:
         check(is_positive, "a logarithm needs a positive range")
     check(len(fit.gammas) == n_members > 0 < len(fit.folds), "every member needs a gamma, and every family a fold")
     for coder in {id(fold.coder): fold.coder for fold in fit.folds}.values():
-        _check_coder(coder, schema)
+        check_coder(coder, schema)
     for fold in fit.folds:
         n_rows = 1 + sum(feature.n_columns for feature in fold.coder.features)
         n_hidden = fold.alpha.shape[-1] if fold.alpha.ndim else 0
@@ -410,28 +390,3 @@ def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, is_regression:
             and fold.intercept.shape == (n_members, n_outputs),
             "the weights of a network do not fit its columns",
         )
-
-
-def _check_coder(coder: Coder, schema: Schema) -> None:
-    known = schema.fields
-    n_features = len(coder.plain) + sum(means.means.shape[-1] for means in coder.means if means.means.ndim == 2)
-    check(len(coder.features) == n_features, "every field needs a feature")
-    check(all(0 <= j < len(known) for j in (*coder.plain, *(m.field for m in coder.means))), "a field is missing")
-    for means in coder.means:
-        check(
-            known[means.field].is_category and means.means.shape[:-1] == (known[means.field].n_levels + 1,),
-            f"every level of {known[means.field].name!r:.40} needs its means",
-        )
-    for place, feature in enumerate(coder.features):
-        is_category = place < len(coder.plain) and known[coder.plain[place]].is_category
-        _check_feature(feature, is_category)
-
-
-def _check_feature(feature: Feature, is_category: bool) -> None:
-    if isinstance(feature, Levels):
-        check(is_category and feature.n_columns >= 0, "levels need a category")
-    elif isinstance(feature, Ramps):
-        is_ascending = feature.edges.ndim == 1 and len(feature.edges) > 1 and bool(np.all(np.diff(feature.edges) > 0.0))
-        check(is_ascending, "the edges of bins must be ascending")
-    elif isinstance(feature, Linear):
-        check(feature.scale > 0.0, "a scale must be positive")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from dconnet.persistence.codec import ENSEMBLE_VERSION, Class, Entry, ScoreEntry, count_members, refuse, written
+from dconnet.persistence.codec import ENSEMBLE_VERSION, Class, ScoreEntry, count_members, refuse, written
 from dconnet.persistence.ensemble import KINDS, Fitted, SavedEnsemble
+from dconnet.persistence.entries import Entry
 from dconnet.persistence.model_file import FORMAT
 from dconnet.persistence.objects import ObjectEntry, Packed
 from dconnet.persistence.parts import Score, Setting

@@ -26,15 +26,17 @@ from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.persistence.files import written_whole
 from dconnet.persistence.parts import Label, Scaling, Score, Setting, Training, check, check_classes
-from dconnet.persistence.tables import require_columns, text_names
+from dconnet.persistence.tables import matched_columns, require_columns, text_names
 
 if TYPE_CHECKING:
+    from dconnet.encoding.matrix import TableEncoding
     from dconnet.persistence.ensemble import SavedEnsemble
 
 __all__ = ["SavedModel", "Scaling", "Score", "Training", "load_model", "save_model"]
 
 FORMAT = "dconnet-model"
 VERSION = 1
+TABLE_VERSION = 3  # with the preparation of the table
 MAX_BYTES = 32 * 2**20  # about 1.5 million weights; the worst file of this size takes 35 times as much memory
 
 
@@ -62,6 +64,9 @@ class SavedModel(Exportable):
         Parameters of the estimator; a gamma that it has chosen itself is given as a number.
     scores : mapping of str to Score
         Scores on parts of the data, such as "train" and "test".
+    encoding : TableEncoding or None
+        The preparation of a table with text, dates or gaps, before the scaling, which is then that of its columns;
+        None for features that are numbers.
 
     Examples
     --------
@@ -88,11 +93,16 @@ class SavedModel(Exportable):
     classes: tuple[Label, ...] | None = None
     settings: Mapping[str, Setting] = field(default_factory=dict)
     scores: Mapping[str, Score] = field(default_factory=dict)
+    encoding: TableEncoding | None = None
 
     def __post_init__(self) -> None:
         n_features = len(self.feature_names)
         check(n_features > 0, "there must be at least one feature")
         check(len(set(self.feature_names)) == n_features, "the feature names must differ")
+        if self.encoding is not None:
+            n_coded = len(self.encoding.schema.columns)
+            check(n_coded == n_features, f"{n_coded} columns are coded, but there are {n_features} features")
+            n_features = self.encoding.n_columns
         n_scaled = len(self.feature_scaling.mean)
         check(n_scaled == n_features, f"{n_scaled} features are scaled, but there are {n_features} features")
         check(len(self.target_scaling.mean) == 1, "the target scaling must have one column")
@@ -120,6 +130,29 @@ class SavedModel(Exportable):
         """The coding of the target: which class each network stands for, and what the outputs predict."""
         return Targets(self.classes)
 
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the columns that the networks see: the features, or what the encoding makes of them."""
+        return self.feature_names if self.encoding is None else tuple(self.encoding.names(self.feature_names))
+
+    @property
+    def column_kinds(self) -> tuple[str, ...]:
+        """What each column of the training was: "number", "date", "category" or "text"."""
+        if self.encoding is None:
+            return ("number",) * len(self.feature_names)
+        return tuple(column.kind for column in self.encoding.schema.columns)
+
+    @property
+    def of_inputs(self) -> SavedModel:
+        """The same model for a table that is encoded already: the features are those of ``input_names``."""
+        return self if self.encoding is None else replace(self, feature_names=self.input_names, encoding=None)
+
+    def inputs(self, X: Any) -> FloatArray:
+        """What the networks see of every row of ``X``, before the scaling, of shape (n_samples, n_inputs)."""
+        if self.encoding is None:
+            return self._checked(X)
+        return self.encoding.read(matched_columns(X, self.feature_names))
+
     def outputs(self, X: ArrayLike) -> FloatArray:
         """Outputs of the networks for every row of ``X``, of shape (n_samples, n_networks).
 
@@ -128,7 +161,7 @@ class SavedModel(Exportable):
         OverflowError
             If an output is too large for a floating-point number.
         """
-        inputs = self._checked(X)
+        inputs = self.inputs(X)
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = self.feature_scaling.apply(inputs)
             return refuse_overflow(np.column_stack([network.predict(scaled) for network in self.networks]))
@@ -199,6 +232,7 @@ class SavedModel(Exportable):
         target_name: str = "y",
         feature_scaling: Scaling | None = None,
         target_scaling: Scaling | None = None,
+        encoding: TableEncoding | None = None,
     ) -> SavedModel:
         """Make a model of a fitted `DCONRegressor` or `DCONClassifier`.
 
@@ -213,6 +247,8 @@ class SavedModel(Exportable):
         feature_scaling, target_scaling : Scaling, optional
             Scaling of the data before fit, by default none. For a fitted StandardScaler, it is
             ``Scaling(scaler.mean_, scaler.scale_)``.
+        encoding : TableEncoding, optional
+            Preparation of the table before fit and scaling: ``encoder.encoding_`` of a fitted `TableEncoder`.
         """
         from sklearn.utils.validation import check_is_fitted
 
@@ -226,7 +262,9 @@ class SavedModel(Exportable):
             )
         check_is_fitted(estimator)
         n_features, classes = int(estimator.n_features_in_), estimator.targets_.classes
-        seen = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(n_features)])
+        seen: Sequence[str] = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(n_features)])
+        if encoding is not None:
+            seen = [column.name for column in encoding.schema.columns]
         return cls(
             feature_names=tuple(map(str, seen if feature_names is None else feature_names)),
             target_name=target_name,
@@ -236,6 +274,7 @@ class SavedModel(Exportable):
             target_scaling=Scaling.identity(1) if target_scaling is None else target_scaling,
             classes=None if classes is None else tuple(classes.tolist()),
             settings={name: _plain(value) for name, value in estimator._settings.items()},
+            encoding=encoding,
         )
 
     def with_scores(self, scores: Mapping[str, Score]) -> SavedModel:

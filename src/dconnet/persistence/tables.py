@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import FloatArray
+from dconnet.encoding.columns import RawColumn, raw_columns
 from dconnet.persistence.files import written_whole
 
 if TYPE_CHECKING:
@@ -107,6 +108,10 @@ class Table:
     def is_numeric(self, name: str) -> bool:
         """Whether every cell of the column is a number or missing."""
         return self.column(name).dtype != object
+
+    def is_plain(self, name: str) -> bool:
+        """Whether every cell of the column is a number, and none is missing."""
+        return self.is_numeric(name) and not np.isnan(self.column(name).astype(np.float64, copy=False)).any()
 
     def share_of_numbers(self, name: str) -> float:
         """Fraction of the cells of the column that are numbers or missing."""
@@ -301,6 +306,26 @@ def text_names(X: Any) -> list[str] | None:
             "position: make all names text, for example with X.columns = X.columns.astype(str), or none."
         )
     return names
+
+
+def matched_columns(X: Any, wanted: Sequence[str]) -> list[RawColumn]:
+    """The columns of a table in the order in which they are wanted: by name, or by place if they have no names.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing.
+    """
+    names = text_names(X)
+    if not hasattr(X, "columns") and np.ndim(X) != 2:
+        raise ValueError(f"X must have two dimensions, got {np.ndim(X)}.")
+    found = raw_columns(X)
+    if names is not None:
+        require_columns("X", names, wanted)
+        found = [found[names.index(name)] for name in wanted]
+    if len(found) != len(wanted):
+        raise ValueError(f"X has {len(found)} columns, but the model has {len(wanted)} features.")
+    return found
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
