@@ -30,6 +30,16 @@ void ActiveGram::change(const Design& design, Room& room, std::size_t count) {
   }
 }
 
+void ActiveGram::restore(const unsigned char* members, const double* values, std::size_t changes) {
+  active_ = 0;
+  for (std::size_t j = 0; j < member_.size(); ++j) {
+    member_[j] = members[j] != 0;
+    active_ += member_[j];
+  }
+  std::copy(values, values + values_.size(), values_.begin());
+  changes_ = std::min(changes, 4 * member_.size());
+}
+
 void ActiveGram::recompute(const Design& design, Room& room) {
   std::size_t count = 0;
   for (std::size_t j = 0; j < design.rows(); ++j) {

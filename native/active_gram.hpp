@@ -32,6 +32,12 @@ class ActiveGram {
 
   // Upper triangle of shape (stride, stride).
   const double* values() const { return values_.data(); }
+  std::size_t size() const { return values_.size(); }
+  // Its rounding depends on the way that it has come: to go on elsewhere, all of it is needed.
+  const std::vector<unsigned char>& members() const { return member_; }
+  std::size_t changes() const { return changes_; }
+  // Takes the place of a matrix over as many rows and columns.
+  void restore(const unsigned char* members, const double* values, std::size_t changes);
 
  private:
   void recompute(const Design& design, Room& room);

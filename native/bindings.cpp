@@ -202,6 +202,46 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> expl
   return {told.evaluations, told.hops, told.accepted, told.revived, told.barren};
 }
 
+using Members = nb::ndarray<unsigned char, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Changes = nb::ndarray<std::size_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Calls visit(gram, members, values, changes) for the matrix of each neuron, or for that of the sample.
+template <typename Visit>
+void visit_grams(dconnet::Sweep& self, bool sample, const Members& members, const OutMatrix& values,
+                 const Changes& changes, const Visit& visit) {
+  std::vector<dconnet::ActiveGram*> grams;
+  if (!sample) {
+    for (dconnet::ActiveGram& gram : self.grams()) grams.push_back(&gram);
+  } else if (self.sample_gram() != nullptr) {
+    grams.push_back(self.sample_gram());
+  }
+  const std::size_t rows = grams.empty() ? 0 : grams.front()->members().size();
+  const std::size_t size = grams.empty() ? 0 : grams.front()->size();
+  check_length(members.shape(0), grams.size(), "members");
+  check_length(members.shape(1), rows, "a row of members");
+  check_shape(values, grams.size(), size, "values");
+  check_length(changes.size(), grams.size(), "changes");
+  for (std::size_t i = 0; i < grams.size(); ++i) {
+    visit(*grams[i], members.data() + i * rows, values.data() + i * size, changes.data()[i]);
+  }
+}
+
+void save_grams(dconnet::Sweep& self, bool sample, Members members, OutMatrix values, Changes changes) {
+  visit_grams(self, sample, members, values, changes,
+              [](const dconnet::ActiveGram& gram, unsigned char* to, double* value, std::size_t& count) {
+                std::copy(gram.members().begin(), gram.members().end(), to);
+                std::copy(gram.values(), gram.values() + gram.size(), value);
+                count = gram.changes();
+              });
+}
+
+void restore_grams(dconnet::Sweep& self, bool sample, Members members, OutMatrix values, Changes changes) {
+  visit_grams(self, sample, members, values, changes,
+              [](dconnet::ActiveGram& gram, const unsigned char* from, const double* value, std::size_t count) {
+                gram.restore(from, value, count);
+              });
+}
+
 using Places = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Shares = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Networks = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
@@ -325,7 +365,15 @@ NB_MODULE(_native, module) {
            nb::arg("seconds"), kept("V"), kept("Z"),
            "Improve the neurons in the given order, V (n_hidden, rank) and Z (n_hidden, n_rows) in place, for y "
            "(n_rows, n_outputs) and alpha (n_hidden, n_outputs). Returns the neurons visited, the programmes solved, the iterations for them, the steps refused and the programmes not "
-           "solved to tolerance.");
+           "solved to tolerance.")
+      .def_prop_ro("sample_rows", [](dconnet::Sweep& self) {
+             return self.sample_gram() == nullptr ? std::size_t{0} : self.sample_gram()->members().size();
+           }, "Rows of the sample that programmes with many rows begin with; zero if there is none.")
+      .def("save_grams", &save_grams, nb::arg("sample"), kept("members"), kept("values"), kept("changes"),
+           "Write what one sweep leaves to the next: of the Gram matrix of each neuron, or of the sample alone, the rows "
+           "in it (n_hidden or 1, rows), its values (..., stride * stride) and the changes since its last product.")
+      .def("restore_grams", &restore_grams, nb::arg("sample"), nb::arg("members"), nb::arg("values"),
+           nb::arg("changes"), "Take over what `save_grams` wrote.");
   nb::class_<NetworkObjective>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
       .def("__init__",
            [](NetworkObjective* self, Matrix design, std::size_t columns, Matrix y, double gamma,
@@ -346,7 +394,13 @@ NB_MODULE(_native, module) {
       .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"),
            "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns the "
            "evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")
-      .def_prop_ro("settled", &dconnet::Explorer::settled, "Whether all hops have been tried in vain.");
+      .def_prop_ro("settled", &dconnet::Explorer::settled, "Whether all hops have been tried in vain.")
+      .def("state", &dconnet::Explorer::state, "What a call of `explore` leaves to the next, as words of 64 bits.")
+      .def("restore",
+           [](dconnet::Explorer& self, const std::vector<std::uint64_t>& state) {
+             if (!self.restore(state)) throw nb::value_error("this is not the state of an explorer");
+           },
+           nb::arg("state"), "Take over what `state` returned.");
   module.def("predict", &predict, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
              nb::arg("shares"), nb::arg("U"), nb::arg("alpha"), kept("outputs"),
              "Write the outputs (n_rows, n_networks) of networks for coded rows.");

@@ -85,6 +85,21 @@ Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, d
   return told;
 }
 
+// L-BFGS begins without memory in every call, and the gain of the last burst is known before it is asked for.
+std::vector<std::uint64_t> Explorer::state() const {
+  std::vector<std::uint64_t> state{raced_ ? 1u : 0u, hops_, failures_};
+  random_.save(state);
+  return state;
+}
+
+bool Explorer::restore(const std::vector<std::uint64_t>& state) {
+  if (state.size() != 3 + Random::kStateSize || !random_.restore(state.data() + 3)) return false;
+  raced_ = state[0] != 0;
+  hops_ = static_cast<std::size_t>(state[1]);
+  failures_ = static_cast<std::size_t>(state[2]);
+  return true;
+}
+
 void Explorer::take(const Lbfgs& from) {
   std::copy(from.theta(), from.theta() + theta_.size(), theta_.begin());
   value_ = from.value();

@@ -58,6 +58,11 @@ class Explorer {
   // Whether all hops have been tried in vain.
   bool settled() const { return plan_.hop == Hop::kNone || failures_ >= plan_.patience; }
 
+  // All that a call of `explore` leaves to the next, for an explorer of the same plan.
+  std::vector<std::uint64_t> state() const;
+  // False, and nothing is changed, if this is not the state of an explorer.
+  bool restore(const std::vector<std::uint64_t>& state);
+
  private:
   void race(const Proceed& proceed);
   void random_start();

@@ -19,6 +19,8 @@ class Sample {
   // where z = Q v and `pull` is the part of the gradient that the active rows make up. False if it was not solved.
   bool solve(const Programme& programme, const double* pull, const double* v, const double* z);
   const double* v() const { return v_.data(); }
+  // What one programme leaves to the next.
+  ActiveGram& gram() { return gram_; }
 
  private:
   Sample(const Design& design, std::size_t rows);

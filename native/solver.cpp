@@ -56,6 +56,8 @@ Solver::Solver(Design design, bool sampled)
 
 Solver::~Solver() = default;
 
+ActiveGram* Solver::sample_gram() { return sample_ ? &sample_->gram() : nullptr; }
+
 bool Solver::is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers) {
   return certifier_.certify(programme, v, z, multipliers, kAimedGap).meets(kAimedGap, kAimedKkt);
 }

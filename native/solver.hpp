@@ -33,6 +33,8 @@ class Solver {
   const Design& design() const { return design_; }
   // Free between two programmes.
   Scratch& scratch() { return scratch_; }
+  // All that is left of a programme when one follows that is not the `next`; none without a sample.
+  ActiveGram* sample_gram();
 
   // Solves one programme. On entry `v`, `z` = Q v and `multipliers` hold a start, on return the answer; v has
   // design().stride() entries. `gram` may hold any set of rows: best those of a solution that is like this one. With

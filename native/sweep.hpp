@@ -24,6 +24,9 @@ class Sweep {
   const Design& design() const { return solver_.design(); }
   std::size_t n_hidden() const { return grams_.size(); }
   std::size_t n_outputs() const { return n_outputs_; }
+  // All that one sweep leaves to the next: the matrices of the neurons, and that of the sample if there is one.
+  std::vector<ActiveGram>& grams() { return grams_; }
+  ActiveGram* sample_gram() { return solver_.sample_gram(); }
 
   // Improves the hidden weights V (n_hidden, columns) and the preactivations Z (n_hidden, rows) in place, for the
   // targets y (rows, n_outputs) and the output weights alpha (n_hidden, n_outputs). `proceed` is asked before each
