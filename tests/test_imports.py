@@ -15,7 +15,7 @@ PACKAGE = Path(dconnet.__file__).parent
 
 # From the bottom up: a module may import only from its own layer or those before it.
 LAYERS = [
-    ["_arrays", "_moved", "_native", "_text", "_threads"],
+    ["_arrays", "_files", "_moved", "_native", "_text", "_threads"],
     ["export"],
     ["convex", "model"],
     ["encoding"],

@@ -44,10 +44,15 @@ class Native:
         return _native.Sweep(padded(design), design.shape[1], n_hidden, n_outputs)
 
 
+def padded_width(n_columns: int) -> int:
+    """Length of a padded row."""
+    return -(-n_columns // 4) * 4
+
+
 def padded(design: FloatArray) -> FloatArray:
     """The design with rows padded by zeros to a multiple of four; a whitened design is that already."""
     n_rows, n_columns = design.shape
-    width = -(-n_columns // 4) * 4
+    width = padded_width(n_columns)
     whole = design.base
     if isinstance(whole, np.ndarray) and whole.shape == (n_rows, width):
         same_rows = whole.flags.c_contiguous and design.strides == whole.strides

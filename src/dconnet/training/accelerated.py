@@ -19,6 +19,7 @@ from dconnet.convex.native import by_output, padded
 from dconnet.model.network import Network
 from dconnet.model.piecewise import output_strengths
 from dconnet.model.problem import Problem
+from dconnet.training.checkpoint import Snapshot
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.early_stopping import Validation
 from dconnet.training.newton import newton_step, newton_work
@@ -151,6 +152,22 @@ class AcceleratedDescent(Descent):
             seed=int(self.rng.integers(np.iinfo(np.int64).max)),
         )
         return state
+
+    def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
+        """All that the descent depends on after an epoch was recorded; the rest follows from it."""
+        values = {"budget": self.budget, "width": self.width, "credit": self.credit}
+        kernel = {"explorer": np.array(self.kernel.state(), dtype="<u8")}
+        return super().snapshot(state, validation) | Snapshot(values, kernel)
+
+    def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
+        """Go on from a snapshot, with the limits of today; see `Descent.resume`."""
+        credit, width = found.values["credit"], int(found.values["width"])
+        if not 0 <= width < len(NEWTON_WIDTHS):
+            raise ValueError(f"'width' is {width}")
+        self.budget, self.width = int(found.values["budget"]), width
+        self.credit = None if credit is None else float(credit)
+        self.kernel.restore(found.arrays["explorer"].tolist())
+        super().resume(state, found, validation)
 
     def step(self, state: State) -> None:
         """One round: explore, then a sweep with the output layer, then balance."""

@@ -13,6 +13,7 @@ from dconnet._arrays import FloatArray, safe_norm
 from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, check_outputs
+from dconnet.training.checkpoint import Keeper, Snapshot
 from dconnet.training.dc import ROUNDING, SPLITS
 from dconnet.training.early_stopping import Validation
 from dconnet.training.output_layer import solve_output_weights
@@ -24,6 +25,7 @@ LOST = 1e-3
 
 Monitor = Callable[[int, Epoch], None]
 Visitor = Callable[[Network], None]
+Stop = Callable[[int, Epoch, Network], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,11 @@ class Options:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 1)
+
+
+def _may_go_on(status: Status) -> bool:
+    """Whether a descent that has this status may go on: what a limit has stopped, a larger one lets go on."""
+    return status is Status.RUNNING or status.is_limit
 
 
 @dataclass(slots=True, eq=False)
@@ -135,8 +142,10 @@ class Descent:
         validation: Validation | None = None,
         monitor: Monitor | None = None,
         visit: Visitor | None = None,
+        stop: Stop | None = None,
+        keeper: Keeper | None = None,
     ) -> Solution:
-        """Descend from ``start`` until converged, stopped by a limit, or interrupted.
+        """Descend from ``start`` until converged, stopped by a limit or on demand, or interrupted.
 
         Parameters
         ----------
@@ -148,9 +157,17 @@ class Descent:
             Called after each epoch with its number and its record.
         visit : callable, optional
             Called with the start, and with the network after each epoch.
+        stop : callable, optional
+            Called after each epoch with its number, its record and its network; the descent stops if it returns True.
+        keeper : Keeper, optional
+            Is given the state after each epoch. If it has found one, the descent goes on from there, to the same bits
+            as if it had never stopped.
         """
         self.began = time.perf_counter()
         state = self.init(start, validation)
+        if keeper is not None and keeper.found is not None:
+            with keeper.taken_over():
+                self.resume(state, keeper.found, validation)
         if visit is not None:
             visit(state.network)
         try:
@@ -162,16 +179,64 @@ class Descent:
                     visit(state.network)
                 if monitor is not None:
                     monitor(state.n_epochs, state.history.epochs[-1])
+                wants_end = stop is not None and stop(state.n_epochs, state.history.epochs[-1], state.network)
+                if wants_end and state.status is Status.RUNNING:
+                    state.status = Status.STOPPED_BY_CALLBACK
+                if keeper is not None:
+                    keeper.keep(self.snapshot(state, validation), at_once=state.status is not Status.RUNNING)
         except KeyboardInterrupt:
+            if keeper is not None:
+                keeper.write()
             state.status = Status.INTERRUPTED
             self.record(state, validation)
         return self.solution(state, validation)
 
-    def output_layer_only(self, start: Network) -> Solution:
-        """After an interrupt: the start with the best output weights for it."""
+    def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
+        """All that the descent depends on after an epoch was recorded; the rest follows from it."""
+        values = {
+            "status": state.status.name,
+            "n_epochs": state.n_epochs,
+            "risen": bool(state.risen),
+            "seconds": time.perf_counter() - self.began,
+            "rng": self.rng.bit_generator.state,
+        }
+        arrays = {"V": state.V.copy(), "alpha": state.alpha.copy(), "history": state.history.table()}
+        whole = Snapshot(values, arrays)
+        if validation is not None:
+            whole |= validation.snapshot().prefixed("validation_")
+        if _may_go_on(state.status):
+            whole |= self.sweep.snapshot().prefixed("sweep_")
+        return whole
+
+    def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
+        """Go on from a snapshot, with the limits of today.
+
+        Raises
+        ------
+        ValueError
+            If it is not the snapshot of such a descent.
+        """
+        state.status = Status[found.values["status"]]
+        state.n_epochs, state.risen = int(found.values["n_epochs"]), bool(found.values["risen"])
+        state.history = History.from_table(found.arrays["history"])
+        state.V, state.alpha = found.array("V", state.V.shape), found.array("alpha", state.alpha.shape)
+        state.swept = True
+        self.settle(state)
+        state.recorded = (state.V.copy(), state.alpha)
+        state.network = self.problem.network(state.V, state.alpha)
+        self.rng.bit_generator.state = found.values["rng"]
+        self.began = time.perf_counter() - float(found.values["seconds"])
+        if validation is not None:
+            validation.restore(found.part("validation_"), state.network)
+        if _may_go_on(state.status):
+            self.sweep.restore(found.part("sweep_"))
+            state.status = self.verdict(state, validation)
+
+    def output_layer_only(self, start: Network, status: Status = Status.INTERRUPTED) -> Solution:
+        """After an interrupt, or if a callback has ended the fit: the start with the best output weights for it."""
         self.began = time.perf_counter()
         state = self.init(start)
-        state.status = Status.INTERRUPTED
+        state.status = status
         self.improve_output_layer(state)
         self.record(state, None)
         return self.solution(state, None)

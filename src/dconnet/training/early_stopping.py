@@ -8,6 +8,9 @@ import numpy as np
 
 from dconnet._arrays import FloatArray
 from dconnet.model.network import Network
+from dconnet.training.checkpoint import Snapshot
+
+_PARTS = ("W", "b", "alpha", "intercept")
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +54,24 @@ class Validation:
         else:
             self.epochs_since_best += 1
         return mse
+
+    def snapshot(self) -> Snapshot:
+        """What the observations so far leave to those to come."""
+        assert self.best is not None
+        best = {name: np.asarray(getattr(self.best, name), dtype=np.float64) for name in _PARTS}
+        return Snapshot({"best_mse": self.best_mse, "epochs_since_best": self.epochs_since_best}, best)
+
+    def restore(self, snapshot: Snapshot, like: Network) -> None:
+        """Go on from there, with a best network of the same shape as this one.
+
+        Raises
+        ------
+        ValueError
+            If the snapshot has no such network.
+        """
+        self.best = Network(*(snapshot.array(name, np.shape(getattr(like, name))) for name in _PARTS))
+        self.best_mse = float(snapshot.values["best_mse"])
+        self.epochs_since_best = int(snapshot.values["epochs_since_best"])
 
     @property
     def exhausted(self) -> bool:

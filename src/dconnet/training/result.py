@@ -29,6 +29,7 @@ class Status(Enum):
         "Stopped early after {epochs} epochs: the validation error has not improved for {patience} epochs. "
         "The best network was restored."
     )
+    STOPPED_BY_CALLBACK = "Stopped by a callback after {epochs} epochs: the network reached so far was kept."
     INTERRUPTED = "Interrupted after {epochs} epochs: the network reached so far was kept."
 
     @property
@@ -38,7 +39,7 @@ class Status(Enum):
 
     @property
     def is_success(self) -> bool:
-        """Whether the fit converged or was stopped early, rather than by a limit or an interrupt."""
+        """Whether the fit converged or was stopped early, rather than by a limit, a callback or an interrupt."""
         return self in (Status.CONVERGED, Status.EARLY_STOPPED)
 
 
@@ -97,6 +98,35 @@ class Epoch:
 
 
 _FIELDS = tuple(field.name for field in fields(Epoch))
+_COUNTS = tuple(field.name for field in fields(Epoch) if field.type == "int")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingEpoch(Epoch):
+    """An epoch of a network that is being trained, as a callback sees it: all that `Epoch` has, and more.
+
+    Attributes
+    ----------
+    number : int
+        Completed epochs of this network.
+    column : int
+        Which network it is: the column of the target that it learns, from zero on.
+    label : str
+        What it learns, in words: the class of a classifier, the layer of a layer-wise estimator.
+    network : Network
+        The network reached, in the units of the data.
+    """
+
+    number: int
+    column: int
+    label: str
+    network: Network
+
+    @classmethod
+    def of(cls, epoch: Epoch, number: int, column: int, label: str, network: Network) -> TrainingEpoch:
+        """The record of an epoch, with the network that it belongs to."""
+        record = {name: getattr(epoch, name) for name in _FIELDS}
+        return cls(**record, number=number, column=column, label=label, network=network)
 
 
 @dataclass(slots=True)
@@ -142,6 +172,24 @@ class History:
     def to_dict(self) -> dict[str, list[float]]:
         """A list for each field, with a number for each epoch."""
         return {name: [getattr(epoch, name) for epoch in self.epochs] for name in _FIELDS}
+
+    def table(self) -> FloatArray:
+        """All numbers, of shape (n_epochs + 1, n_fields)."""
+        return np.column_stack([self.column(name) for name in _FIELDS])
+
+    @classmethod
+    def from_table(cls, table: FloatArray) -> History:
+        """The record from all its numbers.
+
+        Raises
+        ------
+        ValueError
+            If there are no epochs, or not as many fields as there should be.
+        """
+        if table.ndim != 2 or len(table) == 0 or table.shape[1] != len(_FIELDS):
+            raise ValueError("the record of the epochs has the wrong shape")
+        rows = (dict(zip(_FIELDS, row, strict=True)) for row in table.tolist())
+        return cls([Epoch(**(row | {name: int(row[name]) for name in _COUNTS})) for row in rows])
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas DataFrame with a row for each epoch."""

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import GAP_SHARE, Backend, Solver
-from dconnet.convex.native import Native, by_output
+from dconnet.convex.native import Native, by_output, padded_width
 from dconnet.model.problem import WhitenedProblem
+from dconnet.training.checkpoint import Snapshot
 from dconnet.training.dc import DCAOutcome, NeuronProblem, dca
 from dconnet.training.restart import dca_with_restarts
 
@@ -94,6 +95,20 @@ class Sweep(Protocol):
         """
         ...
 
+    def snapshot(self) -> Snapshot:
+        """What one sweep leaves to the next, so that another process can go on to the same bits."""
+        ...
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot.
+
+        Raises
+        ------
+        ValueError
+            If it belongs to a sweep over other rows or neurons.
+        """
+        ...
+
 
 def make_sweep(
     problem: WhitenedProblem,
@@ -107,10 +122,10 @@ def make_sweep(
     """The sweep that suits the backend; restarts are a matter of the sweep in Python, with every backend."""
     if isinstance(backend, Native) and not restart:
         return NativeSweep(problem, backend, n_hidden, split, max_dca_iter, inexact)
-    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter, restart, inexact)
+    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter, restart, inexact, backend)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PythonSweep:
     """The sweep in Python, with any backend."""
 
@@ -120,6 +135,16 @@ class PythonSweep:
     max_dca_iter: int
     restart: bool = False
     inexact: bool = False
+    backend: Backend | None = None
+
+    def snapshot(self) -> Snapshot:
+        """Nothing: solvers may have a memory that cannot be looked into, and so they are prepared anew."""
+        assert self.backend is not None
+        self.solver = self.backend.prepare(self.problem.Q)
+        return Snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """The solver is new already."""
 
     def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""
@@ -160,6 +185,10 @@ class NativeSweep:
         self.share = GAP_SHARE if inexact else 0.0
         self.y = by_output(problem.y)
         self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1])
+        self.n_hidden = n_hidden
+        # The kernel knows the tiles of four by four on and above the diagonal of a Gram matrix.
+        tile = np.arange(padded_width(problem.Q.shape[1])) // 4
+        self.used = tile[:, None] <= tile
 
     def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""
@@ -178,3 +207,40 @@ class NativeSweep:
             Z=Z.T,
         )
         return Tally(*counts)
+
+    def snapshot(self) -> Snapshot:
+        """The Gram matrices, whose rounding depends on all sweeps so far."""
+        grams = self._saved(sample=False).prefixed("neuron_")
+        return grams | self._saved(sample=True).prefixed("sample_") if self.kernel.sample_rows else grams
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """See `Sweep.restore`."""
+        self._restore(snapshot.part("neuron_"), sample=False)
+        if self.kernel.sample_rows:
+            self._restore(snapshot.part("sample_"), sample=True)
+
+    def _rooms(self, sample: bool) -> tuple[NDArray[np.uint8], FloatArray, NDArray[np.uintp]]:
+        """Room for the rows in each matrix, its values, and the changes since its last full product."""
+        n_grams, n_rows = (1, self.kernel.sample_rows) if sample else (self.n_hidden, len(self.problem.Q))
+        size = len(self.used) ** 2
+        return np.empty((n_grams, n_rows), np.uint8), np.zeros((n_grams, size)), np.empty(n_grams, np.uintp)
+
+    def _saved(self, sample: bool) -> Snapshot:
+        members, values, changes = self._rooms(sample)
+        self.kernel.save_grams(sample, members, values, changes)
+        return Snapshot(
+            arrays={
+                "members": np.packbits(members, axis=1),
+                "values": values[:, self.used.ravel()],
+                "changes": changes.astype("<u8"),
+            }
+        )
+
+    def _restore(self, snapshot: Snapshot, sample: bool) -> None:
+        members, values, changes = self._rooms(sample)
+        n_grams, n_rows = members.shape
+        packed = snapshot.array("members", (n_grams, -(-n_rows // 8)), "|u1")
+        values[:, self.used.ravel()] = snapshot.array("values", (n_grams, int(self.used.sum())))
+        changes = snapshot.array("changes", (n_grams,), "<u8").astype(np.uintp)
+        members = np.unpackbits(packed, axis=1, count=n_rows)
+        self.kernel.restore_grams(sample, np.ascontiguousarray(members), values, changes)

@@ -10,10 +10,11 @@ from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.accelerated import AcceleratedDescent
-from dconnet.training.descent import Descent, Options, Visitor
+from dconnet.training.checkpoint import Keeper
+from dconnet.training.descent import Descent, Options, Stop, Visitor
 from dconnet.training.early_stopping import Validation
 from dconnet.training.progress import progress_monitor
-from dconnet.training.result import Solution
+from dconnet.training.result import Solution, Status
 
 # The DC split that each algorithm uses by default.
 DEFAULT_SPLITS = {"accelerated": "net", "paper": "paper"}
@@ -49,14 +50,20 @@ class Trainer:
         label: str,
         validation: Validation | None = None,
         visit: Visitor | None = None,
+        stop: Stop | None = None,
+        keeper: Keeper | None = None,
     ) -> Solution:
         """Train a network from ``start``; the arguments are those of `Descent.run`."""
         with progress_monitor(self.verbose, self.options.max_epochs, label) as monitor:
-            return self._descent(problem, rng).run(start, validation=validation, monitor=monitor, visit=visit)
+            return self._descent(problem, rng).run(
+                start, validation=validation, monitor=monitor, visit=visit, stop=stop, keeper=keeper
+            )
 
-    def fit_output_layer(self, problem: Problem, start: Network, rng: np.random.Generator) -> Solution:
+    def fit_output_layer(
+        self, problem: Problem, start: Network, rng: np.random.Generator, status: Status = Status.INTERRUPTED
+    ) -> Solution:
         """Fit the output weights of ``start`` alone: what can still be done quickly after an interrupt."""
-        return self._descent(problem, rng).output_layer_only(start)
+        return self._descent(problem, rng).output_layer_only(start, status)
 
     def _descent(self, problem: Problem, rng: np.random.Generator) -> Descent:
         descent = AcceleratedDescent if self.algorithm == "accelerated" else Descent
