@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -213,6 +214,56 @@ void test_explorer(Data data, Hop hop) {
   check(data.V == V && data.alpha == alpha, "told to stop, nothing moves");
 }
 
+void test_twister() {
+  for (std::uint64_t seed : {std::uint64_t{5489}, std::uint64_t{0}, ~std::uint64_t{0}}) {
+    Twister ours(seed);
+    std::mt19937_64 theirs(seed);
+    bool same = true;
+    for (int i = 0; i < 2000; ++i) same &= ours() == theirs();
+    check(same, "the generator of the standard");
+  }
+}
+
+void test_random_goes_on() {
+  Random random(3), other(4);
+  for (int draws = 0; draws < 700; ++draws) {
+    random.normal();
+    std::vector<std::uint64_t> state;
+    random.save(state);
+    check(state.size() == Random::kStateSize && other.restore(state.data()), "a state can be restored");
+    Random copy = random;
+    check(other.normal() == copy.normal() && other.uniform() == copy.uniform(), "the same numbers follow");
+  }
+  std::vector<std::uint64_t> state;
+  random.save(state);
+  state[Twister::kWords] = Twister::kWords + 1;
+  check(!other.restore(state.data()), "no place is beyond the last word");
+  check(!other.restore(std::vector<std::uint64_t>(Random::kStateSize).data()), "not all words are zero");
+}
+
+void test_explorer_goes_on(const Data& data, Hop hop) {
+  const Plan plan{4, true, hop, 0.01, 3, true};
+  const auto rounds = [&](Explorer& explorer, Data& at, int count) {
+    for (int round = 0; round < count; ++round) explorer.explore(200, [] { return true; }, at.V.data(), at.alpha.data());
+  };
+  for (int before = 1; before < 4; ++before) {
+    Data part = data;
+    Explorer first(part.design(), part.y.data(), kGamma, part.n_hidden, part.n_outputs, plan, 7);
+    rounds(first, part, before);
+    Explorer second(part.design(), part.y.data(), kGamma, part.n_hidden, part.n_outputs, plan, 8);
+    check(second.restore(first.state()), "a state can be restored");
+    check(second.settled() == first.settled(), "with the hops in vain");
+    rounds(second, part, 2);
+    Data straight = data;
+    Explorer only(straight.design(), straight.y.data(), kGamma, straight.n_hidden, straight.n_outputs, plan, 7);
+    rounds(only, straight, before + 2);
+    check(part.V == straight.V && part.alpha == straight.alpha, "it goes on to the same bits");
+  }
+  Explorer explorer(data.design(), data.y.data(), kGamma, data.n_hidden, data.n_outputs, plan, 7);
+  check(!explorer.restore({}) && !explorer.restore(std::vector<std::uint64_t>(3 + Random::kStateSize)),
+        "what is no state is refused");
+}
+
 }  // namespace
 
 int main() {
@@ -234,8 +285,13 @@ int main() {
   for (std::size_t n_outputs : {1, 3}) {
     const Data data(90, 5, 6, n_outputs, 1000);
     test_newcomer(data);
-    for (Hop hop : {Hop::kNone, Hop::kPerturb, Hop::kRestart}) test_explorer(data, hop);
+    for (Hop hop : {Hop::kNone, Hop::kPerturb, Hop::kRestart}) {
+      test_explorer(data, hop);
+      test_explorer_goes_on(data, hop);
+    }
   }
+  test_twister();
+  test_random_goes_on();
   std::printf("%zu checks, %zu failed\n", checks, failed);
   return failed == 0 ? 0 : 1;
 }
