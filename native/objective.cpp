@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "dispatch.hpp"
 
@@ -10,7 +11,7 @@ namespace dconnet {
 namespace {
 
 constexpr std::size_t kTile = 64;  // rows
-constexpr std::size_t kBlock = 4;  // rows or columns that share the loads of a group of neurons
+constexpr std::size_t kBlock = 4;  // rows, columns or outputs that share the loads of a group of neurons
 
 // Z = Q V' for a few rows and Groups times four neurons. The loops over them are unrolled, so that the sums stay in
 // registers; the first column sets them, because clearing them would cost as much as a column.
@@ -157,29 +158,40 @@ DCONNET_INLINE void slopes_of(const double* Z, const double* residual, const dou
   }
 }
 
-// Both for all outputs: four of them share the loads of the preactivations.
+template <std::size_t Outputs>
+using Count = std::integral_constant<std::size_t, Outputs>;
+
+// Calls body with the size of a block of outputs, as a type, and its first output: outputs of a block share the loads of
+// the preactivations.
+template <typename Body>
+DCONNET_INLINE void in_blocks(std::size_t n_outputs, const Body& body) {
+  std::size_t o = 0;
+  for (; o + kBlock <= n_outputs; o += kBlock) body(Count<kBlock>{}, o);
+  switch (n_outputs - o) {
+    case 3: return body(Count<3>{}, o);
+    case 2: return body(Count<2>{}, o);
+    case 1: return body(Count<1>{}, o);
+  }
+}
+
+// Both for all outputs. That a single one has no others beside it is told to the compiler.
 DCONNET_INLINE double residuals(const double* Z, const double* y, const double* alpha, std::size_t rows,
                                 std::size_t width, std::size_t n_outputs, double* residual) {
   if (n_outputs == 1) return residuals_of<1>(Z, y, alpha, rows, width, 1, residual);
   double squares = 0.0;
-  std::size_t o = 0;
-  for (; o + kBlock <= n_outputs; o += kBlock) {
-    squares += residuals_of<kBlock>(Z, y + o, alpha + o * width, rows, width, n_outputs, residual + o);
-  }
-  for (; o < n_outputs; ++o) squares += residuals_of<1>(Z, y + o, alpha + o * width, rows, width, n_outputs, residual + o);
+  in_blocks(n_outputs, [&](auto count, std::size_t o) DCONNET_ALWAYS_INLINE {
+    squares += residuals_of<count.value>(Z, y + o, alpha + o * width, rows, width, n_outputs, residual + o);
+  });
   return squares;
 }
 
 DCONNET_INLINE void slopes(const double* Z, const double* residual, const double* alpha, std::size_t rows,
                            std::size_t width, std::size_t n_outputs, double* C, double* alpha_gradient) {
   if (n_outputs == 1) return slopes_of<1>(Z, residual, alpha, rows, width, 1, true, C, alpha_gradient);
-  std::size_t o = 0;
-  for (; o + kBlock <= n_outputs; o += kBlock) {
-    slopes_of<kBlock>(Z, residual + o, alpha + o * width, rows, width, n_outputs, o == 0, C, alpha_gradient + o * width);
-  }
-  for (; o < n_outputs; ++o) {
-    slopes_of<1>(Z, residual + o, alpha + o * width, rows, width, n_outputs, o == 0, C, alpha_gradient + o * width);
-  }
+  in_blocks(n_outputs, [&](auto count, std::size_t o) DCONNET_ALWAYS_INLINE {
+    slopes_of<count.value>(Z, residual + o, alpha + o * width, rows, width, n_outputs, o == 0, C,
+                           alpha_gradient + o * width);
+  });
 }
 
 }  // namespace
