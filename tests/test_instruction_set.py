@@ -8,17 +8,27 @@ import pytest
 
 from dconnet import _native
 
-# Prints whether AVX2 is used, and the bits of two networks.
+# Prints whether AVX2 is used, and the bits of two networks with one output and one with five.
 FIT = """
 import numpy as np
-from dconnet import DCONRegressor, _native
+from dconnet import DCONRegressor, Problem, _native
+from dconnet.convex.backend import get_backend
+from dconnet.training.accelerated import AcceleratedDescent
+from dconnet.training.descent import Options
+from dconnet.training.initialization import xavier
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((150, 6))
 y = np.abs(X[:, 0]) + rng.standard_normal(150)
+networks = [
+    DCONRegressor(5, gamma=1e-2, algorithm=algorithm, tol=1e-3, random_state=0).fit(X, y).network_
+    for algorithm in ("accelerated", "paper")
+]
+problem = Problem(X, np.abs(X[:, :5]) + rng.standard_normal((150, 5)), gamma=1e-2)
+descent = AcceleratedDescent(problem, get_backend("native"), Options(split="net", tol=1e-3), rng)
+networks.append(descent.run(xavier(6, 5, rng, n_outputs=5)).network)
 print(_native.AVX2)
-for algorithm in ("accelerated", "paper"):
-    network = DCONRegressor(5, gamma=1e-2, algorithm=algorithm, tol=1e-3, random_state=0).fit(X, y).network_
+for network in networks:
     print(network.W.tobytes().hex(), network.b.tobytes().hex(), network.alpha.tobytes().hex())
 """
 
@@ -37,4 +47,4 @@ def test_avx2_changes_no_bit():
     without, same_networks = fit(DCONNET_NO_AVX2="1")
     assert (with_avx2, without) == ("True", "False")
     assert same_networks == networks
-    assert len(networks) == 2
+    assert len(networks) == 3
