@@ -15,7 +15,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -29,6 +35,7 @@ from dconnet.estimators.data import Rows, checked_weight, refuse_missing, split_
 from dconnet.estimators.levels import Level, VisitorOf
 from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
+from dconnet.model.network import refuse_overflow
 from dconnet.model.problem import Problem
 from dconnet.model.targets import Targets
 from dconnet.training.dc import SPLITS
@@ -69,7 +76,7 @@ def unchanged_if_it_fails(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-class DCONEstimator(Exportable, BaseEstimator):
+class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What all estimators share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -130,6 +137,10 @@ class DCONEstimator(Exportable, BaseEstimator):
     @abstractmethod
     def _chain(self) -> Chain:
         """The same outputs as affine maps with ReLU between them."""
+
+    @abstractmethod
+    def _hidden(self, X: FloatArray) -> FloatArray:
+        """Activations of the neurons that the outputs are made of, of shape (n_samples, n_neurons)."""
 
     @abstractmethod
     def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> list[Problem]:
@@ -273,6 +284,26 @@ class DCONEstimator(Exportable, BaseEstimator):
             None if calibration is None else Affine.diagonal(calibration.slope, calibration.offset, scores.n_outputs)
         )
         return ClassifierChain(scores, tuple(targets.classes.tolist()), logits)
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """The last hidden layer as features, for a model after this one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        array of shape (n_samples, n_neurons)
+            Activations ``max(<w, x> + b, 0)`` of the neurons of one network after the other.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            return refuse_overflow(self._hidden(self._checked(X)))
+
+    @property
+    def _n_features_out(self) -> int:
+        return sum(solution.network.n_hidden for solution in self.solutions_)
 
     # --- parameters and data, checked ---
 

@@ -179,6 +179,9 @@ class _Layerwise(DCONEstimator):
         """What a fitted attribute holds of a layer."""
         raise NotImplementedError
 
+    def _hidden(self, X: FloatArray) -> FloatArray:
+        return self._stack.hidden(X)
+
     def _outputs(self, X: FloatArray) -> FloatArray:
         return self._stack.outputs(X)
 

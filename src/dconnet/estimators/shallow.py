@@ -156,6 +156,9 @@ class _Shallow(DCONEstimator):
     def _chain(self) -> Chain:
         return Stack(False, (self.networks_,)).chain()
 
+    def _hidden(self, X: FloatArray) -> FloatArray:
+        return np.hstack([network.hidden(X) for network in self.networks_])
+
     def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> list[Problem]:
         """The problem that each network of the fitted estimator solves, posed on these data.
 

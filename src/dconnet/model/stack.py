@@ -51,6 +51,11 @@ class Stack:
             features = np.hstack([*hidden, X] if self.skip else hidden)
         return features
 
+    def hidden(self, X: ArrayLike) -> FloatArray:
+        """Activations of all neurons of the top layer, of shape (n_samples, n_neurons)."""
+        below = Stack(self.skip, self.layers[:-1]).features(X)
+        return np.hstack([network.hidden(below) for network in self.layers[-1]])
+
     def outputs(self, X: ArrayLike) -> FloatArray:
         """Predictions of the top layer, of shape (n_samples, n_targets)."""
         below = Stack(self.skip, self.layers[:-1]).features(X)
