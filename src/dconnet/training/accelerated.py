@@ -43,7 +43,8 @@ STALLED = {"small": 1e-2, "medium": 1e-2, "large": 1e-3}
 STALLED_BEFORE_RESTART = 1e-4
 # A step counts if it lowers F by at least this share of gamma times its squared length.
 SUFFICIENT_DECREASE = _native.SUFFICIENT_DECREASE
-# Multiplications for an evaluation of the objective and its gradient, for each neuron and entry of the design.
+# Multiplications for an evaluation of the objective and its gradient, for each neuron and entry of the design; an
+# output beyond the first takes as many as a column of the design.
 EVALUATION = 2
 # The parts of a Newton step that are tried, and how near to a kink a row is taken to it.
 NEWTON_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)
@@ -215,7 +216,8 @@ class AcceleratedDescent(Descent):
     def newton(self, state: State) -> None:
         """Take Newton steps with rows held at their kinks, until none lowers RegLoss or their share of work is used."""
         cost = newton_work(self.problem, len(state.alpha))
-        round_work = self.budget * EVALUATION * self.problem.Q.size * len(state.alpha)
+        entries = self.problem.Q.size + (self.problem.n_outputs - 1) * len(self.problem.Q)
+        round_work = self.budget * EVALUATION * entries * len(state.alpha)
         self.credit = max(cost, round_work) if self.credit is None else self.credit + round_work
         in_vain = 0
         while self.credit >= cost and in_vain < len(NEWTON_WIDTHS) and self.seconds_left() > 0.0:
