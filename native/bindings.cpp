@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <tuple>
@@ -91,11 +92,19 @@ std::tuple<std::size_t, bool> solve(ProgrammeSolver& self, Vector linear, Vector
   return {outcome.iterations, outcome.converged};
 }
 
-// Whether to go on: there is time left, and no signal such as Ctrl-C is waiting. Signals are looked at only now and
-// then, because that takes Python's lock.
+// A request to stop. Ctrl-C reaches the main thread of Python alone: with this, that thread tells the others.
+struct Stop {
+  std::atomic<bool> is_set{false};
+};
+
+// What the kernel watches in this thread besides signals; Python keeps it alive.
+thread_local const Stop* watched_stop = nullptr;
+
+// Whether to go on: there is time left, no signal such as Ctrl-C is waiting, and no other thread asks to stop. Signals
+// are looked at only now and then, because that takes Python's lock.
 class Watch {
  public:
-  explicit Watch(double seconds) : began_(Clock::now()), last_look_(began_), seconds_(seconds) {}
+  explicit Watch(double seconds) : began_(Clock::now()), last_look_(began_), seconds_(seconds), stop_(watched_stop) {}
 
   bool proceed() {
     const Clock::time_point now = Clock::now();
@@ -103,6 +112,11 @@ class Watch {
       last_look_ = now;
       nb::gil_scoped_acquire locked;
       if (PyErr_CheckSignals() != 0) interrupted_ = true;
+    }
+    if (!interrupted_ && stop_ != nullptr && stop_->is_set) {
+      nb::gil_scoped_acquire locked;
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+      interrupted_ = true;
     }
     return !interrupted_ && std::chrono::duration<double>(now - began_).count() < seconds_;
   }
@@ -113,6 +127,7 @@ class Watch {
   using Clock = std::chrono::steady_clock;
   Clock::time_point began_, last_look_;
   double seconds_;
+  const Stop* stop_;
   bool interrupted_ = false;
 };
 
@@ -341,6 +356,12 @@ NB_MODULE(_native, module) {
   module.attr("KINK_TOLERANCE") = dconnet::kNeuronKinkTolerance;
   module.attr("ROUNDING") = dconnet::kObjectiveRounding;
   module.attr("SUFFICIENT_DECREASE") = dconnet::kSufficientDecrease;
+  nb::class_<Stop>(module, "Stop", "A request of one thread that others stop.")
+      .def(nb::init<>())
+      .def("set", [](Stop& self) { self.is_set = true; })
+      .def("is_set", [](const Stop& self) { return self.is_set.load(); });
+  module.def("watch", [](const Stop* stop) { watched_stop = stop; }, nb::arg("stop").none(),
+             "Let the kernel raise KeyboardInterrupt in this thread once this is set; None ends that.");
   nb::class_<ProgrammeSolver>(module, "Solver", "Solves convex programmes over one design.")
       .def("__init__",
            [](ProgrammeSolver* self, Matrix design, std::size_t columns) {

@@ -2,9 +2,8 @@
 Decision regions of three classes
 =================================
 
-``DCONClassifier`` trains a network for each class against the rest and predicts the class whose network answers
-closest to one. Where two networks agree, a decision boundary runs; since the networks are piecewise linear, so
-are the boundaries.
+``DCONClassifier`` trains a network for each class against the rest and predicts the class of the largest output. Where
+two networks agree, a decision boundary runs; since the networks are piecewise linear, so are the boundaries.
 """
 
 import matplotlib.pyplot as plt

@@ -287,13 +287,13 @@ def interrupt_at(monkeypatch, epoch):
 
 
 class TestClassifier:
-    def test_the_class_closest_to_one_wins_and_sees_the_neurons_of_all(self):
+    def test_the_largest_output_wins_and_sees_the_neurons_of_all(self):
         model = classifier().fit(X, LABELS)
         assert [len(layer) for layer in model.networks_] == [3, 3]
         hidden = np.column_stack([network.hidden(X) for network in model.networks_[0]])
         outputs = np.column_stack([network.predict(hidden) for network in model.networks_[1]])
-        np.testing.assert_array_equal(model.predict(X), model.classes_[np.abs(outputs - 1.0).argmin(axis=1)])
-        np.testing.assert_allclose(model.decision_function(X), -np.abs(outputs - 1.0), rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(model.predict(X), model.classes_[outputs.argmax(axis=1)])
+        np.testing.assert_allclose(model.decision_function(X), outputs, rtol=1e-9, atol=1e-12)
         assert model.hidden(X).shape == (80, 9)
         assert model.score(X, LABELS) > 0.9
 

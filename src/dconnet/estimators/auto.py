@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import asdict
-from numbers import Integral, Real
+from numbers import Real
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,8 +31,8 @@ from dconnet.ensemble.importance import column_importances
 from dconnet.ensemble.mixing import mixed_rows
 from dconnet.ensemble.run import Run
 from dconnet.ensemble.stacking import one_hot, probabilities_of
-from dconnet.estimators.base import _Number, unchanged_if_it_fails
-from dconnet.estimators.data import checked_weight, refuse_missing
+from dconnet.estimators.base import JOBS, _Number, unchanged_if_it_fails
+from dconnet.estimators.data import ClassWeights, checked_weight, refuse_missing
 from dconnet.estimators.shallow import DCONRegressor
 from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import checked_table, warn_of_slips
@@ -52,7 +51,7 @@ class _Auto(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "quality": [StrOptions({"default", "high"})],
         "max_seconds": [_Number(Real, 0, None, closed="right"), None],
-        "n_jobs": [_Number(Integral, None, None, closed="neither"), None],
+        "n_jobs": [JOBS, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -501,7 +500,8 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             check_consistent_length(X, labels)
             weight = self._weight(sample_weight, len(labels))
             if self.class_weight is not None:
-                weight = self._weight(weight * compute_sample_weight(self.class_weight, labels), len(labels))
+                factors = ClassWeights.of(self.class_weight, labels).of_rows(labels)
+                weight = self._weight(weight * factors, len(labels))
             classes = Targets.of_labels(labels, weight).classes
             assert classes is not None
             codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)

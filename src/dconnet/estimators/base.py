@@ -14,6 +14,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
     BaseEstimator,
@@ -31,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet._threads import one_blas_thread
 from dconnet.convex.backend import get_backend
-from dconnet.estimators.data import Rows, checked_weight, refuse_missing, split_off
+from dconnet.estimators.data import ClassWeights, Rows, checked_weight, refuse_missing, split_off
 from dconnet.estimators.levels import Level, VisitorOf
 from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
@@ -61,6 +62,7 @@ class _Instance(HasMethods):
 
 COUNT = _Number(Integral, 1, None, closed="left")
 POSITIVE = _Number(Real, 0, None, closed="neither")
+JOBS = _Number(Integral, None, None, closed="neither")
 NOT_NEGATIVE = _Number(Real, 0, None, closed="left")
 
 
@@ -98,6 +100,7 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "verbose": ["verbose"],
     }
 
+    n_jobs: int | None = None  # of estimators without this parameter, and in pickles of dconnet 0.2
     targets_: Targets
     solutions_: tuple[Solution, ...]
     _levels: tuple[tuple[Solution, ...], ...]
@@ -203,7 +206,8 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         with unchanged_if_it_fails(self):
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
             inputs, target = self._checked_pair(X, y, reset=known is None)
-            weight = checked_weight(sample_weight, inputs)
+            self._weigh_classes(target)
+            weight = self._weight(sample_weight, inputs, target)
             targets = self._targets_of(target, weight)
             if known is not None and not known.equals(targets):
                 raise ValueError("warm_start=True needs the same classes as the last fit.")
@@ -240,6 +244,8 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         for solution in solutions:
             if solution.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt(solution.message)
+        if any(level.is_interrupted for level in levels):
+            raise KeyboardInterrupt("Interrupted when all networks were trained.")
         short = [s for level in levels for s in self._short(level, is_top=level is levels[-1])]
         if short:
             count = f" ({len(short)} of {len(solutions)} networks)" if len(solutions) > 1 else ""
@@ -322,6 +328,9 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         )
         return Trainer(self.algorithm, get_backend(self.solver), options, int(self.verbose))
 
+    def _n_threads(self) -> int:
+        return int(effective_n_jobs(self.n_jobs))
+
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
@@ -348,8 +357,15 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _checked_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, targets: Targets) -> Rows:
         """Data for a fitted estimator."""
         inputs, target = self._checked_pair(X, y, reset=False)
-        weight = checked_weight(sample_weight, inputs)
+        weight = self._weight(sample_weight, inputs, target)
         return Rows(inputs, targets.columns(target, weight), weight)
+
+    def _weigh_classes(self, y: NDArray[Any]) -> None:
+        """Find out what the classes of the training rows count."""
+
+    def _weight(self, sample_weight: ArrayLike | None, X: FloatArray, y: NDArray[Any]) -> FloatArray:
+        """The weights of these rows, checked."""
+        return checked_weight(sample_weight, X)
 
     def _given_validation(
         self, targets: Targets, X_val: ArrayLike | None, y_val: ArrayLike | None, weight: ArrayLike | None
@@ -380,11 +396,23 @@ class Regression(RegressorMixin):
 class Classification(ClassifierMixin):
     """What classifiers add: columns of plus and minus one, and classes read from outputs."""
 
+    _class_constraints: ClassVar[dict[str, list[Any]]] = {"class_weight": [dict, StrOptions({"balanced"}), None]}
+
     targets_: Targets
+    class_weight: dict[Any, float] | str | None = None  # also in pickles of dconnet 0.2
+    _class_weights: ClassWeights | None = None
 
     def _targets_of(self, y: NDArray[Any], weight: FloatArray) -> Targets:
         check_classification_targets(y)
         return Targets.of_labels(y, weight)
+
+    def _weigh_classes(self, y: NDArray[Any]) -> None:
+        check_classification_targets(y)
+        self._class_weights = None if self.class_weight is None else ClassWeights.of(self.class_weight, y)
+
+    def _weight(self, sample_weight: ArrayLike | None, X: FloatArray, y: NDArray[Any]) -> FloatArray:
+        weight = checked_weight(sample_weight, X)
+        return weight if self._class_weights is None else checked_weight(weight * self._class_weights.of_rows(y), X)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -394,7 +422,7 @@ class Classification(ClassifierMixin):
         return classes
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Confidence in the classes.
+        """The outputs of the networks: the larger, the more a row looks like the class.
 
         Parameters
         ----------
@@ -404,8 +432,9 @@ class Classification(ClassifierMixin):
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            With two classes the output of the network, positive for ``classes_[1]``. With more, minus the distance of
-            each class's output from one: the largest wins.
+            With two classes the output of the network, positive for ``classes_[1]``. With more, a column for each
+            class; the largest wins. The networks were trained on plus one for the rows of their class and minus one for
+            all others.
         """
         outputs: FloatArray = self._outputs(self._checked(X))
-        return self.targets_.confidence(outputs)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs

@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
 from dconnet.convex.backend import Backend
+from dconnet.estimators.base import Classification
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import Fold, GammaChoice, checked_gammas, default_choice
 from dconnet.estimators.shallow import DCONClassifier, DCONRegressor, _Shallow
@@ -50,6 +51,7 @@ class _CrossValidated(_Shallow):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -73,6 +75,7 @@ class _CrossValidated(_Shallow):
             validation_fraction=validation_fraction,
             n_iter_no_change=n_iter_no_change,
             warm_start=warm_start,
+            n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
         )
@@ -91,6 +94,7 @@ class _CrossValidated(_Shallow):
             folds=None if is_count else self._folds(rows),
             n_hidden=int(self.n_hidden),
             shrinkage=float(self.shrinkage),
+            n_jobs=self._n_threads(),
         )
 
     def _set_aside(self, rows: Rows, labels: NDArray[Any] | None) -> tuple[Rows, Rows]:
@@ -158,6 +162,8 @@ class DCONRegressorCV(_CrossValidated, DCONRegressor):
     n_iter_no_change : int, default=10
         See `DCONRegressor`.
     warm_start : bool, default=False
+        See `DCONRegressor`.
+    n_jobs : int or None, default=None
         See `DCONRegressor`.
     random_state : int, RandomState or None, default=None
         See `DCONRegressor`.
@@ -242,7 +248,11 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
         See `DCONClassifier`.
     n_iter_no_change : int, default=10
         See `DCONClassifier`.
+    class_weight : dict, "balanced" or None, default=None
+        See `DCONClassifier`.
     warm_start : bool, default=False
+        See `DCONClassifier`.
+    n_jobs : int or None, default=None
         See `DCONClassifier`.
     random_state : int, RandomState or None, default=None
         See `DCONClassifier`.
@@ -271,3 +281,63 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_CrossValidated._parameter_constraints,
+        **Classification._class_constraints,
+    }
+
+    def __init__(
+        self,
+        n_hidden: int = 20,
+        *,
+        gammas: ArrayLike | None = None,
+        cv: Any = 5,
+        scale: bool = True,
+        shrinkage: float = 0.0,
+        algorithm: str = "accelerated",
+        split: str | None = None,
+        solver: str | Backend = "native",
+        max_epochs: int | None = 1000,
+        max_seconds: float | None = None,
+        max_evaluations: int | None = None,
+        max_dca_iter: int = 50,
+        tol: float = 1e-6,
+        restart: bool = False,
+        inexact: bool = False,
+        init: str | Network = "xavier",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_hidden,
+            gammas=gammas,
+            cv=cv,
+            scale=scale,
+            shrinkage=shrinkage,
+            algorithm=algorithm,
+            split=split,
+            solver=solver,
+            max_epochs=max_epochs,
+            max_seconds=max_seconds,
+            max_evaluations=max_evaluations,
+            max_dca_iter=max_dca_iter,
+            tol=tol,
+            restart=restart,
+            inexact=inexact,
+            init=init,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from dconnet._arrays import FloatArray
@@ -57,6 +58,46 @@ def checked_weight(sample_weight: ArrayLike | None, X: FloatArray) -> FloatArray
     if not np.any(weight > 0.0):
         raise ValueError("All sample weights are zero: no row is left.")
     return weight
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassWeights:
+    """What the rows of each class count, with the meaning that scikit-learn gives to ``class_weight``.
+
+    Attributes
+    ----------
+    factors : dict
+        For each class of the training rows, what the weights of its rows are multiplied by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet.estimators.data import ClassWeights
+    >>> labels = np.array(["a", "b", "b", "b"])
+    >>> ClassWeights.of("balanced", labels).of_rows(labels).round(3)
+    array([2.   , 0.667, 0.667, 0.667])
+    """
+
+    factors: dict[Any, float]
+
+    @classmethod
+    def of(cls, class_weight: dict[Any, float] | str, labels: NDArray[Any]) -> ClassWeights:
+        """The weights for these training rows.
+
+        Raises
+        ------
+        ValueError
+            If a weight is negative or not finite, or is given to a class that is not there.
+        """
+        classes = np.unique(labels)
+        factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=labels), dtype=np.float64)
+        if not np.all(np.isfinite(factors) & (factors >= 0.0)):
+            raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}.")
+        return cls(dict(zip(classes.tolist(), factors.tolist(), strict=True)))
+
+    def of_rows(self, labels: NDArray[Any]) -> FloatArray:
+        """The factor of each row; one for classes that the training rows did not have."""
+        return np.array([self.factors.get(label, 1.0) for label in labels.tolist()])
 
 
 def split_off(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import FloatArray
+from dconnet._threads import in_threads
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.features import Linear
 from dconnet.estimators.data import Rows
@@ -86,26 +87,33 @@ def choose_gamma(
     rows: Rows,
     units: Units,
     gammas: FloatArray,
-    folds: Iterable[Fold],
+    folds: Sequence[Fold],
     *,
     n_hidden: int,
     shrinkage: float,
     rng: np.random.Generator,
+    n_jobs: int = 1,
 ) -> GammaChoice:
-    """Short fits with each gamma on the training rows of each fold, from the same random starts, and their errors."""
+    """Short fits with each gamma on the training rows of each fold, from the same random starts, and their errors.
+
+    The folds are shared by ``n_jobs`` threads; the result does not depend on their number.
+    """
+    for train, test in folds:
+        if not (np.any(rows.weight[train] > 0.0) and np.any(rows.weight[test] > 0.0)):
+            raise ValueError("A fold of the cross-validation has no rows of positive weight.")
     coordinates = Coordinates.of(rows.X, rows.weight)
     features = [Linear(mean, scale) for mean, scale in zip(coordinates.mean, coordinates.scale, strict=True)]
     design = CodedDesign.of(features, list(rows.X.T))
     penalised = _penalised(coordinates, units)
-    errors, weights = [], []
-    for train, test in folds:
-        if not (np.any(rows.weight[train] > 0.0) and np.any(rows.weight[test] > 0.0)):
-            raise ValueError("A fold of the cross-validation has no rows of positive weight.")
+    n_starts = max(1, NEURONS // n_hidden)
+    seeds = [rng.integers(np.iinfo(np.int32).max, size=n_starts) for _ in folds]
+
+    def errors_of(k: int) -> FloatArray:
+        train, test = folds[k]
         centers = _centers(rows.some(train), units)
         targets = (rows.Y - centers) / units.size
-        seeds = rng.integers(np.iinfo(np.int32).max, size=max(1, NEURONS // n_hidden))
         networks = _best_fits(
-            design.rows(train), penalised, shrinkage, targets[train], gammas, seeds, n_hidden, rows.weight[train]
+            design.rows(train), penalised, shrinkage, targets[train], gammas, seeds[k], n_hidden, rows.weight[train]
         )
         outputs = design.rows(test).predict(*networks).reshape(len(test), len(centers), len(gammas))
         # An outlying row, far from all that its networks have seen, would otherwise rule the choice: no output counts
@@ -113,9 +121,11 @@ def choose_gamma(
         low, range_ = targets[train].min(axis=0)[:, None], np.ptp(targets[train], axis=0)[:, None]
         clipped = np.clip(outputs, low - range_, low + 2.0 * range_)
         squares = np.sum((targets[test][:, :, None] - clipped) ** 2, axis=1)
-        errors.append(units.size**2 * np.average(squares, axis=0, weights=rows.weight[test]))
-        weights.append(rows.weight[test].sum())
-    return GammaChoice(gammas, np.column_stack(errors), np.array(weights))
+        errors: FloatArray = units.size**2 * np.average(squares, axis=0, weights=rows.weight[test])
+        return errors
+
+    errors = in_threads(errors_of, range(len(folds)), n_jobs)
+    return GammaChoice(gammas, np.column_stack(errors), np.array([rows.weight[test].sum() for _, test in folds]))
 
 
 def _best_fits(
@@ -177,6 +187,7 @@ def default_choice(
     folds: Sequence[Fold] | None = None,
     n_hidden: int,
     shrinkage: float,
+    n_jobs: int = 1,
 ) -> GammaChoice:
     """The choice among these gammas by ``folds``, or by ``n_folds`` random ones of the distinct rows."""
     rng = np.random.default_rng([seed, 1])  # the network itself is drawn as if gamma were given
@@ -187,4 +198,4 @@ def default_choice(
         folds = stratified_folds(rows.Y, min(n_folds, len(rows.X)), rng) if len(rows.X) > 1 else []
     if len(folds) == 0 or len(gammas) == 1:
         return GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
-    return choose_gamma(rows, units, gammas, folds, n_hidden=n_hidden, shrinkage=shrinkage, rng=rng)
+    return choose_gamma(rows, units, gammas, folds, n_hidden=n_hidden, shrinkage=shrinkage, rng=rng, n_jobs=n_jobs)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.estimators.base import COUNT, POSITIVE, Classification, DCONEstimator, Regression
+from dconnet.estimators.base import COUNT, JOBS, POSITIVE, Classification, DCONEstimator, Regression
 from dconnet.estimators.data import Rows
 from dconnet.estimators.levels import Level, VisitorOf, checked_start, posed, train_level
 from dconnet.export.chain import Chain
@@ -131,6 +131,7 @@ class _Layerwise(DCONEstimator):
                         validations=self._validations(_above(validation, stack), targets.n_columns),
                         visitor=visitor,
                         interrupted=any(level.is_interrupted for level in levels),
+                        n_jobs=self._n_threads(),
                     )
                 )
             stack = stack.with_layer(levels[-1].networks)
@@ -339,8 +340,11 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
     """Deep ReLU network for classification, trained layer by layer.
 
     In every layer, a network for each class is trained on targets of plus and minus one, as by `DCONClassifier`. The
-    layer above sees the hidden neurons of all of them. The class whose output in the top layer is closest to one is
-    predicted. Two classes need only one network in each layer.
+    layer above sees the hidden neurons of all of them. The class of the largest output in the top layer is predicted.
+    Two classes need only one network in each layer.
+
+    There is no ``predict_proba``: probabilities are to be calibrated on outputs for rows that the networks have not
+    seen, and that takes a layer-wise fit for every fold, which `sklearn.calibration.CalibratedClassifierCV` does.
 
     If all layers have the same ``gamma`` and at least two neurons, and without early stopping, ``objectives_`` does not
     rise from layer to layer, because every layer starts as a copy of the networks below.
@@ -381,8 +385,13 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
         See `DCONRegressor`; the split keeps the shares of the classes.
     n_iter_no_change : int, default=10
         See `DCONRegressor`.
+    class_weight : dict, "balanced" or None, default=None
+        See `DCONClassifier`.
     warm_start : bool, default=False
         See `LayerwiseDCONRegressor`.
+    n_jobs : int or None, default=None
+        Number of threads, for the networks of a layer. None means one, and -1 all cores. The result does not depend on
+        it.
     random_state : int, RandomState or None, default=None
         See `LayerwiseDCONRegressor`.
     verbose : int, default=0
@@ -421,10 +430,67 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Layerwise._parameter_constraints,
+        **Classification._class_constraints,
+        "n_jobs": [JOBS, None],
+    }
+
     networks_: tuple[tuple[Network, ...], ...]
     histories_: tuple[tuple[History, ...], ...]
     statuses_: tuple[tuple[Status, ...], ...]
     messages_: tuple[tuple[str, ...], ...]
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (20, 20),
+        *,
+        gamma: float | Sequence[float] = 1e-3,
+        skip: bool = False,
+        lower_epochs: int | None = 10,
+        algorithm: str = "accelerated",
+        split: str | None = None,
+        solver: str | Backend = "native",
+        max_epochs: int | None = 1000,
+        max_seconds: float | None = None,
+        max_evaluations: int | None = None,
+        max_dca_iter: int = 50,
+        tol: float = 1e-6,
+        restart: bool = False,
+        inexact: bool = False,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes,
+            gamma=gamma,
+            skip=skip,
+            lower_epochs=lower_epochs,
+            algorithm=algorithm,
+            split=split,
+            solver=solver,
+            max_epochs=max_epochs,
+            max_seconds=max_seconds,
+            max_evaluations=max_evaluations,
+            max_dca_iter=max_dca_iter,
+            tol=tol,
+            restart=restart,
+            inexact=inexact,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
 
     @staticmethod
     def _of_layer(values: Sequence[Any] | FloatArray) -> Any:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dconnet._arrays import FloatArray
+from dconnet._native import Stop
+from dconnet._threads import in_threads
 from dconnet.certificates import stationarity
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import GammaChoice
@@ -17,6 +19,7 @@ from dconnet.model.problem import Problem
 from dconnet.training.descent import Visitor
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import check_start
+from dconnet.training.progress import work_bar
 from dconnet.training.result import Solution, Status
 from dconnet.training.trainer import Trainer
 
@@ -46,12 +49,16 @@ def posed(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """A layer of networks: the problem of each column, and its solution; the units, and how gamma was chosen."""
+    """A layer of networks: the problem of each column, and its solution; the units, and how gamma was chosen.
+
+    ``stopped`` tells whether Ctrl-C came while it was trained; by then, all networks may have been there already.
+    """
 
     problems: Sequence[Problem]
     solutions: tuple[Solution, ...]
     units: Units | None = None
     choice: GammaChoice | None = None
+    stopped: bool = False
 
     @classmethod
     def kept(cls, problems: Sequence[Problem], solutions: tuple[Solution, ...]) -> Level:
@@ -78,8 +85,8 @@ class Level:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether the training of a network was interrupted."""
-        return any(solution.status is Status.INTERRUPTED for solution in self.solutions)
+        """Whether the training was interrupted."""
+        return self.stopped or any(solution.status is Status.INTERRUPTED for solution in self.solutions)
 
 
 def train_level(
@@ -91,21 +98,44 @@ def train_level(
     validations: Sequence[Validation | None],
     visitor: VisitorOf | None = None,
     interrupted: bool = False,
+    n_jobs: int = 1,
 ) -> Level:
-    """Train a network for each column; after an interrupt, only the output layers of those that are left."""
-    solutions: list[Solution] = []
-    for problem, start, rng, label, validation in zip(problems, starts, generators, labels, validations, strict=True):
-        if not interrupted:
+    """Train a network for each column; after an interrupt, only the output layers of those that are left.
+
+    The networks do not depend on ``n_jobs``, the number of threads. A visitor sees them in their order, in one thread.
+    """
+    n_jobs = min(n_jobs, len(problems)) if visitor is None else 1
+    trainer = replace(trainer, several_at_once=n_jobs > 1)
+    _ = problems[0].whitening  # all share it: computed once, before threads begin
+    stop = Stop()
+    if interrupted:
+        stop.set()
+
+    def train(column: int) -> Solution:
+        problem, start, rng = problems[column], starts[column], generators[column]
+        if not stop.is_set():
             visit = None if visitor is None else visitor(problem)
             try:
-                solution = trainer.train(problem, start, rng, label=label, validation=validation, visit=visit)
+                found = trainer.train(
+                    problem, start, rng, label=labels[column], validation=validations[column], visit=visit
+                )
             except KeyboardInterrupt:  # before the first epoch
-                interrupted = True
-        if interrupted:
-            solution = trainer.fit_output_layer(problem, start, rng)
-        interrupted |= solution.status is Status.INTERRUPTED
-        solutions.append(solution)
-    return Level(problems, tuple(solutions))
+                stop.set()
+            else:
+                if found.status is Status.INTERRUPTED:
+                    stop.set()
+                return found
+        return trainer.fit_output_layer(problem, start, rng)
+
+    with work_bar(int(trainer.verbose == 1 and n_jobs > 1), "networks", len(problems)) as done:
+
+        def counted(column: int) -> Solution:
+            solution = train(column)
+            done(1)
+            return solution
+
+        solutions = in_threads(counted, range(len(problems)), n_jobs, stop)
+    return Level(problems, tuple(solutions), stopped=stop.is_set())
 
 
 def checked_start(problem: Problem, start: Network, n_hidden: int) -> Network:

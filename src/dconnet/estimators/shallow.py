@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.estimators.base import COUNT, NOT_NEGATIVE, POSITIVE, Classification, DCONEstimator, Regression
+from dconnet.estimators.base import COUNT, JOBS, NOT_NEGATIVE, POSITIVE, Classification, DCONEstimator, Regression
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import GammaChoice, checked_gammas, default_choice
 from dconnet.estimators.levels import Level, VisitorOf, checked_start, posed, train_level
@@ -35,6 +35,7 @@ class _Shallow(DCONEstimator):
         "gamma": [POSITIVE, StrOptions({"auto"})],
         "scale": ["boolean"],
         "shrinkage": [NOT_NEGATIVE],
+        "n_jobs": [JOBS, None],
         "init": [StrOptions({"xavier"}), Network],
     }
 
@@ -69,6 +70,7 @@ class _Shallow(DCONEstimator):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -91,6 +93,7 @@ class _Shallow(DCONEstimator):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -105,7 +108,16 @@ class _Shallow(DCONEstimator):
         starts = [self._start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
         validations = self._validations(validation, n_columns)
         labels = [label or type(self).__name__ for label in targets.labels]
-        level = train_level(self._trainer(), problems, starts, generators, labels, validations, visitor)
+        level = train_level(
+            self._trainer(),
+            problems,
+            starts,
+            generators,
+            labels,
+            validations,
+            visitor,
+            n_jobs=self._n_threads(),
+        )
         return [replace(level, units=units, choice=choice)]
 
     def _choice(self, rows: Rows, units: Units, seed: int) -> GammaChoice | None:
@@ -113,7 +125,13 @@ class _Shallow(DCONEstimator):
         if self.gamma != "auto":
             return None
         return default_choice(
-            rows, units, checked_gammas(None), seed, n_hidden=int(self.n_hidden), shrinkage=float(self.shrinkage)
+            rows,
+            units,
+            checked_gammas(None),
+            seed,
+            n_hidden=int(self.n_hidden),
+            shrinkage=float(self.shrinkage),
+            n_jobs=self._n_threads(),
         )
 
     def _start(self, problem: Problem, column: int, rng: np.random.Generator, units: Units) -> Network:
@@ -256,6 +274,9 @@ class DCONRegressor(Regression, _Shallow):
     warm_start : bool, default=False
         Whether to continue from the network of the previous call to `fit`; gamma and the output intercept are found
         anew.
+    n_jobs : int or None, default=None
+        Number of threads, for the folds of the choice of gamma. None means one, and -1 all cores. The result does not
+        depend on it.
     random_state : int, RandomState or None, default=None
         Seed for the initial weights, the order of the neurons, and the validation split.
     verbose : int, default=0
@@ -343,8 +364,8 @@ class DCONRegressor(Regression, _Shallow):
 class DCONClassifier(Classification, _Shallow):
     """One-hidden-layer ReLU networks for classification, one against the rest.
 
-    A network for each class is trained on targets of plus and minus one, and the class whose output is closest to one
-    is predicted. Two classes need only one network. The parameters are those of `DCONRegressor`.
+    A network for each class is trained on targets of plus and minus one, and the class of the largest output is
+    predicted. Two classes need only one network. The parameters are those of `DCONRegressor`.
 
     Parameters
     ----------
@@ -384,8 +405,14 @@ class DCONClassifier(Classification, _Shallow):
         See `DCONRegressor`; the split keeps the shares of the classes.
     n_iter_no_change : int, default=10
         See `DCONRegressor`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply the sample weights. "balanced" gives all classes the same total weight:
+        ``n_samples / (n_classes * np.bincount(y))``. Probabilities are then those of the weighted rows.
     warm_start : bool, default=False
         See `DCONRegressor`.
+    n_jobs : int or None, default=None
+        Number of threads, for the folds of the choice of gamma and the networks of the classes. None means one, and -1
+        all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         See `DCONRegressor`.
     verbose : int, default=0
@@ -422,6 +449,64 @@ class DCONClassifier(Classification, _Shallow):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Shallow._parameter_constraints,
+        **Classification._class_constraints,
+    }
+
+    def __init__(
+        self,
+        n_hidden: int = 20,
+        *,
+        gamma: float | str = "auto",
+        scale: bool = True,
+        shrinkage: float = 0.0,
+        algorithm: str = "accelerated",
+        split: str | None = None,
+        solver: str | Backend = "native",
+        max_epochs: int | None = 1000,
+        max_seconds: float | None = None,
+        max_evaluations: int | None = None,
+        max_dca_iter: int = 50,
+        tol: float = 1e-6,
+        restart: bool = False,
+        inexact: bool = False,
+        init: str | Network = "xavier",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_hidden,
+            gamma=gamma,
+            scale=scale,
+            shrinkage=shrinkage,
+            algorithm=algorithm,
+            split=split,
+            solver=solver,
+            max_epochs=max_epochs,
+            max_seconds=max_seconds,
+            max_evaluations=max_evaluations,
+            max_dca_iter=max_dca_iter,
+            tol=tol,
+            restart=restart,
+            inexact=inexact,
+            init=init,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
 
     @property
     def objective_(self) -> FloatArray:

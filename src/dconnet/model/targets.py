@@ -17,8 +17,8 @@ class Targets:
     """The coding of a target.
 
     The target of a regression is its own column. Of more than two classes, each has a column with plus one for its rows
-    and minus one for all others, and the class whose output is closest to one is predicted. Two classes need one column
-    only, for the second of them.
+    and minus one for all others, and the class of the largest output is predicted. Two classes need one column only,
+    for the second of them, which is predicted where the output is positive.
 
     Parameters
     ----------
@@ -118,18 +118,17 @@ class Targets:
         outputs = np.asarray(outputs, dtype=np.float64)
         if self.classes is None:
             return outputs[:, 0]
-        predicted: NDArray[Any] = self.classes[winning_classes(outputs)]
+        winners = outputs[:, 0] > 0.0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
+        predicted: NDArray[Any] = self.classes[winners.astype(np.intp)]
         return predicted
-
-    def confidence(self, outputs: FloatArray) -> FloatArray:
-        """Decision function of a classifier: positive for the second of two classes, or largest for the winner."""
-        return outputs[:, 0] if outputs.shape[1] == 1 else -np.abs(outputs - 1.0)
 
 
 def winning_classes(outputs: FloatArray) -> NDArray[np.intp]:
     """Index of the class whose output is closest to one, for each row of ``outputs`` (n_samples, n_networks).
 
-    A single network speaks for the second of two classes, and is closer to one than to minus one if it is positive.
+    This is the rule of the paper, for its experiment with MNIST. The estimators predict the class of the largest
+    output, which differs only where an output is above one. A single network speaks for the second of two classes, and
+    is closer to one than to minus one if it is positive.
     """
     if outputs.shape[1] == 1:
         return (outputs[:, 0] > 0.0).astype(np.intp)

@@ -179,7 +179,7 @@ class SavedModel(Exportable):
         Returns
         -------
         array of shape (n_samples,)
-            Numbers for a regressor; for a classifier, the class whose output is closest to one.
+            Numbers for a regressor; for a classifier, the class of the largest output.
 
         Raises
         ------

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from dconnet._arrays import FloatArray, safe_norm
+from dconnet._threads import check_stop
 from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, check_outputs
@@ -172,6 +173,7 @@ class Descent:
             visit(state.network)
         try:
             while state.status is Status.RUNNING:
+                check_stop()
                 self.step(state)
                 self.record(state, validation)
                 state.status = self.verdict(state, validation)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
+from dconnet._threads import check_stop
 from dconnet.convex.backend import GAP_SHARE, Backend, Solver
 from dconnet.convex.native import Native, by_output, padded_width
 from dconnet.model.problem import WhitenedProblem
@@ -153,6 +154,7 @@ class PythonSweep:
         improve = dca_with_restarts if self.restart else dca
         tally = Tally()
         for unit in order:
+            check_stop()
             if time.perf_counter() >= deadline:
                 break
             neuron = self.neuron(Z, alpha, int(unit), size)

@@ -34,12 +34,15 @@ class Trainer:
         Limits and choices of the descent.
     verbose : int, default=0
         1 shows a progress bar, 2 prints a line for each epoch.
+    several_at_once : bool, default=False
+        Whether other networks are trained at the same time, in other threads.
     """
 
     algorithm: str
     backend: Backend
     options: Options
     verbose: int = 0
+    several_at_once: bool = False
 
     def train(
         self,
@@ -54,7 +57,9 @@ class Trainer:
         keeper: Keeper | None = None,
     ) -> Solution:
         """Train a network from ``start``; the arguments are those of `Descent.run`."""
-        with progress_monitor(self.verbose, self.options.max_epochs, label) as monitor:
+        with progress_monitor(
+            self.verbose, self.options.max_epochs, label, is_one_of_several=self.several_at_once
+        ) as monitor:
             return self._descent(problem, rng).run(
                 start, validation=validation, monitor=monitor, visit=visit, stop=stop, keeper=keeper
             )
