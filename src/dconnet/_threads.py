@@ -5,13 +5,13 @@ Sums of several threads depend on their number, and so would the trained network
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from queue import Empty, SimpleQueue
-from threading import Lock, local
-from typing import Any, TypeVar
+from threading import Lock, Thread, local
+from typing import Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -19,6 +19,8 @@ from dconnet._native import Stop, watch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+# Seconds between looks at whether threads have ended; a sleep, unlike a lock, is ended by Ctrl-C on every system.
+FIRST_PAUSE, LONGEST_PAUSE = 1e-4, 0.02
 
 _lock = Lock()
 _users = 0
@@ -87,37 +89,62 @@ def in_threads(
     if n_threads <= 1:
         return [work(item) for item in items]
     asked = Stop() if stop is None else stop
-    waiting: SimpleQueue[int] = SimpleQueue()
-    for index in range(len(items)):
-        waiting.put(index)
-    results: dict[int, Result] = {}
-
-    def take_part() -> None:
-        while not (waiting.empty() or (stop is None and asked.is_set())):
-            with suppress(Empty):  # another thread was faster
-                index = waiting.get_nowait()
-                results[index] = work(items[index])
-
-    with ThreadPoolExecutor(n_threads, initializer=_obey, initargs=(asked,)) as pool:
-        threads: list[Future[None]] = []
-        try:
-            threads.extend(pool.submit(take_part) for _ in range(n_threads))
-            wait(threads, return_when=FIRST_EXCEPTION)
-            if any(thread.done() and thread.exception() is not None for thread in threads):
-                asked.set()
-        except KeyboardInterrupt:
-            asked.set()
-            if stop is None:
-                raise
-            take_part()
-    errors = [error for thread in threads if (error := thread.exception()) is not None]
-    # An error of one makes others raise KeyboardInterrupt.
-    for error in sorted(errors, key=lambda error: isinstance(error, KeyboardInterrupt)):
-        raise error
-    return [results[index] for index in range(len(items))]
+    crew = _Crew(work, items, asked, is_over=stop is None)
+    try:
+        for _ in range(n_threads):
+            Thread(target=crew.take_part).start()
+        crew.wait()
+    except KeyboardInterrupt:
+        # A thread of which `start` was interrupted may work or not: what counts is that all items are done with.
+        asked.set()
+        crew.finish()
+        crew.wait()
+        if stop is None:
+            raise
+    return crew.all_results()
 
 
-def _obey(stop: Stop) -> None:
-    """Let this thread stop when it is told to."""
-    _watched.stop = stop
-    watch(stop)
+class _Crew(Generic[Item, Result]):
+    """Threads that share items; ``is_over`` tells whether a stop leaves items undone that were not begun."""
+
+    def __init__(self, work: Callable[[Item], Result], items: Sequence[Item], stop: Stop, *, is_over: bool) -> None:
+        self.work, self.items, self.stop, self.is_over = work, items, stop, is_over
+        self.waiting: SimpleQueue[int] = SimpleQueue()
+        for index in range(len(items)):
+            self.waiting.put(index)
+        self.results: dict[int, Result] = {}
+        self.errors: dict[int, BaseException] = {}
+
+    def take_part(self) -> None:
+        """Work in this thread, and stop when told to."""
+        _watched.stop = self.stop
+        watch(self.stop)
+        self.finish()
+
+    def finish(self) -> None:
+        """Do what is left, one item after the other."""
+        while True:
+            try:
+                index = self.waiting.get_nowait()
+            except Empty:
+                return
+            try:
+                if self.is_over and self.stop.is_set():
+                    raise KeyboardInterrupt
+                self.results[index] = self.work(self.items[index])
+            except BaseException as error:
+                self.stop.set()
+                self.errors[index] = error
+
+    def wait(self) -> None:
+        """Wait until all items are done with; Ctrl-C is raised here."""
+        pause = FIRST_PAUSE
+        while len(self.results) + len(self.errors) < len(self.items):
+            time.sleep(pause)
+            pause = min(1.5 * pause, LONGEST_PAUSE)
+
+    def all_results(self) -> list[Result]:
+        """The results in order, or the first error; an error of one makes others raise KeyboardInterrupt."""
+        for index in sorted(self.errors, key=lambda index: (isinstance(self.errors[index], KeyboardInterrupt), index)):
+            raise self.errors[index]
+        return [self.results[index] for index in range(len(self.items))]

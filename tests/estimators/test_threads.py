@@ -92,11 +92,12 @@ class TestInThreads:
 
         def work(seed):
             rng = np.random.default_rng(seed)
-            kernel = AcceleratedDescent(problem, get_backend("native"), Options(), rng)
-            state = kernel.init(xavier(5, 10, rng))
-            stop.set()  # the kernel is about to begin, and would explore for days
+            descent = AcceleratedDescent(problem, get_backend("native"), Options(patience=None), rng)
+            descent.budget = 10**9
+            state = descent.init(xavier(5, 10, rng))
+            stop.set()  # just before the kernel begins to explore, for hours
             try:
-                kernel.kernel.explore(evaluations=10**9, seconds=np.inf, V=state.V, alpha=state.alpha)
+                descent.explore(state)
             except KeyboardInterrupt:
                 return "stopped"
 
