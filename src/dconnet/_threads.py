@@ -94,6 +94,7 @@ def in_threads(
         for _ in range(n_threads):
             Thread(target=crew.take_part).start()
         crew.wait()
+        return crew.all_results()
     except KeyboardInterrupt:
         # A thread of which `start` was interrupted may work or not: what counts is that all items are done with.
         asked.set()

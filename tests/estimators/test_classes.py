@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -17,6 +18,7 @@ from dconnet import (
     DCONRegressor,
     LayerwiseDCONClassifier,
 )
+from dconnet._threads import check_stop
 from dconnet.estimators import gammas
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.result import Status
@@ -157,8 +159,14 @@ def test_a_hundred_classes():
 
 
 def press_ctrl_c():
-    """As the terminal does: a signal for the main thread, from whichever thread this is."""
+    """As the terminal does: a signal for the main thread; this other thread goes on when that has told it to stop."""
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    for _ in range(2000):
+        try:
+            check_stop()
+        except KeyboardInterrupt:
+            return
+        time.sleep(0.01)
 
 
 def press_after(monkeypatch, owner, name, count):
