@@ -41,19 +41,22 @@ class Memory:
 class Case:
     """A descent that can be begun as often as one likes."""
 
-    def __init__(self, kind, n_rows, n_features, *, n_hidden=7, solver="native", patience=0, moves=None, **options):
+    def __init__(self, kind, n_rows, n_features, *, n_hidden=7, solver="native", patience=0, n_outputs=None, **options):
         rng = np.random.default_rng(3)
         X = rng.normal(size=(n_rows, n_features))
         y = np.sin(2.0 * X[:, 0]) + np.abs(X[:, -1]) + 0.1 * rng.normal(size=n_rows)
+        if n_outputs is not None:
+            y = np.column_stack([(k + 1) * y + k * X[:, 1] for k in range(n_outputs)])
         self.problem = Problem(X, y, gamma=0.05)
         self.held_out = X[:30] + 0.1, y[:30], np.ones(30)
-        self.kind, self.n_hidden, self.solver, self.patience = kind, n_hidden, solver, patience
+        self.kind, self.n_hidden, self.n_outputs = kind, n_hidden, n_outputs
+        self.solver, self.patience = solver, patience
         self.options = {"split": "net" if kind is AcceleratedDescent else "paper", **options}
 
     def run(self, keeper=None, **changes):
         options = Options(**{**self.options, **changes})
         descent = self.kind(self.problem, get_backend(self.solver), options, np.random.default_rng(5))
-        start = xavier(self.problem.X.shape[1], self.n_hidden, np.random.default_rng(1))
+        start = xavier(self.problem.X.shape[1], self.n_hidden, np.random.default_rng(1), self.n_outputs)
         validation = Validation(*self.held_out, self.patience) if self.patience else None
         return descent.run(start, validation=validation, keeper=keeper)
 
@@ -81,7 +84,10 @@ CASES = {
     "accelerated": Case(AcceleratedDescent, 200, 3),
     "accelerated, early stopping": Case(AcceleratedDescent, 150, 30, patience=5),
     "accelerated, few evaluations": Case(AcceleratedDescent, 100, 3, max_evaluations=1000),
+    "accelerated, three outputs": Case(AcceleratedDescent, 200, 3, n_outputs=3),
+    "accelerated, three outputs, early stopping": Case(AcceleratedDescent, 150, 30, n_outputs=3, patience=5),
     "paper": Case(Descent, 200, 3, max_epochs=12),
+    "paper, two outputs": Case(Descent, 200, 3, n_outputs=2, max_epochs=12),
     "paper, early stopping": Case(Descent, 100, 5, patience=3, tol=1e-3, max_epochs=40),
     "paper, a sample of the rows": Case(Descent, 5000, 2, max_epochs=4),
     "paper, inexact, many columns": Case(Descent, 120, 28, max_epochs=10, inexact=True),
