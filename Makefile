@@ -6,7 +6,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*)
 # An editable installation knows the files that were there when it was made: where others are, it is made anew.
-FILES := $(shell find src -name '*.py' -o -name '*.html' -o -name '*.css' | sort | cksum | cut -d' ' -f1)
+FILES := $(shell find src -name '*.py' -o -name '*.html' -o -name '*.css' -o -name '*.js' | sort | cksum | cut -d' ' -f1)
 
 .PHONY: demo test coverage test-oldest sanitize kernel venv lint format bench race tabular reproduce docs doctest wheel clean
 

@@ -44,6 +44,10 @@ def inspect(
     replay: Annotated[
         bool, typer.Option("--replay", help="Repeat the training on DATA to record every step of it.")
     ] = False,
+    rows: Annotated[
+        bool,
+        typer.Option("--rows/--no-rows", help="Whether the report on a network holds rows of DATA, for comparison."),
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all neurons and features.")] = False,
     force: ForceOption = False,
     max_bytes: MaxBytesOption = None,
@@ -63,7 +67,7 @@ def inspect(
             check_output(path, force)
         loaded = load(model, max_bytes)
         found = None if data is None else _examined(loaded, data, replay)
-        obstacle = None if found is None else _write_report(found, path)
+        obstacle = None if found is None else _write_report(found, path, rows)
         report = path if obstacle is None else None
         if as_json:
             _print_json(loaded, found, report)
@@ -94,12 +98,12 @@ def _examined(model: SavedModel | SavedEnsemble, data: Path, replay: bool) -> Ex
     return examine_ensemble(model, read_table(data))
 
 
-def _write_report(found: Examination | EnsembleExamination, path: Path) -> ImportError | None:
+def _write_report(found: Examination | EnsembleExamination, path: Path, with_rows: bool) -> ImportError | None:
     """Write the report, or return the error that names the package that it lacks."""
     try:
         from dconnet.inspection.report import write_report
 
-        write_report(found, path)
+        write_report(found, path, with_rows=with_rows)
     except ImportError as error:
         return error
     return None

@@ -10,11 +10,14 @@ from dconnet import __version__
 from dconnet._text import printable
 from dconnet.inspection.ensemble import EnsembleExamination
 from dconnet.inspection.examination import Examination
+from dconnet.inspection.report.embedding import json_block, security_policy
 from dconnet.inspection.report.ensemble import ensemble_parts
 from dconnet.inspection.report.figures import convergence_figure, network_figure, prediction_figure
 from dconnet.inspection.report.inputs import influences
+from dconnet.inspection.report.numbers import number, percent
 from dconnet.inspection.report.predictions import Confusion, Predictions
 from dconnet.inspection.report.summary import plain_lines
+from dconnet.inspection.report.what_if import Interval, what_if
 from dconnet.persistence.files import written_whole
 
 if TYPE_CHECKING:
@@ -22,9 +25,13 @@ if TYPE_CHECKING:
 
 # Longer lists of names are cut off, and the remaining names counted.
 MAX_LISTED = 30
+# The script of the page, in the order of its parts.
+SCRIPTS = ("format", "network", "chart", "panel")
 
 
-def write_report(examination: Examination | EnsembleExamination, path: str | os.PathLike[str]) -> None:
+def write_report(
+    examination: Examination | EnsembleExamination, path: str | os.PathLike[str], *, with_rows: bool = True
+) -> None:
     """Write the report as one HTML file.
 
     The file is written completely or not at all.
@@ -36,6 +43,8 @@ def write_report(examination: Examination | EnsembleExamination, path: str | os.
         `dconnet.inspection.ensemble.examine_ensemble`.
     path : path
         The file to write.
+    with_rows : bool, default=True
+        Whether the report on a network may hold some rows of the data, to show those that are like a row in question.
 
     Raises
     ------
@@ -44,41 +53,70 @@ def write_report(examination: Examination | EnsembleExamination, path: str | os.
     OSError
         If the file cannot be written.
     """
-    page = report_page(examination)
+    page = report_page(examination, with_rows=with_rows)
     with written_whole(path) as file:
         file.write(page)
 
 
-def report_page(examination: Examination | EnsembleExamination) -> str:
-    """Return the report as the text of an HTML page."""
+def report_page(examination: Examination | EnsembleExamination, *, with_rows: bool = True) -> str:
+    """Return the report as the text of an HTML page; see `write_report`."""
     if isinstance(examination, EnsembleExamination):
-        return (
-            _environment()
-            .get_template("ensemble.html")
-            .render(
-                version=__version__,
-                examination=examination,
-                model=examination.model,
-                scores=_scores(examination),
-                **ensemble_parts(examination),
-            )
-        )
-    template = _environment().get_template("report.html")
+        return _rendered("ensemble.html", examination, script=None, **ensemble_parts(examination))
+    return _rendered("report.html", examination, script=_script(), **_network_parts(examination, with_rows))
+
+
+def _network_parts(examination: Examination, with_rows: bool) -> dict[str, Any]:
+    """What the report on single networks needs."""
+    from markupsafe import Markup
+
     model, predictions = examination.model, Predictions.of(examination)
     inputs = influences(model, examination.X, examination.y)
-    return template.render(
+    is_classifier = model.classes is not None
+    ranking = [entry.feature for entry in inputs]
+    found = what_if(examination, predictions, ranking, with_rows=with_rows)
+    return {
+        "predictions": predictions,
+        "confusion": None if model.classes is None else Confusion.of(predictions, model.classes),
+        "prediction_figure": None if is_classifier else prediction_figure(predictions, model.target_name),
+        "inputs": inputs,
+        "network_figure": network_figure(examination, ranking),
+        "convergence_figure": convergence_figure(examination),
+        "plain_lines": plain_lines(examination),
+        "what_if": found,
+        "what_if_data": Markup(json_block(found)),
+        "interval": None if is_classifier else Interval.of(predictions),
+    }
+
+
+def _rendered(template: str, examination: Examination | EnsembleExamination, script: str | None, **parts: Any) -> str:
+    """A page with its style, its script and the policy that allows these alone."""
+    environment = _environment()
+    from markupsafe import Markup
+
+    style = _source("style.css")
+    return environment.get_template(template).render(
         version=__version__,
         examination=examination,
-        model=model,
-        predictions=predictions,
+        model=examination.model,
         scores=_scores(examination),
-        confusion=None if model.classes is None else Confusion.of(predictions, model.classes),
-        prediction_figure=None if model.classes is not None else prediction_figure(predictions, model.target_name),
-        inputs=inputs,
-        network_figure=network_figure(examination, [entry.feature for entry in inputs]),
-        convergence_figure=convergence_figure(examination),
-        plain_lines=plain_lines(examination),
+        style=Markup(style),
+        script=None if script is None else Markup(script),
+        policy=Markup(security_policy(style, script)),
+        **parts,
     )
+
+
+def _script() -> str:
+    """The parts of the script, in a scope of their own."""
+    parts = "\n".join(_source(f"what_if/{name}.js") for name in SCRIPTS)
+    return f'\n(() => {{\n"use strict";\n\n{parts}}})();\n'
+
+
+def _source(name: str) -> str:
+    """A file beside the templates, as it is."""
+    environment = _environment()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
 
 
 def _scores(examination: Examination | EnsembleExamination) -> dict[str, Any]:
@@ -105,25 +143,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "percent": _percent, "listed": _listed}
+    environment.filters |= {"number": number, "percent": percent, "listed": _listed}
     return environment
 
 
 def _finalize(value: object) -> object:
     """Remove control characters from a value; the output of a macro is left alone, since its values were treated."""
     return value if hasattr(value, "__html__") else printable(value)
-
-
-def _number(value: float | None, form: str = ".4g") -> str:
-    if value is None or value != value:
-        return "unknown"
-    if form.endswith("g") and 10.0 ** int(form[1:-1]) <= abs(value) < 1e9:
-        form = ".0f"  # 52600 is easier to read than 5.26e+04
-    return format(value, form)
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None or share != share else f"{100.0 * share:.1f} %"
 
 
 def _listed(values: Any) -> str:

@@ -1,0 +1,153 @@
+"""What the page is given to answer "what if": the model, the features, the interval and rows of the data."""
+
+import base64
+import hashlib
+import json
+import re
+
+import numpy as np
+import pytest
+from sklearn.inspection import partial_dependence as of_sklearn
+
+from dconnet import DCONRegressor, Network
+from dconnet.inspection.report import report_page
+from dconnet.inspection.report.embedding import json_block, security_policy
+from dconnet.inspection.report.predictions import Predictions
+from dconnet.inspection.report.what_if import MAX_ROWS, Interval, field, partial_dependence, what_if
+from dconnet.persistence.model_file import SavedModel, Scaling
+from inspection_cases import EVIL, Page, examined, examined_model, with_held_out_rows
+
+
+def data_of(page):
+    return json.loads(Page(page).scripts[0])
+
+
+def computed(data, X):
+    """Outputs by the numbers of the page."""
+    columns = data["columns"]
+    Z = np.column_stack([(X[:, c["field"]] - c["mean"]) / c["scale"] for c in columns])
+    raw = [Network(n["W"], n["b"], n["alpha"], n["intercept"]).predict(Z).reshape(len(X), -1) for n in data["networks"]]
+    return np.array(data["scaling"]["mean"]) + np.array(data["scaling"]["scale"]) * np.hstack(raw)
+
+
+@pytest.mark.parametrize("classes", [None, ["a", "b"], ["a", "b", "c"]])
+def test_the_page_carries_the_model(classes):
+    found = examined(classes=classes)
+    data = data_of(report_page(found))
+    outputs = computed(data, found.X)
+    np.testing.assert_array_equal(outputs, found.model.outputs(found.X))
+    assert data["classes"] == classes
+    assert len(data["outputs"]) == outputs.shape[1]
+
+
+def test_the_scaling_is_part_of_the_model():
+    rng = np.random.default_rng(0)
+    X = [100.0, -3.0] + [10.0, 0.01] * rng.normal(size=(40, 2))
+    y = 5000.0 + 20.0 * np.abs(X[:, 0] - 100.0)
+    features, target = Scaling.of(X), Scaling.of(y[:, None])
+    fitted = DCONRegressor(2, gamma=0.1, tol=1e-2, random_state=0, scale=False).fit(features.apply(X), target.apply(y))
+    model = SavedModel.from_estimator(fitted, feature_scaling=features, target_scaling=target)
+    found = examined_model(model, X, y)
+    data = what_if(found, Predictions.of(found), [0, 1])
+    np.testing.assert_allclose(computed(data, X)[:, 0], model.predict(X), rtol=1e-13)
+
+
+def test_rows_may_be_left_out():
+    found = examined()
+    with_rows, without = data_of(report_page(found)), data_of(report_page(found, with_rows=False))
+    assert without["rows"] is None
+    assert [row["values"] for row in with_rows["rows"]] == found.X.tolist()
+    assert [row["number"] for row in with_rows["rows"]] == list(range(1, len(found.X) + 1))
+    assert "most alike" not in "".join(Page(report_page(found, with_rows=False)).text)
+
+
+def test_of_many_rows_some_are_drawn():
+    found = examined(n_rows=MAX_ROWS + 50)
+    rows = data_of(report_page(found))["rows"]
+    assert len(rows) == MAX_ROWS
+    for row in rows:
+        assert row["values"] == found.X[row["number"] - 1].tolist()
+    assert f"{MAX_ROWS} of the {MAX_ROWS + 50} rows" in "".join(Page(report_page(found)).text)
+
+
+def test_rows_of_the_test_are_told_apart():
+    found, test = with_held_out_rows()
+    rows = data_of(report_page(found))["rows"]
+    assert [row["number"] - 1 for row in rows if row["part"] == "held out"] == test.tolist()
+
+
+def test_interval_is_the_conformal_one_of_the_rows_held_out():
+    found, test = with_held_out_rows()
+    interval = Interval.of(Predictions.of(found))
+    residuals = np.sort(np.abs(found.y - found.model.predict(found.X))[test])
+    assert interval.half_widths == (residuals[18],)  # the 19th of 20: 0.9 times 21, rounded up
+    assert (interval.rows, interval.kind) == (20, "held-out")
+    assert Interval.of(Predictions.of(examined())).kind == "training"
+
+
+def test_interval_of_few_rows_is_the_largest_residual():
+    found = examined(n_rows=5)
+    interval = Interval.of(Predictions.of(found))
+    assert interval.half_widths == (np.abs(found.y - found.model.predict(found.X)).max(),)
+
+
+def test_partial_dependence_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    estimator = DCONRegressor(3, gamma=0.1, tol=1e-2, random_state=0).fit(X, np.abs(X[:, 0]) + X[:, 1])
+    expected = of_sklearn(estimator, X, [0], kind="average", percentiles=(0.0, 1.0), grid_resolution=9)
+    found = partial_dependence(SavedModel.from_estimator(estimator), X, 0, expected["grid_values"][0])
+    np.testing.assert_allclose(found[:, 0], expected["average"][0], rtol=1e-10, atol=1e-12)
+
+
+def test_a_slider_covers_the_data_in_round_steps():
+    entry = field("x", np.linspace(0.123, 1.987, 50))
+    assert (entry["low"], entry["high"]) == (0.123, 1.987)
+    assert (entry["min"], entry["max"], entry["step"]) == (0.12, 2.0, 0.02)
+    assert entry["choices"] is None
+
+
+def test_whole_numbers_have_whole_steps():
+    entry = field("x", np.arange(40.0))
+    assert (entry["step"], entry["min"], entry["max"]) == (1.0, 0.0, 39.0)
+    assert field("x", 1000.0 * np.arange(40.0))["step"] == 500.0
+
+
+def test_few_values_make_a_list():
+    assert field("x", np.tile([3.0, 1.0, 2.5], 5))["choices"] == [1.0, 2.5, 3.0]
+    assert field("x", np.array([1.0, 2.0, 3.0]))["choices"] is None  # each value has one row only
+    assert field("x", np.array([7.0, 7.0]))["choices"] == [7.0]
+
+
+def test_quartiles_are_values_of_the_data():
+    values = np.array([1.0, 2.0, 10.0, 20.0])
+    assert set(field("x", values)["quartiles"]) <= set(values.tolist())
+
+
+def test_the_policy_knows_style_and_script_by_their_hashes():
+    page = report_page(examined())
+    policy = next(meta["content"] for meta in Page(page).all("meta") if "http-equiv" in meta)
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        content = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+def test_a_page_without_a_script_allows_none():
+    assert "script-src" not in security_policy("p {}", None)
+
+
+def test_data_cannot_end_their_element():
+    hostile = ["</script><script>alert(1)</script>", "<!--", "\u2028\u2029", "]]>", "a & b", '"\\', "🙂"]
+    text = json_block(hostile)
+    assert json.loads(text) == hostile
+    assert text.isascii()
+    assert not set(text) & set("<>&")
+
+
+def test_names_reach_the_page_without_control_characters():
+    names = [EVIL[0], "\u202etxt.exe", "a\x00b"]
+    data = data_of(report_page(examined(names=names)))
+    assert [entry["name"] for entry in data["fields"]] == [EVIL[0], "\ufffdtxt.exe", "a\ufffdb"]

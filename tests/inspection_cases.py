@@ -1,0 +1,92 @@
+"""Models on data, and pages in parts, for the tests of the report."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+
+from dconnet import DCONClassifier, DCONRegressor
+from dconnet.inspection.examination import examine
+from dconnet.inspection.split import split_rows
+from dconnet.persistence.model_file import SavedModel, Score
+from dconnet.persistence.tables import Table
+
+EVIL = ["</table><script>alert(1)</script>", "$\\frac{", '" onerror="alert(2)', "a & b\x00\x1b[31m"]
+
+
+class Page(HTMLParser):
+    """What is in a page: tags with their attributes, text, and whether all tags are closed."""
+
+    VOID = ("meta", "img", "br")
+    SCRIPTS = ({"type": "application/json", "id": "what-if-data"}, {})  # those that every report on a network has
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.open, self.text, self.headings, self.folded, self.scripts = [], [], [], [], [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+            return
+        self.text.append(data)
+        if self.open and self.open[-1] == "h2":
+            self.headings.append(data)
+        if "details" in self.open:
+            self.folded.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def attributes_that_act(parsed):
+    """Handlers and styles in attributes, which the policy of the page would block."""
+    return [key for _, found in parsed.tags for key in found if key.startswith("on") or key == "style"]
+
+
+def examined(n_features=3, names=None, target="y", classes=None, repeat=False, n_rows=50):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, n_features))
+    names = names or [f"f{i}" for i in range(n_features)]
+    if classes is None:
+        y = np.abs(X[:, 0]) + X[:, -1]
+        estimator = DCONRegressor(3, gamma=0.1, tol=1e-2, random_state=0, scale=False).fit(X, y)
+    else:
+        y = np.array(classes)[rng.integers(len(classes), size=n_rows)]
+        estimator = DCONClassifier(2, gamma=0.1, tol=1e-1, random_state=0, scale=False).fit(X, y)
+    model = SavedModel.from_estimator(estimator, feature_names=names, target_name=target)
+    columns = {**dict(zip(names, X.T, strict=True)), target: y if classes is None else y.astype(object)}
+    return examine(model, Table(tuple(columns), tuple(columns.values()), "<data>.csv"), repeat=repeat)
+
+
+def with_held_out_rows(classes=None):
+    """An examination on the table of a training that held out 20 of its 60 rows, as ``dconnet fit`` does."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3))
+    y = np.abs(X[:, 0]) + X[:, 1]
+    if classes is not None:
+        y = np.array(classes)[np.digitize(y, np.quantile(y, np.arange(1, len(classes)) / len(classes)))]
+    train, test = split_rows(y, 20, 0, classes is not None)
+    kind = DCONRegressor if classes is None else DCONClassifier
+    estimator = kind(2, gamma=0.1, scale=False, tol=1e-2, random_state=0).fit(X[np.sort(train)], y[np.sort(train)])
+    model = SavedModel.from_estimator(estimator)
+    model = model.with_scores({"train": Score.of(model, X[train], y[train]), "test": Score.of(model, X[test], y[test])})
+    columns = (*X.T, y if classes is None else y.astype(object))
+    return examine(model, Table(("x0", "x1", "x2", "y"), columns, "data.csv")), np.sort(test)
+
+
+def examined_model(model, X, y):
+    """An examination of a model on rows."""
+    names = (*model.feature_names, model.target_name)
+    return examine(model, Table(names, (*X.T, y), "data.csv"))
