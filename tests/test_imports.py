@@ -18,7 +18,7 @@ LAYERS = [
     ["_arrays", "_files", "_moved", "_native", "_text", "_threads"],
     ["export"],
     ["convex", "model"],
-    ["encoding"],
+    ["encoding", "optimisation"],
     ["training"],
     ["certificates", "ensemble"],
     ["estimators"],

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from dconnet.model.network import Network
     from dconnet.model.problem import Problem
+    from dconnet.optimisation.search import optimise
     from dconnet.training.result import Status
 
 __version__ = "0.2.0"
@@ -40,6 +41,7 @@ __all__ = [
     "Status",
     "TableEncoder",
     "__version__",
+    "optimise",
 ]
 
 _HOME = {
@@ -55,6 +57,7 @@ _HOME = {
     "Problem": "dconnet.model.problem",
     "Status": "dconnet.training.result",
     "TableEncoder": "dconnet.estimators",
+    "optimise": "dconnet.optimisation.search",
 }
 
 

@@ -1,0 +1,6 @@
+"""Exact optimisation over trained networks: global optima, ranges and Lipschitz constants."""
+
+from dconnet.optimisation.optimum import Optimum, OptimumStatus, Progress
+from dconnet.optimisation.search import optimise, output_range
+
+__all__ = ["Optimum", "OptimumStatus", "Progress", "optimise", "output_range"]

@@ -1,0 +1,150 @@
+"""The search by SciPy's HiGHS, as a mixed-integer linear programme."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
+
+from dconnet._arrays import BoolArray, FloatArray
+from dconnet.optimisation.optimum import OptimumStatus
+from dconnet.optimisation.programme import Programme
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a search has found: a point of the programme or None, a bound, and why it ended."""
+
+    v: FloatArray | None
+    bound: float
+    status: OptimumStatus
+    nodes: int
+
+
+def solve_with_highs(programme: Programme, rel_gap: float, max_seconds: float | None) -> Answer:
+    """Maximise by HiGHS: tighter bounds by linear programmes, the mixed-integer programme, and a last linear one."""
+    deadline = np.inf if max_seconds is None else time.perf_counter() + max_seconds
+    z_low, z_high = _tightened(programme, deadline)
+    problem = _Milp.of(programme, z_low, z_high)
+    left = max(deadline - time.perf_counter(), 1e-3)
+    found = problem.solve(rel_gap, None if left == np.inf else left)
+    if found.status == 2:
+        return Answer(None, np.nan, OptimumStatus.INFEASIBLE, int(found.mip_node_count or 0))
+    relaxed = programme.offset + programme.slopes.clip(0.0).sum() + (programme.alpha * z_high).clip(0.0).sum()
+    bound = relaxed if found.mip_dual_bound is None else min(relaxed, programme.offset - found.mip_dual_bound)
+    status = OptimumStatus.OPTIMAL if found.status == 0 else OptimumStatus.TIME_LIMIT
+    v = None if found.x is None else _ascended(programme, problem, found.x[: programme.n_variables])
+    return Answer(v, float(bound), status, int(found.mip_node_count or 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Milp:
+    """Variables: v, the activations s_l, a binary for every neuron with alpha_l > 0, and integers of rows."""
+
+    programme: Programme
+    cost: FloatArray
+    rows: FloatArray
+    least: FloatArray
+    most: FloatArray
+    low: FloatArray
+    high: FloatArray
+    integrality: NDArray[np.int64]
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, programme: Programme, z_low: FloatArray, z_high: FloatArray) -> _Milp:
+        n, h = programme.n_variables, len(programme.b)
+        convex = np.flatnonzero(programme.alpha > 0.0)
+        concave = np.flatnonzero(programme.alpha < 0.0)
+        grid = np.flatnonzero(programme.step[n:])
+        p, q = len(convex), len(grid)
+        W, b = programme.W, programme.b
+        one, on_grid = np.eye(h), np.diag(programme.step[n:])[:, grid]
+        m = len(programme.A)
+
+        def block(of_v: FloatArray, of_s: FloatArray, of_d: FloatArray, of_k: FloatArray) -> FloatArray:
+            return np.hstack([of_v, of_s, of_d, of_k])
+
+        rows = np.vstack(
+            [
+                # s_l >= z_l: nothing more is needed for alpha_l < 0, since a smaller s_l is better
+                block(-W[concave], one[concave], np.zeros((h - p, p)), np.zeros((h - p, q))),
+                # s_l <= z_high d_l and s_l <= z_l - z_low (1 - d_l)
+                block(np.zeros((p, n)), one[convex], -np.diag(z_high[convex]), np.zeros((p, q))),
+                block(-W[convex], one[convex], -np.diag(z_low[convex]), np.zeros((p, q))),
+                block(programme.A, np.zeros((m, h)), np.zeros((m, p)), np.zeros((m, q))),
+                block(programme.A, np.zeros((m, h)), np.zeros((m, p)), -on_grid)[grid],
+            ]
+        )
+        least = np.concatenate([b[concave], np.full(2 * p, -np.inf), programme.least, np.zeros(q)])
+        most = np.concatenate([np.full(h - p, np.inf), np.zeros(p), (b - z_low)[convex], programme.most, np.zeros(q)])
+        # An integer input counts steps itself, so that its unit is one.
+        scale = np.ones(n + h + p + q)
+        scale[:n] = np.where(programme.step[:n] > 0.0, programme.step[:n], 1.0)
+        whole = np.concatenate([programme.step[:n] > 0.0, np.zeros(h), np.ones(p + q)])
+        high = np.concatenate([np.ones(n), np.maximum(z_high, 0.0), np.ones(p), np.full(q, np.inf)]) / scale
+        high[:n] = np.where(programme.step[:n] > 0.0, np.round(high[:n]), high[:n])
+        cost = -np.concatenate([programme.slopes, programme.alpha, np.zeros(p + q)])
+        low = np.concatenate([np.zeros(n + h + p), np.full(q, -np.inf)])
+        return cls(programme, cost * scale, rows * scale, least, most, low, high, whole.astype(np.int64), scale)
+
+    def solve(self, rel_gap: float, seconds: float | None) -> OptimizeResult:
+        """The optimum; the variables are those of the programme."""
+        limit = {} if seconds is None else {"time_limit": seconds}
+        return self._call(self.cost, self.low, self.high, self.integrality, {"mip_rel_gap": rel_gap} | limit)
+
+    def on_piece(self, active: BoolArray, fixed: FloatArray, whole: BoolArray) -> OptimizeResult:
+        """The optimum with the signs of the neurons with alpha_l > 0 and all integers given: a linear programme."""
+        low, high = self.low.copy(), self.high.copy()
+        n, h = self.programme.n_variables, len(self.programme.b)
+        p = int((self.programme.alpha > 0.0).sum())
+        low[n + h : n + h + p] = high[n + h : n + h + p] = active[self.programme.alpha > 0.0]
+        low[:n][whole] = high[:n][whole] = np.round(fixed / self.scale[:n])[whole]
+        return self._call(self.cost, low, high, None, {})
+
+    def _call(
+        self,
+        cost: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        integrality: NDArray[np.int64] | None,
+        options: Any,
+    ) -> OptimizeResult:
+        constraints = LinearConstraint(self.rows, self.least, self.most) if len(self.rows) else ()
+        found = milp(cost, integrality=integrality, bounds=Bounds(low, high), constraints=constraints, options=options)
+        if found.x is not None:
+            found.x = found.x * self.scale
+        return found
+
+
+def _ascended(programme: Programme, problem: _Milp, v: FloatArray) -> FloatArray:
+    """The best point of the linear piece that v lies in: free of the tolerance on the binaries."""
+    n = programme.n_variables
+    if programme.step[n:].any():
+        return v
+    found = problem.on_piece(programme.W @ v + programme.b > 0.0, v, programme.step[:n] > 0.0)
+    # The point with the tolerance may well seem better: it may violate constraints by as much.
+    return np.asarray(v if found.x is None else found.x[:n], dtype=np.float64)
+
+
+def _tightened(programme: Programme, deadline: float) -> tuple[FloatArray, FloatArray]:
+    """Bounds of the preactivations by two linear programmes each; on a box alone, those at hand are exact."""
+    z_low, z_high = programme.z_low.copy(), programme.z_high.copy()
+    if not len(programme.A):
+        return z_low, z_high
+    constraints = LinearConstraint(programme.A, programme.least, programme.most)
+    for neuron in np.flatnonzero(programme.alpha > 0.0):
+        for ends, sign in ((z_low, 1.0), (z_high, -1.0)):
+            if time.perf_counter() > deadline:
+                return z_low, z_high
+            found = milp(sign * programme.W[neuron], bounds=Bounds(0.0, 1.0), constraints=constraints)
+            if found.status != 0:
+                continue
+            # A margin for the tolerance of HiGHS, in a range of one.
+            end = sign * (found.fun - 1e-6) + programme.b[neuron]
+            ends[neuron] = max(z_low[neuron], end) if sign > 0.0 else min(z_high[neuron], end)
+    return np.minimum(z_low, 0.0), np.maximum(z_high, 0.0)

@@ -1,0 +1,102 @@
+"""What a search for an optimum returns, and what it tells on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from dconnet._arrays import FloatArray, Frozen
+
+
+class OptimumStatus(Enum):
+    """Why a search ended. The value is the message for the user, with placeholders for the figures."""
+
+    OPTIMAL = "Optimal: no feasible point is better than the one found by more than {gap:.1e} of its value."
+    TIME_LIMIT = "Stopped by max_seconds with a gap of {gap:.1e}: the bound holds. Raise max_seconds or rel_gap."
+    STOPPED = "Stopped by the callback with a gap of {gap:.1e}: the bound holds."
+    INFEASIBLE = "Infeasible: no point meets the bounds and all constraints."
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the gap is at most the one asked for."""
+        return self is OptimumStatus.OPTIMAL
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is known while a search is under way.
+
+    Attributes
+    ----------
+    value : float
+        The best value so far; NaN before the first feasible point.
+    bound : float
+        No feasible point is better than this.
+    nodes : int
+        Parts of the region that have been looked at.
+    waiting : int
+        Parts that are still to be looked at.
+    seconds : float
+        Wall time so far.
+    """
+
+    value: float
+    bound: float
+    nodes: int
+    waiting: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """``|bound - value| / |value|``; infinite before the first feasible point."""
+        return relative_gap(self.value, self.bound)
+
+
+Watcher = Callable[[Progress], object]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum(Frozen):
+    """The best point that a search has found, and how much better another could be.
+
+    Attributes
+    ----------
+    x : array of shape (n_features,) or None
+        The point, within the bounds; None if there is no feasible one, or none was found in time.
+    value : float
+        The output of the network at ``x``, computed from the network itself; NaN without a point.
+    bound : float
+        Nothing in the region is better than this: above ``value`` in a maximisation, below it in a minimisation.
+        It is proved up to rounding errors by the built-in search, and up to the tolerance of 1e-6 of HiGHS. NaN if the
+        region is empty.
+    gap : float
+        ``|bound - value| / |value|``; zero for an empty region, infinite if no point was found in time.
+    status : OptimumStatus
+        Why the search ended.
+    message : str
+        The same as a sentence.
+    nodes : int
+        Parts of the region that were looked at.
+    seconds : float
+        Wall time.
+    """
+
+    x: FloatArray | None
+    value: float
+    bound: float
+    gap: float
+    status: OptimumStatus
+    message: str
+    nodes: int
+    seconds: float
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """``|bound - value| / |value|``, where zero over zero is zero."""
+    if not np.isfinite(value):
+        return np.inf
+    difference = abs(bound - value)
+    return difference / abs(value) if difference and value else (np.inf if difference else 0.0)

@@ -1,0 +1,167 @@
+"""The global optimum of a trained network over a region."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dconnet._arrays import FloatArray
+from dconnet.model.network import Network
+from dconnet.optimisation.highs import Answer, solve_with_highs
+from dconnet.optimisation.optimum import Optimum, OptimumStatus, relative_gap
+from dconnet.optimisation.programme import posed
+from dconnet.optimisation.region import Region, region_of
+from dconnet.optimisation.target import one_output
+
+SENSES = ("max", "min")
+
+# By how much a constraint may be violated, in parts of the range of its values.
+SLACK = 1e-9
+
+
+def optimise(
+    network: Any,
+    bounds: Any = None,
+    A_ub: ArrayLike | None = None,
+    b_ub: ArrayLike | None = None,
+    A_eq: ArrayLike | None = None,
+    b_eq: ArrayLike | None = None,
+    integrality: ArrayLike | None = None,
+    sense: str = "max",
+    *,
+    output: int | None = None,
+    weights: ArrayLike | None = None,
+    near: ArrayLike | None = None,
+    coverage: float = 1.0,
+    rel_gap: float = 1e-6,
+    max_seconds: float | None = None,
+) -> Optimum:
+    """Find the input within bounds and linear constraints at which a trained network is largest or smallest.
+
+    The answer is global: the search proves that nothing in the region is better by more than ``rel_gap``.
+
+    Parameters
+    ----------
+    network : Network or estimator
+        A network, or a fitted `DCONRegressor` or `DCONClassifier`.
+    bounds : sequence of pairs (lower, upper), or scipy.optimize.Bounds
+        The box of the inputs. Every bound must be finite, unless ``near`` is given; then None stands for no bound.
+    A_ub, b_ub : array-like of shape (n_constraints, n_features) and (n_constraints,), optional
+        Constraints ``A_ub @ x <= b_ub``.
+    A_eq, b_eq : array-like of shape (n_constraints, n_features) and (n_constraints,), optional
+        Constraints ``A_eq @ x == b_eq``.
+    integrality : array-like of 0 and 1 of shape (n_features,), optional
+        Which inputs are integers; a single number serves all.
+    sense : {"max", "min"}, default="max"
+        What is sought.
+    output : int, optional
+        Which output of several is optimised: a column of a regressor's target, or a class.
+    weights : array-like of shape (n_outputs,), optional
+        Optimise this weighted sum of the outputs.
+    near : array-like of shape (n_samples, n_features), optional
+        Rows of data to stay near to: the optimum is sought in their convex hull. Without it, optima tend to sit in
+        corners of the box, far from all data. The hull of more than 1000 rows is that of the outermost 1000, see
+        `dconnet.optimisation.near.central_rows`.
+    coverage : float, default=1.0
+        Share of the rows of ``near`` that count: those nearest to their mean by the Mahalanobis distance.
+    rel_gap : float, default=1e-6
+        Stop when ``|bound - value| <= rel_gap * |value|``.
+    max_seconds : float or None, default=None
+        Maximum wall time. The result then holds the best point so far, and a bound that is valid.
+
+    Returns
+    -------
+    Optimum
+        With ``x``, ``value``, ``bound``, ``gap``, ``status``, ``message``, ``nodes`` and ``seconds``.
+
+    Examples
+    --------
+    >>> from dconnet import Network, optimise
+    >>> roof = Network(W=[[1.0, 1.0], [-1.0, 0.0]], b=[-1.0, 0.5], alpha=[-1.0, -2.0], intercept=4.0)
+    >>> best = optimise(roof, bounds=[(0, 2), (0, 2)], A_ub=[[-1.0, -1.0]], b_ub=[-1.5])
+    >>> best.value, best.status.name
+    (3.5, 'OPTIMAL')
+    >>> optimise(roof, bounds=[(0, 2), (0, 2)], sense="min").x
+    array([2., 2.])
+    """
+    began = time.perf_counter()
+    if sense not in SENSES:
+        raise ValueError(f"sense must be 'max' or 'min', got {sense!r}.")
+    if not rel_gap >= 0.0:
+        raise ValueError(f"rel_gap must not be negative, got {rel_gap}.")
+    if max_seconds is not None and not max_seconds > 0.0:
+        raise ValueError(f"max_seconds must be positive, got {max_seconds}.")
+    target = one_output(network, output, weights)
+    region = region_of(target.n_features, bounds, A_ub, b_ub, A_eq, b_eq, integrality, near, coverage)
+    sign = 1.0 if sense == "max" else -1.0
+    answer, x = _searched(_signed(target, sign), region, rel_gap, max_seconds)
+    return _told(target, sign, answer, x, time.perf_counter() - began)
+
+
+def output_range(network: Any, bounds: Any = None, **options: Any) -> tuple[Optimum, Optimum]:
+    """The least and the largest output of a network over a region.
+
+    Parameters
+    ----------
+    network : Network or estimator
+        As for `optimise`.
+    bounds : sequence of pairs, or scipy.optimize.Bounds
+        The box.
+    **options
+        Any other parameter of `optimise` but ``sense``.
+
+    Returns
+    -------
+    least, largest : Optimum
+        The two optima.
+
+    Examples
+    --------
+    >>> from dconnet import Network
+    >>> from dconnet.optimisation import output_range
+    >>> absolute_value = Network(W=[[1.0], [-1.0]], b=[0.0, 0.0], alpha=[1.0, 1.0])
+    >>> least, largest = output_range(absolute_value, bounds=[(-3, 2)])
+    >>> least.value, largest.value
+    (0.0, 3.0)
+    """
+    return optimise(network, bounds, sense="min", **options), optimise(network, bounds, sense="max", **options)
+
+
+def _signed(network: Network, sign: float) -> Network:
+    return Network(network.W, network.b, sign * network.alpha, sign * float(network.intercept))
+
+
+def _searched(
+    network: Network, region: Region, rel_gap: float, max_seconds: float | None
+) -> tuple[Answer, FloatArray | None]:
+    if region.is_empty_box:
+        return Answer(None, np.nan, OptimumStatus.INFEASIBLE, 0), None
+    programme = posed(network, region)
+    if not programme.n_variables:
+        return _only_point(region, programme.offset)
+    answer = solve_with_highs(programme, rel_gap, max_seconds)
+    return answer, None if answer.v is None else _within(region, programme.inputs(answer.v))
+
+
+def _only_point(region: Region, value: float) -> tuple[Answer, FloatArray | None]:
+    """The answer for a box that is a single point."""
+    if region.violation(region.low) > SLACK:
+        return Answer(None, np.nan, OptimumStatus.INFEASIBLE, 0), None
+    return Answer(np.zeros(0), value, OptimumStatus.OPTIMAL, 0), region.low
+
+
+def _within(region: Region, x: FloatArray) -> FloatArray:
+    """The point without its rounding errors: within the box, integers whole."""
+    return np.clip(np.where(region.integer, np.round(x), x), region.low, region.high)
+
+
+def _told(network: Network, sign: float, answer: Answer, x: FloatArray | None, seconds: float) -> Optimum:
+    """The value is the network's own, and no bound is worse than it."""
+    value = np.nan if x is None else float(network.predict(x[None, :])[0])
+    bound = sign * answer.bound if x is None else sign * max(answer.bound, sign * value)
+    empty = answer.status is OptimumStatus.INFEASIBLE
+    gap = 0.0 if empty else relative_gap(value, bound)
+    return Optimum(x, value, bound, gap, answer.status, answer.status.value.format(gap=gap), answer.nodes, seconds)

@@ -1,0 +1,208 @@
+"""The global optimum against enumeration of all pieces, of all integer points, and against samples."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds
+
+from dconnet import DCONClassifier, DCONRegressor, Network, optimise
+from dconnet.optimisation import OptimumStatus, output_range
+from optimisation.enumeration import enumerated_optimum
+
+SIGN = {"max": 1.0, "min": -1.0}
+# Relative to outputs of order one: the tolerances of HiGHS, which the enumeration uses too.
+CLOSE = 1e-6
+
+
+def random_network(seed, n_hidden=6, n_features=3):
+    rng = np.random.default_rng(seed)
+    return Network(
+        rng.normal(size=(n_hidden, n_features)), rng.normal(size=n_hidden), rng.normal(size=n_hidden), rng.normal()
+    )
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_optimum_over_a_box_is_that_of_the_enumeration(seed, sense):
+    network = random_network(seed)
+    bounds = [(-1.0, 2.0), (0.0, 1.5), (-2.0, 0.5)]
+    found = optimise(network, bounds, sense=sense)
+    expected = enumerated_optimum(network, bounds, SIGN[sense])
+    assert found.status is OptimumStatus.OPTIMAL
+    assert found.value == network.predict(found.x[None, :])[0]
+    assert found.value == pytest.approx(expected, abs=CLOSE)
+    assert SIGN[sense] * found.bound >= SIGN[sense] * found.value
+    assert found.gap <= 2e-6
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_optimum_under_constraints_is_that_of_the_enumeration(seed, sense):
+    network = random_network(seed + 100)
+    rng = np.random.default_rng(seed)
+    bounds = [(-1.0, 1.0)] * 3
+    A_ub, b_ub = rng.normal(size=(2, 3)), np.array([0.3, 0.5])
+    A_eq, b_eq = rng.normal(size=(1, 3)), np.array([0.1])
+    found = optimise(network, bounds, A_ub, b_ub, A_eq, b_eq, sense=sense)
+    expected = enumerated_optimum(network, bounds, SIGN[sense], A_ub, b_ub, A_eq, b_eq)
+    assert found.value == pytest.approx(expected, abs=CLOSE)
+    assert (A_ub @ found.x <= b_ub + CLOSE).all()
+    assert A_eq @ found.x == pytest.approx(b_eq, abs=CLOSE)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_integer_inputs_against_all_integer_points(seed):
+    network = random_network(seed + 200)
+    A_ub, b_ub = np.array([[1.0, 1.0, 1.0]]), np.array([2.5])
+    found = optimise(network, [(-2.3, 2.7), (-2, 3), (0.5, 4)], A_ub, b_ub, integrality=1)
+    points = np.array(list(product(range(-2, 3), range(-2, 4), range(1, 5))), dtype=float)
+    points = points[points @ A_ub[0] <= b_ub]
+    assert found.value == pytest.approx(network.predict(points).max(), abs=1e-9)
+    assert (found.x == np.round(found.x)).all()
+
+
+def test_some_inputs_are_integers():
+    network = random_network(7)
+    found = optimise(network, [(0, 3), (-1, 1), (-1, 1)], integrality=[1, 0, 0])
+    each = [enumerated_optimum(network, [(k, k), (-1, 1), (-1, 1)]) for k in range(4)]
+    assert found.value == pytest.approx(max(each), abs=CLOSE)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_units_do_not_matter(scale):
+    network = random_network(3)
+    other = Network(network.W / scale, network.b, network.alpha, network.intercept)
+    found = optimise(network, [(-1, 1)] * 3)
+    scaled = optimise(other, [(-scale, scale)] * 3, A_ub=[[1.0, 0.0, 0.0]], b_ub=[2.0 * scale])
+    assert scaled.value == pytest.approx(found.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_sample_is_above_the_bound(seed):
+    network = random_network(seed + 300, n_hidden=15, n_features=5)
+    found = optimise(network, [(-2, 2)] * 5)
+    samples = np.random.default_rng(seed).uniform(-2, 2, size=(20_000, 5))
+    assert network.predict(samples).max() <= found.value
+
+
+def test_a_time_limit_leaves_a_valid_bound():
+    network = random_network(1, n_hidden=60, n_features=8)
+    found = optimise(network, [(-1, 1)] * 8, max_seconds=1e-3)
+    assert found.status is OptimumStatus.TIME_LIMIT
+    samples = np.random.default_rng(0).uniform(-1, 1, size=(1000, 8))
+    assert network.predict(samples).max() <= found.bound
+
+
+def test_range():
+    network = random_network(5)
+    least, largest = output_range(network, [(-1, 1)] * 3)
+    assert least.value == pytest.approx(enumerated_optimum(network, [(-1, 1)] * 3, -1.0), abs=CLOSE)
+    assert largest.value == pytest.approx(enumerated_optimum(network, [(-1, 1)] * 3), abs=CLOSE)
+
+
+def test_the_hull_of_data():
+    network = random_network(2)
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    found = optimise(network, near=rows)
+    weights = np.random.default_rng(1).dirichlet(np.full(30, 0.1), size=5000)
+    assert found.value >= network.predict(weights @ rows).max()
+    assert found.value <= optimise(network, [(rows[:, i].min(), rows[:, i].max()) for i in range(3)]).value + CLOSE
+    # On the segment between two rows, the network is a function of one variable.
+    ends = rows[:2]
+    on_segment = optimise(network, near=ends)
+    line = np.linspace(0.0, 1.0, 100_001)[:, None]
+    assert on_segment.value == pytest.approx(network.predict(ends[0] + line * (ends[1] - ends[0])).max(), abs=1e-4)
+
+
+def test_the_hull_cut_by_bounds_and_integers():
+    line = Network(W=[[1.0, 0.0]], b=[10.0], alpha=[1.0], intercept=-10.0)
+    rows = np.array([[0.0, 0.0], [4.0, 4.0], [0.0, 4.0]])
+    assert optimise(line, [(None, 2.5), (None, None)], near=rows).value == pytest.approx(2.5)
+    assert optimise(line, [(None, 2.5), (None, None)], near=rows, integrality=[1, 0]).value == pytest.approx(2.0)
+
+
+def test_coverage_leaves_out_far_rows():
+    line = Network(W=[[1.0]], b=[100.0], alpha=[1.0], intercept=-100.0)
+    rows = np.append(np.linspace(-1.0, 1.0, 19), 50.0)[:, None]
+    assert optimise(line, near=rows).value == pytest.approx(50.0)
+    assert optimise(line, near=rows, coverage=0.95).value == pytest.approx(1.0)
+
+
+def test_infeasible():
+    found = optimise(random_network(0), [(-1, 1)] * 3, A_ub=[[1.0, 1.0, 1.0]], b_ub=[-4.0])
+    assert found.status is OptimumStatus.INFEASIBLE
+    assert found.x is None
+    assert np.isnan(found.value)
+    assert "Infeasible" in found.message
+    assert optimise(random_network(0), [(0.2, 0.8)] * 3, integrality=1).status is OptimumStatus.INFEASIBLE
+
+
+def test_degenerate_boxes_and_networks():
+    network = random_network(4)
+    point = np.array([0.3, -0.2, 0.9])
+    assert optimise(network, [(p, p) for p in point]).value == network.predict(point[None, :])[0]
+    outside = optimise(network, [(p, p) for p in point], A_ub=[[1.0, 0.0, 0.0]], b_ub=[0.2])
+    assert outside.status is OptimumStatus.INFEASIBLE
+    fixed = optimise(network, [(0.3, 0.3), (-1, 1), (-1, 1)])
+    assert fixed.value == pytest.approx(enumerated_optimum(network, [(0.3, 0.3), (-1, 1), (-1, 1)]), abs=CLOSE)
+    constant = Network(W=np.zeros((0, 3)), b=[], alpha=[], intercept=2.0)
+    assert optimise(constant, [(0, 1)] * 3).value == 2.0
+    dead = Network(W=[[1.0]], b=[-5.0], alpha=[1.0], intercept=0.0)
+    assert optimise(dead, [(0, 1)]).gap == 0.0
+
+
+def test_bounds_of_scipy():
+    network = random_network(4)
+    assert optimise(network, Bounds(-1.0, 1.0)).value == optimise(network, [(-1, 1)] * 3).value
+
+
+def test_several_outputs_and_estimators():
+    rng = np.random.default_rng(0)
+    W, b, alpha = rng.normal(size=(5, 2)), rng.normal(size=5), rng.normal(size=(5, 2))
+    network, bounds = Network(W, b, alpha, [1.0, 2.0]), [(-1, 1)] * 2
+    assert optimise(network, bounds, output=1).value == optimise(network.of_output(1), bounds).value
+    summed = Network(W, b, alpha @ [1.0, -2.0], -3.0)
+    assert optimise(network, bounds, weights=[1.0, -2.0]).value == pytest.approx(optimise(summed, bounds).value)
+    X = rng.uniform(-1, 1, size=(60, 2))
+    model = DCONRegressor(3, gamma=0.01, tol=1e-3, random_state=0).fit(X, np.abs(X[:, 0]))
+    assert optimise(model, bounds).value == optimise(model.network_, bounds).value
+    classes = DCONClassifier(2, gamma=0.01, tol=1e-2, random_state=0).fit(X, np.digitize(X[:, 0], [-0.3, 0.3]))
+    assert optimise(classes, bounds, output=2).value == optimise(classes.networks_[2], bounds).value
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bounds": [(0, 1)]}, "2 pairs"),
+        ({"bounds": [(0, np.nan), (0, 1)]}, "NaN"),
+        ({"bounds": [(0, 1), (2, 1)]}, "input 1 is above"),
+        ({"bounds": [(0, None), (0, 1)]}, "Input 0 has no finite bounds"),
+        ({}, "Input 0 has no finite bounds"),
+        ({"sense": "up"}, "sense"),
+        ({"rel_gap": -1.0}, "rel_gap"),
+        ({"max_seconds": 0.0}, "max_seconds"),
+        ({"A_ub": [[1.0, 1.0]]}, "belong together"),
+        ({"A_ub": [[1.0]], "b_ub": [1.0]}, "A_ub must have shape"),
+        ({"integrality": [1, 2]}, "integrality"),
+        ({"near": [[1.0]]}, "near must have 2 columns"),
+        ({"near": np.zeros((0, 2))}, "near has no rows"),
+        ({"near": [[1.0, 1.0]], "coverage": 0.0}, "coverage"),
+        ({"output": 3}, "output must be"),
+        ({"output": 0, "weights": [1.0]}, "not both"),
+        ({"weights": [1.0, 1.0]}, "weights must have"),
+    ],
+)
+def test_bad_input_is_refused(options, message):
+    network = random_network(0, n_features=2)
+    given = {"bounds": [(0, 1), (0, 1)]} | options if options and "near" not in options else options
+    with pytest.raises(ValueError, match=message):
+        optimise(network, **given)
+
+
+def test_what_is_no_network_is_refused():
+    with pytest.raises(TypeError, match="fitted"):
+        optimise(DCONRegressor(), [(0, 1)])
+    several = Network([[1.0]], [0.0], [[1.0, 2.0]])
+    with pytest.raises(ValueError, match="2 outputs"):
+        optimise(several, [(0, 1)])
