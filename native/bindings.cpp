@@ -385,8 +385,8 @@ NB_MODULE(_native, module) {
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("share"),
            nb::arg("seconds"), kept("V"), kept("Z"),
            "Improve the neurons in the given order, V (n_hidden, rank) and Z (n_hidden, n_rows) in place, for y "
-           "(n_rows, n_outputs) and alpha (n_hidden, n_outputs). Returns the neurons visited, the programmes solved, the iterations for them, the steps refused and the programmes not "
-           "solved to tolerance.")
+           "(n_rows, n_outputs) and alpha (n_hidden, n_outputs). Returns the neurons visited, the programmes solved, the "
+           "iterations for them, the steps refused and the programmes not solved to tolerance.")
       .def_prop_ro("sample_rows", [](dconnet::Sweep& self) {
              return self.sample_gram() == nullptr ? std::size_t{0} : self.sample_gram()->members().size();
            }, "Rows of the sample that programmes with many rows begin with; zero if there is none.")
@@ -413,8 +413,8 @@ NB_MODULE(_native, module) {
            nb::arg("columns"), kept("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
            nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"))
       .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"),
-           "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns the "
-           "evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")
+           "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns "
+           "the evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")
       .def_prop_ro("settled", &dconnet::Explorer::settled, "Whether all hops have been tried in vain.")
       .def("state", &dconnet::Explorer::state, "What a call of `explore` leaves to the next, as words of 64 bits.")
       .def("restore",

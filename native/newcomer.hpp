@@ -2,8 +2,8 @@
 //
 // A neuron with the directions v of its hidden and u of its output weights, |v| = |u| = 1, and weight c >= 0 changes F
 // by -2 c (u'r'max(Qv, 0) - gamma) + c² |max(Qv, 0)|²: it lowers F exactly if the match u'r'max(Qv, 0) exceeds gamma,
-// with the best c in closed form. The best u for a v is that of r'max(Qv, 0), and then the match is its length; with one
-// output u is a sign, which is given to each start. v is sought by following the gradient of the match from several
+// with the best c in closed form. The best u for a v is that of r'max(Qv, 0), and then the match is its length; with
+// one output u is a sign, which is given to each start. v is sought by following the gradient of the match from several
 // random starts, a heuristic; the decrease that is told of the best neuron seen is exact.
 #pragma once
 

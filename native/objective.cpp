@@ -161,8 +161,8 @@ DCONNET_INLINE void slopes_of(const double* Z, const double* residual, const dou
 template <std::size_t Outputs>
 using Count = std::integral_constant<std::size_t, Outputs>;
 
-// Calls body with the size of a block of outputs, as a type, and its first output: outputs of a block share the loads of
-// the preactivations.
+// Calls body with the size of a block of outputs, as a type, and its first output: the outputs of a block share the
+// loads of the preactivations.
 template <typename Body>
 DCONNET_INLINE void in_blocks(std::size_t n_outputs, const Body& body) {
   std::size_t o = 0;

@@ -55,7 +55,8 @@ struct Data {
     Vector r = y;
     for (std::size_t j = 0; j < rows; ++j) {
       for (std::size_t unit = 0; unit < n_hidden; ++unit) {
-        for (std::size_t o = 0; o < n_outputs; ++o) r[j * n_outputs + o] -= alpha[unit * n_outputs + o] * output(unit, j);
+        const double active = output(unit, j);
+        for (std::size_t o = 0; o < n_outputs; ++o) r[j * n_outputs + o] -= alpha[unit * n_outputs + o] * active;
       }
     }
     return r;
@@ -139,7 +140,9 @@ void test_balance(const Data& data) {
   const double value = subject.objective.value(subject.theta.data(), before.data());
   layout.balance(subject.theta.data());
   check(subject.objective.value(subject.theta.data(), after.data()) <= value, "balancing lowers F");
-  for (std::size_t i = 0; i < after.size(); ++i) check(close(after[i], before[i], 1e-12), "balancing keeps the network");
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    check(close(after[i], before[i], 1e-12), "balancing keeps the network");
+  }
   for (std::size_t unit = 0; unit < data.n_hidden; ++unit) {
     check(close(layout.norm(subject.theta.data(), unit), layout.output_norm(subject.theta.data(), unit), 1e-12),
           "both layers weigh the same");
@@ -198,7 +201,8 @@ void test_lbfgs(const Data& data) {
 }
 
 void test_explorer(Data data, Hop hop) {
-  Explorer explorer(data.design(), data.y.data(), kGamma, data.n_hidden, data.n_outputs, {4, true, hop, 0.01, 3, true}, 7);
+  Explorer explorer(data.design(), data.y.data(), kGamma, data.n_hidden, data.n_outputs,
+                    {4, true, hop, 0.01, 3, true}, 7);
   double last = data.naive_value(kGamma);
   for (int round = 0; round < 30; ++round) {
     const Exploration told =

@@ -87,7 +87,7 @@ class Sweep(Protocol):
             Hidden weights in whitened coordinates; each neuron changes in one assignment.
         Z : array of shape (n_rows, n_hidden), in Fortran order
             Their preactivations.
-        alpha : array of shape (n_hidden,)
+        alpha : array of shape (n_hidden,) or (n_hidden, n_outputs)
             Output weights.
         order : array of shape (n_hidden,)
             The neurons in the order of their visits.
