@@ -3,6 +3,7 @@
 from dconnet.estimators.auto import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.estimators.cv import DCONClassifierCV, DCONRegressorCV
 from dconnet.estimators.layerwise import LayerwiseDCONClassifier, LayerwiseDCONRegressor
+from dconnet.estimators.onnx_converters import register_onnx_converters
 from dconnet.estimators.shallow import DCONClassifier, DCONRegressor
 from dconnet.estimators.table_encoder import TableEncoder
 
@@ -16,4 +17,5 @@ __all__ = [
     "LayerwiseDCONClassifier",
     "LayerwiseDCONRegressor",
     "TableEncoder",
+    "register_onnx_converters",
 ]

@@ -44,6 +44,11 @@ class Affine(Frozen):
         """The map ``x ↦ slope x + offset`` of each of ``size`` entries; one number serves all of them."""
         return cls(np.diag(np.broadcast_to(slope, size)), np.broadcast_to(offset, size))
 
+    @classmethod
+    def identity(cls, size: int) -> Affine:
+        """The map that changes nothing."""
+        return cls.diagonal(1.0, 0.0, size)
+
     @property
     def n_inputs(self) -> int:
         """Number of inputs."""

@@ -93,7 +93,7 @@ class Graph:
 
     def probabilities(self, scores: str, exported: ClassifierChain, output: str) -> None:
         """Add the probabilities of all classes, from the scores."""
-        same = Chain((Affine(np.eye(exported.scores.n_outputs), np.zeros(exported.scores.n_outputs)),))
+        same = Chain((Affine.identity(exported.scores.n_outputs),))
         self.chain(scores, ClassifierChain(same, exported.classes, exported.logits).probabilities, output)
 
 
