@@ -355,7 +355,7 @@ class TestFit:
     def test_the_output_is_checked_before_the_work(self, data, in_folder):
         (in_folder / "model.json").write_text("precious")
         message = refusal("fit", "none.csv", "--target", "y")
-        assert message == "model.json exists already. Name another --output, or replace it with --force."
+        assert message == "model.json exists already. Name another file, or replace it with --force."
         assert refusal("fit", "none.csv", "--target", "y", "-o", in_folder).endswith("is a folder. Name a file.")
         message = refusal("fit", "none.csv", "--target", "y", "-o", in_folder / "no" / "model.json")
         assert message.endswith("does not exist.")

@@ -73,7 +73,7 @@ def check_output(output: Path, force: bool) -> None:
     if output.is_dir():
         raise ValueError(f"{output} is a folder. Name a file.")
     if output.is_file() and not force:
-        raise ValueError(f"{output} exists already. Name another --output, or replace it with --force.")
+        raise ValueError(f"{output} exists already. Name another file, or replace it with --force.")
     if is_stream(output):
         return
     folder = output.resolve().parent
