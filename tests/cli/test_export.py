@@ -1,5 +1,8 @@
 """``dconnet export``: from a model file to something that runs elsewhere."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -91,9 +94,9 @@ def test_an_existing_file_is_kept(model, in_folder):
     assert sorted(path.name for path in in_folder.iterdir()) == ["model.json", "network.c"]
 
 
-def test_standard_output(model, capfd):
-    run("model.json", "/dev/stdout", "--to", "python")
-    assert capfd.readouterr().out == model.to_python()
+def test_standard_output(model):
+    command = [sys.executable, "-m", "dconnet", "export", "model.json", "/dev/stdout", "--to", "python"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == model.to_python()
 
 
 def test_mistakes(model):

@@ -99,7 +99,8 @@ def _network(model: Any) -> SavedModel:
 def _content(model: SavedModel, target: Target, name: str, probabilities: bool, dtype: DType) -> bytes:
     output = "probabilities" if probabilities else "raw"
     if target is Target.onnx:
-        return model.to_onnx(output="probabilities" if probabilities else None, dtype=dtype).SerializeToString()
+        proto = model.to_onnx(output="probabilities" if probabilities else None, dtype=dtype)
+        return bytes(proto.SerializeToString())
     if target is Target.c:
         precision = "double" if dtype is DType.float64 else "float"
         return model.to_c(name, output=output, precision=precision).encode("ascii")
