@@ -17,6 +17,7 @@
 #include "explorer.hpp"
 #include "objective.hpp"
 #include "short_fit.hpp"
+#include "sign_search.hpp"
 #include "solver.hpp"
 #include "sweep.hpp"
 
@@ -349,6 +350,21 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
 
 }  // namespace
 
+namespace {
+
+void make_sign_search(dconnet::SignSearch* search, Matrix G, Vector g, Vector alpha, Vector slopes, Vector low,
+                      Vector high, Vector step) {
+  const std::size_t rows = G.shape(0), columns = G.shape(1);
+  check_length(g.shape(0), rows, "g");
+  check_length(slopes.shape(0), columns, "slopes");
+  for (const Vector* each : {&low, &high, &step}) check_length(each->shape(0), rows + columns, "low, high or step");
+  if (alpha.shape(0) > rows) throw nb::value_error("alpha has the wrong length");
+  new (search) dconnet::SignSearch(G.data(), g.data(), alpha.data(), slopes.data(), low.data(), high.data(),
+                                   step.data(), alpha.shape(0), rows - alpha.shape(0), columns);
+}
+
+}  // namespace
+
 NB_MODULE(_native, module) {
   module.doc() = "The C++ kernel of dconnet.";
   module.attr("AVX2") = dconnet::use_avx2;
@@ -422,6 +438,18 @@ NB_MODULE(_native, module) {
              if (!self.restore(state)) throw nb::value_error("this is not the state of an explorer");
            },
            nb::arg("state"), "Take over what `state` returned.");
+  nb::class_<dconnet::SignSearch>(module, "SignSearch", "Branch and bound over the signs of neurons.")
+      .def("__init__", &make_sign_search, nb::arg("G"), nb::arg("g"), nb::arg("alpha"), nb::arg("slopes"),
+           nb::arg("low"), nb::arg("high"), nb::arg("step"))
+      .def("run", &dconnet::SignSearch::run, nb::arg("seconds"), nb::arg("relative_gap"), nb::arg("absolute_gap"),
+           nb::arg("offset"), nb::call_guard<nb::gil_scoped_release>(),
+           "Go on for some seconds; true when the gap is closed.")
+      .def_prop_ro("has_point", &dconnet::SignSearch::has_point)
+      .def_prop_ro("best", &dconnet::SignSearch::best)
+      .def_prop_ro("bound", &dconnet::SignSearch::bound)
+      .def_prop_ro("point", &dconnet::SignSearch::point)
+      .def_prop_ro("nodes", &dconnet::SignSearch::nodes)
+      .def_prop_ro("waiting", &dconnet::SignSearch::waiting);
   module.def("predict", &predict, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
              nb::arg("shares"), nb::arg("U"), nb::arg("alpha"), kept("outputs"),
              "Write the outputs (n_rows, n_networks) of networks for coded rows.");

@@ -22,12 +22,13 @@ def random_network(seed, n_hidden=6, n_features=3):
     )
 
 
+@pytest.mark.parametrize("method", ["branching", "highs"])
 @pytest.mark.parametrize("sense", ["max", "min"])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_optimum_over_a_box_is_that_of_the_enumeration(seed, sense):
+def test_the_optimum_over_a_box_is_that_of_the_enumeration(seed, sense, method):
     network = random_network(seed)
     bounds = [(-1.0, 2.0), (0.0, 1.5), (-2.0, 0.5)]
-    found = optimise(network, bounds, sense=sense)
+    found = optimise(network, bounds, sense=sense, method=method)
     expected = enumerated_optimum(network, bounds, SIGN[sense])
     assert found.status is OptimumStatus.OPTIMAL
     assert found.value == network.predict(found.x[None, :])[0]
@@ -37,25 +38,27 @@ def test_the_optimum_over_a_box_is_that_of_the_enumeration(seed, sense):
 
 
 @pytest.mark.parametrize("sense", ["max", "min"])
+@pytest.mark.parametrize("method", ["branching", "highs"])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_optimum_under_constraints_is_that_of_the_enumeration(seed, sense):
+def test_the_optimum_under_constraints_is_that_of_the_enumeration(seed, sense, method):
     network = random_network(seed + 100)
     rng = np.random.default_rng(seed)
     bounds = [(-1.0, 1.0)] * 3
     A_ub, b_ub = rng.normal(size=(2, 3)), np.array([0.3, 0.5])
     A_eq, b_eq = rng.normal(size=(1, 3)), np.array([0.1])
-    found = optimise(network, bounds, A_ub, b_ub, A_eq, b_eq, sense=sense)
+    found = optimise(network, bounds, A_ub, b_ub, A_eq, b_eq, sense=sense, method=method)
     expected = enumerated_optimum(network, bounds, SIGN[sense], A_ub, b_ub, A_eq, b_eq)
     assert found.value == pytest.approx(expected, abs=CLOSE)
     assert (A_ub @ found.x <= b_ub + CLOSE).all()
     assert A_eq @ found.x == pytest.approx(b_eq, abs=CLOSE)
 
 
+@pytest.mark.parametrize("method", ["branching", "highs"])
 @pytest.mark.parametrize("seed", range(4))
-def test_integer_inputs_against_all_integer_points(seed):
+def test_integer_inputs_against_all_integer_points(seed, method):
     network = random_network(seed + 200)
     A_ub, b_ub = np.array([[1.0, 1.0, 1.0]]), np.array([2.5])
-    found = optimise(network, [(-2.3, 2.7), (-2, 3), (0.5, 4)], A_ub, b_ub, integrality=1)
+    found = optimise(network, [(-2.3, 2.7), (-2, 3), (0.5, 4)], A_ub, b_ub, integrality=1, method=method)
     points = np.array(list(product(range(-2, 3), range(-2, 4), range(1, 5))), dtype=float)
     points = points[points @ A_ub[0] <= b_ub]
     assert found.value == pytest.approx(network.predict(points).max(), abs=1e-9)
@@ -78,6 +81,32 @@ def test_units_do_not_matter(scale):
     assert scaled.value == pytest.approx(found.value, rel=1e-9)
 
 
+def test_both_methods_agree_on_a_larger_network_with_constraints():
+    network = random_network(11, n_hidden=20, n_features=5)
+    A_ub = np.random.default_rng(3).normal(size=(3, 5))
+    options = {"bounds": [(-1, 2)] * 5, "A_ub": A_ub, "b_ub": [0.5, 1.0, 0.0], "integrality": [0, 0, 1, 0, 0]}
+    ours, theirs = (optimise(network, method=method, **options) for method in ("branching", "highs"))
+    assert ours.value == pytest.approx(theirs.value, rel=1e-5)
+    assert ours.bound >= ours.value
+    assert ours.gap <= 1e-6
+
+
+def test_progress_is_told_and_the_callback_stops(capsys):
+    network = random_network(1, n_hidden=120, n_features=10)
+    seen = []
+
+    def stop_late(progress):
+        seen.append(progress)
+        return progress.seconds > 1.1
+
+    found = optimise(network, [(-1, 1)] * 10, sense="min", callback=stop_late, verbose=1)
+    assert found.status is OptimumStatus.STOPPED
+    assert all(progress.bound <= progress.value for progress in seen)
+    assert [progress.bound for progress in seen] == sorted(progress.bound for progress in seen)
+    assert found.bound <= found.value
+    assert "gap" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_no_sample_is_above_the_bound(seed):
     network = random_network(seed + 300, n_hidden=15, n_features=5)
@@ -86,9 +115,10 @@ def test_no_sample_is_above_the_bound(seed):
     assert network.predict(samples).max() <= found.value
 
 
-def test_a_time_limit_leaves_a_valid_bound():
+@pytest.mark.parametrize("method", ["branching", "highs"])
+def test_a_time_limit_leaves_a_valid_bound(method):
     network = random_network(1, n_hidden=60, n_features=8)
-    found = optimise(network, [(-1, 1)] * 8, max_seconds=1e-3)
+    found = optimise(network, [(-1, 1)] * 8, max_seconds=1e-3, method=method)
     assert found.status is OptimumStatus.TIME_LIMIT
     samples = np.random.default_rng(0).uniform(-1, 1, size=(1000, 8))
     assert network.predict(samples).max() <= found.bound
@@ -101,10 +131,11 @@ def test_range():
     assert largest.value == pytest.approx(enumerated_optimum(network, [(-1, 1)] * 3), abs=CLOSE)
 
 
-def test_the_hull_of_data():
+@pytest.mark.parametrize("method", ["branching", "highs"])
+def test_the_hull_of_data(method):
     network = random_network(2)
     rows = np.random.default_rng(0).normal(size=(30, 3))
-    found = optimise(network, near=rows)
+    found = optimise(network, near=rows, method=method)
     weights = np.random.default_rng(1).dirichlet(np.full(30, 0.1), size=5000)
     assert found.value >= network.predict(weights @ rows).max()
     assert found.value <= optimise(network, [(rows[:, i].min(), rows[:, i].max()) for i in range(3)]).value + CLOSE
@@ -115,11 +146,14 @@ def test_the_hull_of_data():
     assert on_segment.value == pytest.approx(network.predict(ends[0] + line * (ends[1] - ends[0])).max(), abs=1e-4)
 
 
-def test_the_hull_cut_by_bounds_and_integers():
+@pytest.mark.parametrize("method", ["branching", "highs"])
+def test_the_hull_cut_by_bounds_and_integers(method):
     line = Network(W=[[1.0, 0.0]], b=[10.0], alpha=[1.0], intercept=-10.0)
     rows = np.array([[0.0, 0.0], [4.0, 4.0], [0.0, 4.0]])
-    assert optimise(line, [(None, 2.5), (None, None)], near=rows).value == pytest.approx(2.5)
-    assert optimise(line, [(None, 2.5), (None, None)], near=rows, integrality=[1, 0]).value == pytest.approx(2.0)
+    assert optimise(line, [(None, 2.5), (None, None)], near=rows, method=method).value == pytest.approx(2.5)
+    assert optimise(
+        line, [(None, 2.5), (None, None)], near=rows, integrality=[1, 0], method=method
+    ).value == pytest.approx(2.0)
 
 
 def test_coverage_leaves_out_far_rows():
@@ -129,8 +163,9 @@ def test_coverage_leaves_out_far_rows():
     assert optimise(line, near=rows, coverage=0.95).value == pytest.approx(1.0)
 
 
-def test_infeasible():
-    found = optimise(random_network(0), [(-1, 1)] * 3, A_ub=[[1.0, 1.0, 1.0]], b_ub=[-4.0])
+@pytest.mark.parametrize("method", ["branching", "highs"])
+def test_infeasible(method):
+    found = optimise(random_network(0), [(-1, 1)] * 3, A_ub=[[1.0, 1.0, 1.0]], b_ub=[-4.0], method=method)
     assert found.status is OptimumStatus.INFEASIBLE
     assert found.x is None
     assert np.isnan(found.value)
@@ -181,6 +216,8 @@ def test_several_outputs_and_estimators():
         ({}, "Input 0 has no finite bounds"),
         ({"sense": "up"}, "sense"),
         ({"rel_gap": -1.0}, "rel_gap"),
+        ({"method": "simplex"}, "method"),
+        ({"method": "highs", "callback": print}, "cannot call back"),
         ({"max_seconds": 0.0}, "max_seconds"),
         ({"A_ub": [[1.0, 1.0]]}, "belong together"),
         ({"A_ub": [[1.0]], "b_ub": [1.0]}, "A_ub must have shape"),

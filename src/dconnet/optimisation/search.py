@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,15 @@ from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray
 from dconnet.model.network import Network
+from dconnet.optimisation.branching import solve_by_branching
 from dconnet.optimisation.highs import Answer, solve_with_highs
-from dconnet.optimisation.optimum import Optimum, OptimumStatus, relative_gap
+from dconnet.optimisation.optimum import Optimum, OptimumStatus, Progress, Watcher, relative_gap
 from dconnet.optimisation.programme import posed
 from dconnet.optimisation.region import Region, region_of
 from dconnet.optimisation.target import one_output
 
 SENSES = ("max", "min")
+METHODS = ("branching", "highs")
 
 # By how much a constraint may be violated, in parts of the range of its values.
 SLACK = 1e-9
@@ -38,6 +41,9 @@ def optimise(
     coverage: float = 1.0,
     rel_gap: float = 1e-6,
     max_seconds: float | None = None,
+    method: str = "branching",
+    callback: Watcher | None = None,
+    verbose: int = 0,
 ) -> Optimum:
     """Find the input within bounds and linear constraints at which a trained network is largest or smallest.
 
@@ -71,6 +77,15 @@ def optimise(
         Stop when ``|bound - value| <= rel_gap * |value|``.
     max_seconds : float or None, default=None
         Maximum wall time. The result then holds the best point so far, and a bound that is valid.
+    method : {"branching", "highs"}, default="branching"
+        "branching" is branch and bound over the signs of the neurons, written for this problem; its bound is proved up
+        to rounding errors. "highs" solves a mixed-integer linear programme by SciPy's HiGHS, with its tolerance of
+        1e-6; it is slower, and an independent check.
+    callback : callable, optional
+        Called with a `Progress` about ten times a second; the search stops if it returns True. Only for "branching":
+        SciPy's HiGHS tells nothing on its way.
+    verbose : int, default=0
+        1 prints value, bound and gap, about once a second. Only for "branching".
 
     Returns
     -------
@@ -94,10 +109,15 @@ def optimise(
         raise ValueError(f"rel_gap must not be negative, got {rel_gap}.")
     if max_seconds is not None and not max_seconds > 0.0:
         raise ValueError(f"max_seconds must be positive, got {max_seconds}.")
+    if method not in METHODS:
+        raise ValueError(f"method must be 'branching' or 'highs', got {method!r}.")
+    if method == "highs" and callback is not None:
+        raise ValueError("SciPy's HiGHS cannot call back: leave callback out, or use method='branching'.")
     target = one_output(network, output, weights)
     region = region_of(target.n_features, bounds, A_ub, b_ub, A_eq, b_eq, integrality, near, coverage)
     sign = 1.0 if sense == "max" else -1.0
-    answer, x = _searched(_signed(target, sign), region, rel_gap, max_seconds)
+    watch = _Watch(sign, callback, verbose)
+    answer, x = _searched(_signed(target, sign), region, rel_gap, max_seconds, method, watch)
     return _told(target, sign, answer, x, time.perf_counter() - began)
 
 
@@ -130,19 +150,41 @@ def output_range(network: Any, bounds: Any = None, **options: Any) -> tuple[Opti
     return optimise(network, bounds, sense="min", **options), optimise(network, bounds, sense="max", **options)
 
 
+class _Watch:
+    """Tells user and callback of the progress, in the sense that they asked for."""
+
+    def __init__(self, sign: float, callback: Watcher | None, verbose: int) -> None:
+        self.sign, self.callback, self.verbose = sign, callback, verbose
+        self.told = 0.0
+
+    def __call__(self, progress: Progress) -> bool:
+        seen = replace(progress, value=self.sign * progress.value, bound=self.sign * progress.bound)
+        if self.verbose and seen.seconds - self.told >= 1.0:
+            self.told = seen.seconds
+            print(
+                f"{seen.seconds:.0f} s: value {seen.value:.6g}, bound {seen.bound:.6g}, gap {seen.gap:.1e}, "
+                f"{seen.nodes} nodes, {seen.waiting} waiting",
+                flush=True,
+            )
+        return self.callback is not None and self.callback(seen) is True
+
+
 def _signed(network: Network, sign: float) -> Network:
     return Network(network.W, network.b, sign * network.alpha, sign * float(network.intercept))
 
 
 def _searched(
-    network: Network, region: Region, rel_gap: float, max_seconds: float | None
+    network: Network, region: Region, rel_gap: float, max_seconds: float | None, method: str, watch: _Watch
 ) -> tuple[Answer, FloatArray | None]:
     if region.is_empty_box:
         return Answer(None, np.nan, OptimumStatus.INFEASIBLE, 0), None
     programme = posed(network, region)
     if not programme.n_variables:
         return _only_point(region, programme.offset)
-    answer = solve_with_highs(programme, rel_gap, max_seconds)
+    if method == "highs":
+        answer = solve_with_highs(programme, rel_gap, max_seconds)
+    else:
+        answer = solve_by_branching(programme, rel_gap, max_seconds, watch)
     return answer, None if answer.v is None else _within(region, programme.inputs(answer.v))
 
 
