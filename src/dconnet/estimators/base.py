@@ -6,6 +6,7 @@ which `Targets` defines. Shallow and layer-wise estimators differ in how many le
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -24,7 +25,6 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -33,12 +33,14 @@ from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet._threads import one_blas_thread
 from dconnet.convex.backend import get_backend
 from dconnet.estimators.data import ClassWeights, Rows, checked_weight, refuse_missing, split_off
-from dconnet.estimators.levels import Level, VisitorOf
+from dconnet.estimators.levels import Level
+from dconnet.estimators.session import Callback, Session, VisitorOf
 from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
-from dconnet.model.network import refuse_overflow
+from dconnet.model.network import Network, refuse_overflow
 from dconnet.model.problem import Problem
 from dconnet.model.targets import Targets
+from dconnet.training.checkpoint import Checkpoint
 from dconnet.training.dc import SPLITS
 from dconnet.training.descent import Options
 from dconnet.training.early_stopping import Validation
@@ -64,6 +66,10 @@ COUNT = _Number(Integral, 1, None, closed="left")
 POSITIVE = _Number(Real, 0, None, closed="neither")
 JOBS = _Number(Integral, None, None, closed="neither")
 NOT_NEGATIVE = _Number(Real, 0, None, closed="left")
+# Time between two writes of a checkpoint: so much work may be lost, and writing takes next to nothing of it.
+CHECKPOINT_SECONDS = 60.0
+# Parameters that leave no trace in the networks.
+WATCHING = frozenset({"callback", "checkpoint", "checkpoint_seconds"})
 
 
 @contextmanager
@@ -96,11 +102,18 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "validation_fraction": [_Number(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [COUNT],
         "warm_start": ["boolean"],
+        "callback": [callable, None],
+        "checkpoint": [str, os.PathLike, None],
+        "checkpoint_seconds": [NOT_NEGATIVE],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
     n_jobs: int | None = None  # of estimators without this parameter, and in pickles of dconnet 0.2
+    # Of estimators without these parameters, and of pickles from before there were any.
+    callback: Callback | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
     targets_: Targets
     solutions_: tuple[Solution, ...]
     _levels: tuple[tuple[Solution, ...], ...]
@@ -126,7 +139,7 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     # --- what the families fill in ---
 
     @abstractmethod
-    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, visitor: VisitorOf | None) -> list[Level]:
+    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, session: Session) -> list[Level]:
         """Train all levels of networks, from bottom to top."""
 
     @abstractmethod
@@ -201,9 +214,10 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         sample_weight_val: ArrayLike | None = None,
         visitor: VisitorOf | None = None,
     ) -> Self:
-        """As `fit`, and let ``visitor`` see the network of every epoch."""
+        """As `fit`; with a ``visitor``, which sees the network of every epoch, without callback and checkpoint."""
         self._validate_params()
         with unchanged_if_it_fails(self):
+            session = self._session(visitor)
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
             inputs, target = self._checked_pair(X, y, reset=known is None)
             self._weigh_classes(target)
@@ -214,9 +228,10 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             rows = Rows(inputs, targets.columns(target, weight), weight)
             validation = self._given_validation(targets, X_val, y_val, sample_weight_val)
             if validation is None and self.early_stopping:
-                rows, validation = self._set_aside(rows, None if targets.classes is None else target)
+                rows, validation = self._set_aside(rows, None if targets.classes is None else target, session.seed())
+            session.begin(self._compared_params(), rows, validation, self._networks_to_go_on_from())
             with one_blas_thread():
-                levels = self._train(rows, validation, targets, visitor)
+                levels = self._train(rows, validation, targets, session)
         with one_blas_thread():
             self._set_fitted(targets, levels)
         self._report(levels)
@@ -229,7 +244,7 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             "_levels": tuple(level.solutions for level in levels),
             "solutions_": levels[-1].solutions,
             "n_iter_": max(solution.n_epochs for solution in levels[-1].solutions),
-            "_fitted_params": self.get_params(deep=False),
+            "_fitted_params": self._lasting_params(),
         }
         try:
             self.__dict__.update(fitted, **self._attributes(levels, levels[-1].stationarities))
@@ -331,8 +346,27 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _n_threads(self) -> int:
         return int(effective_n_jobs(self.n_jobs))
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+    def _session(self, visitor: VisitorOf | None) -> Session:
+        """What accompanies a call of `fit`."""
+        if visitor is not None:
+            return Session(self.random_state, visitor)
+        path = self.checkpoint
+        checkpoint = None if path is None else Checkpoint(path, float(self.checkpoint_seconds))
+        return Session(self.random_state, callback=self.callback, checkpoint=checkpoint)
+
+    def _lasting_params(self) -> dict[str, Any]:
+        """The parameters that say something about the networks, and not how they were watched."""
+        params = self.get_params(deep=False)
+        return {name: value for name, value in params.items() if name not in WATCHING}
+
+    def _compared_params(self) -> dict[str, Any]:
+        """What must be the same for a fit to go on from a checkpoint."""
+        return {"the estimator": type(self).__name__, **self._lasting_params()}
+
+    def _networks_to_go_on_from(self) -> list[Network]:
+        """The networks of the last fit, with a warm start."""
+        levels = getattr(self, "_levels", ()) if self.warm_start else ()
+        return [solution.network for level in levels for solution in level]
 
     def _validations(self, rows: Rows | None, n_columns: int) -> list[Validation | None]:
         """Validation data for each network."""
@@ -378,11 +412,11 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return None
         return self._checked_rows(X_val, y_val, weight, targets)
 
-    def _set_aside(self, rows: Rows, labels: NDArray[Any] | None) -> tuple[Rows, Rows]:
+    def _set_aside(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
         """Split the rows that count into a training and a validation part; the first stays in order."""
         counting = np.flatnonzero(rows.weight > 0.0)
         own = None if labels is None else labels[counting]
-        train, held_out = split_off(len(counting), float(self.validation_fraction), self._seed(), own)
+        train, held_out = split_off(len(counting), float(self.validation_fraction), seed, own)
         return rows.some(counting[np.sort(train)]), rows.some(counting[held_out])
 
 

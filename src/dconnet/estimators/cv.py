@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -11,9 +12,10 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
 from dconnet.convex.backend import Backend
-from dconnet.estimators.base import Classification
+from dconnet.estimators.base import CHECKPOINT_SECONDS, Classification
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import Fold, GammaChoice, checked_gammas, default_choice
+from dconnet.estimators.session import Callback
 from dconnet.estimators.shallow import DCONClassifier, DCONRegressor, _Shallow
 from dconnet.estimators.units import Units
 from dconnet.model.network import Network
@@ -52,6 +54,9 @@ class _CrossValidated(_Shallow):
         n_iter_no_change: int = 10,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -76,6 +81,9 @@ class _CrossValidated(_Shallow):
             n_iter_no_change=n_iter_no_change,
             warm_start=warm_start,
             n_jobs=n_jobs,
+            callback=callback,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
             random_state=random_state,
             verbose=verbose,
         )
@@ -97,12 +105,12 @@ class _CrossValidated(_Shallow):
             n_jobs=self._n_threads(),
         )
 
-    def _set_aside(self, rows: Rows, labels: NDArray[Any] | None) -> tuple[Rows, Rows]:
+    def _set_aside(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
         if not (self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")):
             raise ValueError(
                 "The folds in cv number all rows, but early_stopping sets some aside. Give X_val and y_val."
             )
-        return super()._set_aside(rows, labels)
+        return super()._set_aside(rows, labels, seed)
 
     def _folds(self, rows: Rows) -> list[Fold]:
         """The folds of a splitter or an iterable."""
@@ -164,6 +172,12 @@ class DCONRegressorCV(_CrossValidated, DCONRegressor):
     warm_start : bool, default=False
         See `DCONRegressor`.
     n_jobs : int or None, default=None
+        See `DCONRegressor`.
+    callback : callable or None, default=None
+        See `DCONRegressor`.
+    checkpoint : path or None, default=None
+        See `DCONRegressor`.
+    checkpoint_seconds : float, default=60
         See `DCONRegressor`.
     random_state : int, RandomState or None, default=None
         See `DCONRegressor`.
@@ -254,6 +268,12 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
         See `DCONClassifier`.
     n_jobs : int or None, default=None
         See `DCONClassifier`.
+    callback : callable or None, default=None
+        See `DCONClassifier`.
+    checkpoint : path or None, default=None
+        See `DCONClassifier`.
+    checkpoint_seconds : float, default=60
+        See `DCONClassifier`.
     random_state : int, RandomState or None, default=None
         See `DCONClassifier`.
     verbose : int, default=0
@@ -312,6 +332,9 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -337,6 +360,9 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
             n_iter_no_change=n_iter_no_change,
             warm_start=warm_start,
             n_jobs=n_jobs,
+            callback=callback,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
             random_state=random_state,
             verbose=verbose,
         )

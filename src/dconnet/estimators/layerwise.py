@@ -5,6 +5,7 @@ A layer above the first starts as a copy of the network below it, so that anothe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -15,9 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.estimators.base import COUNT, JOBS, POSITIVE, Classification, DCONEstimator, Regression
+from dconnet.estimators.base import CHECKPOINT_SECONDS, COUNT, JOBS, POSITIVE, Classification, DCONEstimator, Regression
 from dconnet.estimators.data import Rows
-from dconnet.estimators.levels import Level, VisitorOf, checked_start, posed, train_level
+from dconnet.estimators.fingerprint import described
+from dconnet.estimators.levels import Level, checked_start, posed, train_level
+from dconnet.estimators.session import Callback, Session
 from dconnet.export.chain import Chain
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
@@ -62,6 +65,9 @@ class _Layerwise(DCONEstimator):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         warm_start: bool = False,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -83,6 +89,9 @@ class _Layerwise(DCONEstimator):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
+        self.callback = callback
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
         self.random_state = random_state
         self.verbose = verbose
 
@@ -102,13 +111,13 @@ class _Layerwise(DCONEstimator):
             raise ValueError(f"gamma must be a positive finite number in every layer, got {self.gamma!r}.")
         return sizes, gammas
 
-    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, visitor: VisitorOf | None) -> list[Level]:
+    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, session: Session) -> list[Level]:
         sizes, gammas = self._sizes_and_gammas()
         before = self._levels if self.warm_start and hasattr(self, "_levels") else ()
         groups = posed(rows, gammas[0])[0].groups
         inputs, Y, weight = rows.X[groups.first], rows.Y[groups.order], rows.weight[groups.order]
         stack, levels = Stack(bool(self.skip)), list[Level]()
-        for depth, rng in enumerate(np.random.default_rng(self._seed()).spawn(len(sizes))):
+        for depth, rng in enumerate(np.random.default_rng(session.seed()).spawn(len(sizes))):
             # Rows with equal inputs get equal features to the last bit; a product of all rows would not see to that.
             problems = posed(Rows(groups.spread_out(stack.features(inputs)), Y, weight), gammas[depth])
             generators = rng.spawn(targets.n_columns)
@@ -129,9 +138,11 @@ class _Layerwise(DCONEstimator):
                         generators,
                         labels=[f"{title}, {label}" if label else title for label in targets.labels],
                         validations=self._validations(_above(validation, stack), targets.n_columns),
-                        visitor=visitor,
+                        session=session,
                         interrupted=any(level.is_interrupted for level in levels),
                         n_jobs=self._n_threads(),
+                        depth=depth,
+                        below=_name(levels),
                     )
                 )
             stack = stack.with_layer(levels[-1].networks)
@@ -229,6 +240,11 @@ class _Layerwise(DCONEstimator):
         return features[:, : sum(network.n_hidden for network in self._stack.layers[-1])]
 
 
+def _name(levels: Sequence[Level]) -> str:
+    """A name of what a layer sees: with larger limits, the layers below it may have become others."""
+    return f" above {described(levels[-1].networks)}" if levels else ""
+
+
 def _is_interrupted(solutions: Sequence[Solution]) -> bool:
     return any(solution.status is Status.INTERRUPTED for solution in solutions)
 
@@ -288,6 +304,12 @@ class LayerwiseDCONRegressor(Regression, _Layerwise):
     warm_start : bool, default=False
         Whether to keep the lower layers of the previous call to `fit` and continue with its top layer. If
         `hidden_layer_sizes` has grown since, all its layers are kept and the new ones are added on top.
+    callback : callable or None, default=None
+        See `DCONRegressor`; the label of an epoch names the layer, and True ends the training of all layers.
+    checkpoint : path or None, default=None
+        See `DCONRegressor`.
+    checkpoint_seconds : float, default=60
+        See `DCONRegressor`.
     random_state : int, RandomState or None, default=None
         Seed for the initial weights, the order of the neurons, and the validation split.
     verbose : int, default=0
@@ -392,6 +414,12 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
     n_jobs : int or None, default=None
         Number of threads, for the networks of a layer. None means one, and -1 all cores. The result does not depend on
         it.
+    callback : callable or None, default=None
+        See `LayerwiseDCONRegressor`.
+    checkpoint : path or None, default=None
+        See `LayerwiseDCONRegressor`.
+    checkpoint_seconds : float, default=60
+        See `LayerwiseDCONRegressor`.
     random_state : int, RandomState or None, default=None
         See `LayerwiseDCONRegressor`.
     verbose : int, default=0
@@ -464,6 +492,9 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -486,6 +517,9 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
             validation_fraction=validation_fraction,
             n_iter_no_change=n_iter_no_change,
             warm_start=warm_start,
+            callback=callback,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
             random_state=random_state,
             verbose=verbose,
         )

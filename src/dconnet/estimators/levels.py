@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,17 +13,15 @@ from dconnet._threads import in_threads
 from dconnet.certificates import stationarity
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import GammaChoice
+from dconnet.estimators.session import Session
 from dconnet.estimators.units import Units
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
-from dconnet.training.descent import Visitor
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import check_start
 from dconnet.training.progress import work_bar
 from dconnet.training.result import Solution, Status
 from dconnet.training.trainer import Trainer
-
-VisitorOf = Callable[[Problem], Visitor]
 
 
 def posed(
@@ -96,15 +94,17 @@ def train_level(
     generators: Sequence[np.random.Generator],
     labels: Sequence[str],
     validations: Sequence[Validation | None],
-    visitor: VisitorOf | None = None,
+    session: Session,
     interrupted: bool = False,
     n_jobs: int = 1,
+    depth: int = 0,
+    below: str = "",
 ) -> Level:
     """Train a network for each column; after an interrupt, only the output layers of those that are left.
 
     The networks do not depend on ``n_jobs``, the number of threads. A visitor sees them in their order, in one thread.
     """
-    n_jobs = min(n_jobs, len(problems)) if visitor is None else 1
+    n_jobs = min(n_jobs, len(problems)) if session.visitor is None else 1
     trainer = replace(trainer, several_at_once=n_jobs > 1)
     _ = problems[0].whitening  # all share it: computed once, before threads begin
     stop = Stop()
@@ -113,11 +113,19 @@ def train_level(
 
     def train(column: int) -> Solution:
         problem, start, rng = problems[column], starts[column], generators[column]
-        if not stop.is_set():
-            visit = None if visitor is None else visitor(problem)
+        keeper = session.keeper(depth, column, below)
+        ended = session.ended and (keeper is None or keeper.found is None)
+        if not stop.is_set() and not ended:
             try:
                 found = trainer.train(
-                    problem, start, rng, label=labels[column], validation=validations[column], visit=visit
+                    problem,
+                    start,
+                    rng,
+                    label=labels[column],
+                    validation=validations[column],
+                    visit=session.visit(problem),
+                    stop=session.stop(column, labels[column]),
+                    keeper=keeper,
                 )
             except KeyboardInterrupt:  # before the first epoch
                 stop.set()
@@ -125,7 +133,8 @@ def train_level(
                 if found.status is Status.INTERRUPTED:
                     stop.set()
                 return found
-        return trainer.fit_output_layer(problem, start, rng)
+        status = Status.INTERRUPTED if stop.is_set() else Status.STOPPED_BY_CALLBACK
+        return trainer.fit_output_layer(problem, start, rng, status)
 
     with work_bar(int(trainer.verbose == 1 and n_jobs > 1), "networks", len(problems)) as done:
 

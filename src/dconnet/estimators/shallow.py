@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -12,10 +13,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.estimators.base import COUNT, JOBS, NOT_NEGATIVE, POSITIVE, Classification, DCONEstimator, Regression
+from dconnet.estimators.base import (
+    CHECKPOINT_SECONDS,
+    COUNT,
+    JOBS,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Classification,
+    DCONEstimator,
+    Regression,
+)
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import GammaChoice, checked_gammas, default_choice
-from dconnet.estimators.levels import Level, VisitorOf, checked_start, posed, train_level
+from dconnet.estimators.levels import Level, checked_start, posed, train_level
+from dconnet.estimators.session import Callback, Session
 from dconnet.estimators.units import Units
 from dconnet.export.chain import Chain
 from dconnet.model.network import Network
@@ -71,6 +82,9 @@ class _Shallow(DCONEstimator):
         n_iter_no_change: int = 10,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -94,13 +108,16 @@ class _Shallow(DCONEstimator):
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.n_jobs = n_jobs
+        self.callback = callback
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, visitor: VisitorOf | None) -> list[Level]:
-        seed, n_columns = self._seed(), targets.n_columns
+    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, session: Session) -> list[Level]:
+        seed, n_columns = session.seed(), targets.n_columns
         units = Units.standard(rows) if self.scale else Units.plain(rows)
-        choice = self._choice(rows, units, seed)
+        choice = session.choice(lambda: self._choice(rows, units, seed))
         gamma = float(self.gamma) if choice is None else choice.best
         rng = np.random.default_rng(seed)
         generators = [rng] if n_columns == 1 else rng.spawn(n_columns)
@@ -115,7 +132,7 @@ class _Shallow(DCONEstimator):
             generators,
             labels,
             validations,
-            visitor,
+            session,
             n_jobs=self._n_threads(),
         )
         return [replace(level, units=units, choice=choice)]
@@ -165,8 +182,7 @@ class _Shallow(DCONEstimator):
 
     def _plain_params(self) -> dict[str, Any]:
         """The parameters of the estimator that trains the network alone."""
-        params: dict[str, Any] = self.get_params(deep=False)
-        return params
+        return self._lasting_params()
 
     def _outputs(self, X: FloatArray) -> FloatArray:
         return np.column_stack([network.predict(X) for network in self.networks_])
@@ -277,6 +293,15 @@ class DCONRegressor(Regression, _Shallow):
     n_jobs : int or None, default=None
         Number of threads, for the folds of the choice of gamma. None means one, and -1 all cores. The result does not
         depend on it.
+    callback : callable or None, default=None
+        Called after each epoch with a `TrainingEpoch`: its number, RegLoss, errors, seconds and the network. If it
+        returns True, the fit stops, and the network reached is kept. What it raises ends the fit, and the estimator
+        stays as it was.
+    checkpoint : path or None, default=None
+        File that the state of the fit is written to. If the process is killed, the same call of `fit` goes on from
+        there, to the same network. The file stays, and with it the same call returns at once.
+    checkpoint_seconds : float, default=60
+        Time between two writes; 0 writes after each epoch.
     random_state : int, RandomState or None, default=None
         Seed for the initial weights, the order of the neurons, and the validation split.
     verbose : int, default=0
@@ -413,6 +438,12 @@ class DCONClassifier(Classification, _Shallow):
     n_jobs : int or None, default=None
         Number of threads, for the folds of the choice of gamma and the networks of the classes. None means one, and -1
         all cores. The result does not depend on it.
+    callback : callable or None, default=None
+        See `DCONRegressor`; the label of an epoch is that of the class, and True stops all networks.
+    checkpoint : path or None, default=None
+        See `DCONRegressor`.
+    checkpoint_seconds : float, default=60
+        See `DCONRegressor`.
     random_state : int, RandomState or None, default=None
         See `DCONRegressor`.
     verbose : int, default=0
@@ -479,6 +510,9 @@ class DCONClassifier(Classification, _Shallow):
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -503,6 +537,9 @@ class DCONClassifier(Classification, _Shallow):
             n_iter_no_change=n_iter_no_change,
             warm_start=warm_start,
             n_jobs=n_jobs,
+            callback=callback,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
             random_state=random_state,
             verbose=verbose,
         )

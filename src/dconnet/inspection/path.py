@@ -112,7 +112,7 @@ def gamma_path(
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val must be given together.")
     # Early stopping would return the network of the gamma before, which each fit starts from.
-    model = clone(estimator).set_params(warm_start=True, early_stopping=False)
+    model = clone(estimator).set_params(warm_start=True, early_stopping=False, checkpoint=None)
     networks, training, validation = [], [], []
     for gamma in grid:
         model.set_params(gamma=float(gamma)).fit(X, y, sample_weight=sample_weight)

@@ -229,7 +229,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         old, new = before.get(name), now.get(name)
         if old == new:
             continue
-        is_data = isinstance(old, dict) or isinstance(new, dict)
+        is_data = isinstance(old, (dict, list)) or isinstance(new, (dict, list))
         told.append(f"{name} is not the same" if is_data else f"{name} was {old!r} and is {new!r}")
     return "; ".join(told)
 

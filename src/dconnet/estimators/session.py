@@ -1,0 +1,117 @@
+"""What accompanies a fit: its seeds, those who watch it, and the checkpoint from which it may go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from dconnet.estimators.data import Rows
+from dconnet.estimators.fingerprint import fingerprint
+from dconnet.estimators.gammas import GammaChoice
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.training.checkpoint import REMEDY, Checkpoint, NetworkKeeper, Snapshot
+from dconnet.training.descent import Stop, Visitor
+from dconnet.training.result import Epoch, TrainingEpoch
+
+VisitorOf = Callable[[Problem], Visitor]
+Callback = Callable[[TrainingEpoch], object]
+
+
+class Session:
+    """One call of `fit`.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        Where the seeds come from.
+    visitor : callable, optional
+        Sees the networks of all epochs; a function of the problem that they solve.
+    callback : callable, optional
+        Called after each epoch; the fit stops if it returns True.
+    checkpoint : Checkpoint, optional
+        Where the state is kept.
+    """
+
+    def __init__(
+        self,
+        random_state: Any,
+        visitor: VisitorOf | None = None,
+        callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.random_state, self.visitor, self.callback, self.checkpoint = random_state, visitor, callback, checkpoint
+        self.ended = checkpoint is not None and checkpoint.get("ended") is not None
+        self._lock, self._n_seeds = Lock(), 0
+
+    def seed(self) -> int:
+        """The next seed; the one of the checkpoint if there is one.
+
+        Raises
+        ------
+        ValueError
+            If the checkpoint has another seed than ``random_state`` gives.
+        """
+        drawn = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if self.checkpoint is None:
+            return drawn
+        name = f"seed {self._n_seeds}"
+        self._n_seeds += 1
+        found = self.checkpoint.get(name)
+        if found is None:
+            self.checkpoint.put(name, Snapshot({"seed": drawn}), write=self.checkpoint.fingerprint is not None)
+            return drawn
+        seed = int(found.values["seed"])
+        if self.random_state is not None and seed != drawn:
+            raise ValueError(f"The checkpoint {self.checkpoint.path} belongs to another random_state. {REMEDY}")
+        return seed
+
+    def begin(
+        self, parameters: Mapping[str, Any], rows: Rows, validation: Rows | None, starts: Iterable[Network]
+    ) -> None:
+        """Make sure that the checkpoint, if there is one, belongs to this fit and can be written."""
+        if self.checkpoint is not None:
+            self.checkpoint.begin(fingerprint(parameters, rows, validation, starts))
+
+    def choice(self, compute: Callable[[], GammaChoice | None]) -> GammaChoice | None:
+        """The choice of gamma, from the checkpoint if it is there."""
+        found = None if self.checkpoint is None else self.checkpoint.get("gamma")
+        if found is not None:
+            return GammaChoice(*(np.array(found.arrays[name]) for name in ("gammas", "errors", "weights")))
+        choice = compute()
+        if self.checkpoint is not None and choice is not None:
+            arrays = {"gammas": choice.gammas, "errors": choice.errors, "weights": choice.weights}
+            self.checkpoint.put("gamma", Snapshot(arrays=arrays))
+        return choice
+
+    def visit(self, problem: Problem) -> Visitor | None:
+        """Who sees the networks on the way to a solution of this problem."""
+        return None if self.visitor is None else self.visitor(problem)
+
+    def keeper(self, depth: int, column: int, below: str = "") -> NetworkKeeper | None:
+        """Who keeps the state of a network; ``below`` tells networks apart that see other things."""
+        return None if self.checkpoint is None else self.checkpoint.network(f"network {depth}.{column}{below}")
+
+    def stop(self, column: int, label: str) -> Stop | None:
+        """What is asked after each epoch of a network whether to stop; the threads ask one after the other."""
+        if self.callback is None:
+            return None
+        callback = self.callback
+
+        def stop(number: int, epoch: Epoch, network: Network) -> bool:
+            with self._lock:
+                if not self.ended and bool(callback(TrainingEpoch.of(epoch, number, column, label, network))):
+                    self.end()
+            return self.ended
+
+        return stop
+
+    def end(self) -> None:
+        """No network trains any further."""
+        self.ended = True
+        if self.checkpoint is not None:
+            self.checkpoint.put("ended", Snapshot())

@@ -1,0 +1,321 @@
+"""Callbacks, and fits that go on from a checkpoint after the process was killed."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
+
+from dconnet import (
+    DCONClassifier,
+    DCONClassifierCV,
+    DCONRegressor,
+    DCONRegressorCV,
+    LayerwiseDCONClassifier,
+    LayerwiseDCONRegressor,
+)
+from dconnet.convex.reference import Reference
+from dconnet.inspection.replay import replay
+from dconnet.training.checkpoint import Checkpoint
+from dconnet.training.result import Status, TrainingEpoch
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    y = np.sin(2.0 * X[:, 0]) + np.abs(X[:, 1])
+    return X, y, np.digitize(y, [0.2, 1.0])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "fit.checkpoint"
+
+
+def bits(model):
+    """All that a fit has reached, but for the clock."""
+    found = []
+    for solutions in model._levels:
+        for solution in solutions:
+            record = solution.history.to_dict()
+            record.pop("seconds")
+            found += [solution.network.parameters.tobytes(), np.asarray(solution.network.intercept).tobytes()]
+            found += [np.array(list(record.values())).tobytes(), solution.status, solution.message]
+    return found
+
+
+# --- callbacks ---
+
+
+def test_a_callback_sees_every_epoch(data):
+    X, y, _ = data
+    seen = []
+    model = DCONRegressor(4, tol=1e-3, random_state=0, callback=seen.append).fit(X, y, X_val=X[:20], y_val=y[:20])
+    assert all(isinstance(epoch, TrainingEpoch) for epoch in seen)
+    assert [epoch.number for epoch in seen] == list(range(1, model.n_iter_ + 1))
+    for name in ("objective", "mse", "validation_mse", "seconds", "evaluations"):
+        assert [getattr(epoch, name) for epoch in seen] == list(getattr(model.history_, name)[1:])
+    assert seen[-1].network is model.network_
+    assert {(epoch.column, epoch.label) for epoch in seen} == {(0, "DCONRegressor")}
+    assert bits(model) == bits(DCONRegressor(4, tol=1e-3, random_state=0).fit(X, y, X_val=X[:20], y_val=y[:20]))
+    with pytest.raises(AttributeError):
+        seen[0].number = 3
+
+
+@pytest.mark.parametrize("algorithm", ["accelerated", "paper"])
+def test_a_callback_stops_the_fit(data, algorithm):
+    X, y, _ = data
+    model = DCONRegressor(
+        4, gamma=0.1, algorithm=algorithm, random_state=0, callback=lambda epoch: epoch.number == 2
+    ).fit(X, y)
+    assert model.status_ is Status.STOPPED_BY_CALLBACK
+    assert model.n_iter_ == 2
+    assert model.message_ == "Stopped by a callback after 2 epochs: the network reached so far was kept."
+    assert model.predict(X).shape == (90,)
+
+
+def test_a_callback_stops_all_networks(data):
+    X, _, labels = data
+    seen = []
+
+    def stop(epoch):
+        seen.append((epoch.column, epoch.label, epoch.number))
+        return epoch.column == 1 and epoch.number == 2
+
+    model = DCONClassifier(3, gamma=0.1, random_state=0, callback=stop).fit(X, labels)
+    assert [status is Status.STOPPED_BY_CALLBACK for status in model.statuses_] == [False, True, True]
+    assert seen[-1] == (1, "class 1", 2)
+    assert len(model.histories_[2]) == 2  # the start, and its best output weights
+    assert model.predict(X).shape == (90,)
+
+
+def test_a_callback_sees_the_layers(data):
+    X, y, _ = data
+    seen = []
+    model = LayerwiseDCONRegressor((3, 3), gamma=0.1, max_epochs=4, random_state=0, callback=seen.append)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert list(dict.fromkeys(epoch.label for epoch in seen)) == ["layer 1 of 2", "layer 2 of 2"]
+    stopped = clone(model).set_params(callback=lambda epoch: True).fit(X, y)
+    assert [status.name for status in stopped.statuses_] == ["STOPPED_BY_CALLBACK"] * 2
+
+
+def test_what_a_callback_raises_leaves_the_estimator_as_it_was(data):
+    X, y, _ = data
+
+    def fail(epoch):
+        raise RuntimeError(f"after epoch {epoch.number}")
+
+    model = DCONRegressor(3, gamma=0.1, random_state=0, callback=fail)
+    with pytest.raises(RuntimeError, match="after epoch 1"):
+        model.fit(X, y)
+    assert not hasattr(model, "network_")
+    fitted = DCONRegressor(3, gamma=0.1, random_state=0).fit(X, y)
+    before = bits(fitted)
+    with pytest.raises(RuntimeError):
+        fitted.set_params(callback=fail).fit(X + 1.0, y)
+    assert bits(fitted) == before
+
+
+def test_a_callback_leaves_no_trace_in_a_fitted_estimator(data):
+    X, y, _ = data
+    model = DCONRegressor(3, gamma=0.1, random_state=0, callback=lambda epoch: False).fit(X, y)
+    loaded = pickle.loads(pickle.dumps(model.set_params(callback=None)))
+    assert bits(loaded) == bits(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("callback", 3), ("checkpoint", 3), ("checkpoint_seconds", -1.0), ("checkpoint_seconds", None)],
+)
+def test_bad_parameters_are_refused(data, name, value):
+    X, y, _ = data
+    with pytest.raises(ValueError, match=f"The '{name}' parameter"):
+        DCONRegressor(**{name: value}).fit(X, y)
+
+
+# --- checkpoints ---
+
+
+class KilledError(Exception):
+    """Ends a fit at a given epoch; the checkpoint is what a kill would leave."""
+
+
+def end_at(epoch_count):
+    left = [epoch_count]
+
+    def callback(epoch):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KilledError
+
+    return callback
+
+
+KINDS = {
+    "regressor": (DCONRegressor, {"n_hidden": 4, "tol": 1e-4}),
+    "regressor, early stopping": (DCONRegressor, {"n_hidden": 6, "gamma": 0.01, "early_stopping": True}),
+    "cross-validated": (DCONRegressorCV, {"n_hidden": 4, "gammas": [0.03, 0.3], "cv": KFold(3), "tol": 1e-4}),
+    "classifier": (DCONClassifier, {"n_hidden": 3, "gamma": 0.1, "early_stopping": True}),
+    "cross-validated classifier": (DCONClassifierCV, {"n_hidden": 3, "gammas": [0.1, 0.3], "cv": 3, "tol": 1e-3}),
+    "layers": (LayerwiseDCONRegressor, {"hidden_layer_sizes": (4, 3), "gamma": 0.1, "tol": 1e-3}),
+    "layers of classes": (
+        LayerwiseDCONClassifier,
+        {"hidden_layer_sizes": (3, 2), "gamma": 0.1, "tol": 1e-3, "lower_epochs": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_fit_goes_on_to_the_same_bits(data, path, name):
+    X, y, labels = data
+    kind, parameters = KINDS[name]
+    target = labels if "class" in name else y
+    whole = kind(random_state=0, **parameters).fit(X, target)
+    model = kind(random_state=0, **parameters, checkpoint=path, checkpoint_seconds=0)
+    for _ in range(1000):
+        try:
+            model.set_params(callback=end_at(2)).fit(X, target)
+        except KilledError:
+            Checkpoint(path, seconds=0)
+        else:
+            break
+    assert bits(model) == bits(whole)
+    assert np.array_equal(model.predict(X), whole.predict(X))
+    again = kind(random_state=0, **parameters, checkpoint=str(path), callback=end_at(0)).fit(X, target)
+    assert bits(again) == bits(whole)  # without a single epoch
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_without_a_seed_the_seed_is_that_of_the_checkpoint(data, path):
+    X, y, _ = data
+    parameters = {"n_hidden": 3, "tol": 1e-3, "early_stopping": True, "checkpoint": path, "checkpoint_seconds": 0}
+    model = DCONRegressor(**parameters)
+    with pytest.raises(KilledError):
+        clone(model).set_params(callback=end_at(2)).fit(X, y)
+    content = path.read_bytes()
+    one = clone(model).fit(X, y)
+    path.write_bytes(content)
+    other = clone(model).fit(X, y)
+    assert bits(one) == bits(other)
+
+
+def test_a_random_state_that_gives_other_seeds_is_refused(data, path):
+    X, y, _ = data
+    model = DCONRegressor(3, gamma=0.1, tol=1e-2, checkpoint=path)
+    model.set_params(random_state=np.random.RandomState(0)).fit(X, y)
+    before = bits(model)
+    model.set_params(random_state=np.random.RandomState(0)).fit(X, y)
+    assert bits(model) == before
+    with pytest.raises(ValueError, match=r"belongs to another random_state\. Delete the file"):
+        model.set_params(random_state=np.random.RandomState(1)).fit(X, y)
+
+
+def test_another_fit_is_refused(data, path):
+    X, y, _ = data
+    DCONRegressor(3, gamma=0.1, tol=1e-2, random_state=0, checkpoint=path).fit(X, y)
+
+    def refused(what, model, *arguments, **more):
+        with pytest.raises(ValueError, match=f"belongs to another fit: {what}. Delete the file to train from"):
+            model.set_params(checkpoint=path).fit(*arguments, **more)
+
+    same = DCONRegressor(3, gamma=0.1, tol=1e-2, random_state=0)
+    refused("X is not the same", clone(same), X + 1.0, y)
+    refused("y is not the same", clone(same), X, -y)
+    refused("sample_weight is not the same", clone(same), X, y, sample_weight=np.arange(1.0, 91.0))
+    refused("the validation data is not the same", clone(same), X, y, X_val=X, y_val=y)
+    refused("gamma was 0.1 and is 0.2", clone(same).set_params(gamma=0.2), X, y)
+    refused("random_state was 0 and is 1", clone(same).set_params(random_state=1), X, y)
+    refused("solver was 'native' and is .Reference.*", clone(same).set_params(solver=Reference()), X, y)
+    network = clone(same).fit(X, y).network_
+    refused("init is not the same", clone(same).set_params(init=network), X, y)
+    warm = clone(same).set_params(warm_start=True).fit(X, y)
+    refused("the network of the last fit is not the same; warm_start was False and is True", warm, X, y)
+    clone(same).set_params(checkpoint=path, verbose=0, checkpoint_seconds=3).fit(X, y)
+
+
+def test_a_larger_limit_lets_a_fit_go_on(data, path):
+    X, y, _ = data
+    model = DCONRegressor(4, gamma=0.03, algorithm="paper", random_state=0, max_epochs=3)
+    with pytest.warns(ConvergenceWarning, match="3 epochs"):
+        clone(model).set_params(checkpoint=path).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="3 epochs"):
+        clone(model).set_params(checkpoint=path).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="7 epochs"):
+        more = clone(model).set_params(checkpoint=path, max_epochs=7).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="7 epochs"):
+        whole = clone(model).set_params(max_epochs=7).fit(X, y)
+    assert bits(more) == bits(whole)
+
+
+def test_layers_above_ones_that_went_on_are_trained_anew(data, path):
+    X, y, _ = data
+    model = LayerwiseDCONRegressor((3, 3), gamma=0.1, lower_epochs=None, max_epochs=2, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        clone(model).set_params(checkpoint=path).fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        more = clone(model).set_params(checkpoint=path, max_epochs=4).fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        whole = clone(model).set_params(max_epochs=4).fit(X, y)
+    assert bits(more) == bits(whole)
+
+
+def test_a_stopped_fit_stays_stopped(data, path):
+    X, _, labels = data
+    model = DCONClassifier(3, gamma=0.1, random_state=0, checkpoint=path, callback=lambda epoch: epoch.number == 2)
+    stopped = clone(model).fit(X, labels)
+    again = clone(model).set_params(callback=None).fit(X, labels)
+    assert again.statuses_ == stopped.statuses_
+    assert bits(again) == bits(stopped)
+
+
+def test_ctrl_c_writes_the_last_epoch(data, path):
+    X, y, _ = data
+    whole = DCONRegressor(5, gamma=0.03, random_state=0).fit(X, y)
+
+    def interrupt(epoch):
+        if epoch.number == 3:
+            raise KeyboardInterrupt
+
+    model = DCONRegressor(5, gamma=0.03, random_state=0, checkpoint=path, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_ is Status.INTERRUPTED
+    assert Checkpoint(path, seconds=0).get("network 0.0").values["n_epochs"] == 2
+    assert bits(model.set_params(callback=None).fit(X, y)) == bits(whole)
+
+
+def test_a_path_that_cannot_be_written_fails_before_the_first_epoch(data, tmp_path):
+    X, y, _ = data
+    model = DCONRegressor(3, gamma=0.1, checkpoint=tmp_path / "missing" / "file", callback=end_at(0))
+    with pytest.raises(FileNotFoundError, match="missing"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="is a folder"):
+        model.set_params(checkpoint=tmp_path).fit(X, y)
+
+
+def test_a_fit_is_replayed_without_its_checkpoint_and_callback(data, path):
+    X, y, _ = data
+    model = DCONRegressor(3, gamma=0.1, random_state=0, checkpoint=path, callback=lambda epoch: False).fit(X, y)
+    before = path.read_bytes()
+    model.set_params(callback=end_at(0))
+    (run,) = replay(model, X, y)
+    assert len(run.networks) == len(model.history_)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_processes_that_are_killed_at_random_moments():
+    command = [sys.executable, str(ROOT / "benchmarks" / "kills.py"), "--kills", "11", "--seed", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    kills = [int(line.split()[-5]) for line in done.stdout.splitlines()[1:-1]]
+    assert kills == [11] * 5
