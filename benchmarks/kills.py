@@ -52,9 +52,9 @@ def _scenarios() -> dict[str, tuple[Callable[..., Any], bool]]:
             False,
         ),
         "classes, early stopping": (DCONClassifier, {"n_hidden": 6, "gamma": 0.1, **stopping}, True),
-        "classes, paper": (
+        "classes in threads, paper": (
             DCONClassifier,
-            {"n_hidden": 5, "gamma": 0.1, "algorithm": "paper", "max_epochs": 40},
+            {"n_hidden": 5, "gamma": 0.1, "algorithm": "paper", "max_epochs": 40, "n_jobs": 2},
             True,
         ),
         "two layers": (LayerwiseDCONRegressor, {"hidden_layer_sizes": (8, 6), "gamma": 0.03, "max_epochs": 15}, False),
