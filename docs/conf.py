@@ -37,6 +37,8 @@ autodoc_member_order = "bysource"
 autodoc_mock_imports = [name for name in ("osqp", "clarabel", "piqp", "gurobipy") if find_spec(name) is None]
 autosummary_generate = True
 default_role = "py:obj"
+# Examples of optional packages are skipped where they are not installed.
+doctest_global_setup = "from importlib.util import find_spec"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

@@ -109,9 +109,10 @@ def test_mistakes(model):
     assert "Only classifiers have probabilities" in refusal("model.json", "network.c", "--probabilities")
 
 
-def test_classifiers_without_calibration():
+def test_classifiers(in_folder):
     save_model(DCONClassifier(2, gamma=0.1, tol=0.1, random_state=0).fit(X, X[:, 0] > 0), "classes.json")
-    assert "no probabilities" in refusal("classes.json", "network.c", "--probabilities")
+    run("classes.json", "network.c")
+    assert (in_folder / "network.c").read_text() == load_model("classes.json").to_c()
 
 
 def test_ensembles_are_refused():

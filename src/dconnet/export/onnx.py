@@ -6,12 +6,12 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dconnet._files import bytes_written_whole
 from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported, dtype_name
 
 if TYPE_CHECKING:
@@ -174,7 +174,8 @@ def to_onnx(
         onnx.helper.set_model_props(model, {"feature_names": json.dumps(scores.feature_names)})
     onnx.checker.check_model(model, full_check=True)
     if path is not None:
-        Path(path).write_bytes(model.SerializeToString())
+        with bytes_written_whole(path) as file:
+            file.write(model.SerializeToString())
     return model
 
 
