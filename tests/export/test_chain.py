@@ -62,6 +62,13 @@ class TestEstimators:
         np.testing.assert_allclose(model.to_chain()(rows)[:, 0], model.predict(rows), rtol=1e-11)
         assert model.to_chain().feature_names == ()
 
+    def test_several_targets_share_a_hidden_layer(self):
+        model = DCONRegressor(2, gamma=0.1, tol=0.1, random_state=0).fit(X, X[:, 0])
+        model.networks_ = (network(3, 4, 3),)
+        assert_same(model.to_chain(), model.networks_[0].predict(X))
+        assert model.to_chain().widths == (4,)
+        np.testing.assert_allclose(model.to_sklearn().predict(X), model.networks_[0].predict(X), rtol=1e-12)
+
     @pytest.mark.parametrize("skip", [False, True])
     def test_layerwise(self, skip):
         model = LayerwiseDCONRegressor((4, 3), gamma=0.1, skip=skip, tol=0.1, random_state=0).fit(X, np.abs(X[:, 0]))
