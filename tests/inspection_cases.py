@@ -7,7 +7,7 @@ import numpy as np
 from dconnet import DCONClassifier, DCONRegressor
 from dconnet.inspection.examination import examine
 from dconnet.inspection.split import split_rows
-from dconnet.persistence.model_file import SavedModel, Score
+from dconnet.persistence.model_file import SavedModel, Scaling, Score
 from dconnet.persistence.tables import Table
 
 EVIL = ["</table><script>alert(1)</script>", "$\\frac{", '" onerror="alert(2)', "a & b\x00\x1b[31m"]
@@ -90,3 +90,42 @@ def examined_model(model, X, y):
     """An examination of a model on rows."""
     names = (*model.feature_names, model.target_name)
     return examine(model, Table(names, (*X.T, y), "data.csv"))
+
+
+def table_of_all_kinds(n_rows=160):
+    """A table with numbers and gaps among them, categories with few and many levels, dates and times, and a target."""
+    rng = np.random.default_rng(5)
+    age, colour = rng.normal(40.0, 12.0, size=n_rows), rng.choice(["red", "blue", "green", "</b>"], size=n_rows)
+    city = np.array([f"city {i}" for i in rng.integers(0, 15, size=n_rows)], dtype=object)
+    sold = np.datetime64("2020-01-01T00:00:00") + rng.integers(0, 900 * 86400, size=n_rows).astype("timedelta64[s]")
+    day = np.datetime64("2019-12-20") + rng.integers(0, 800, size=n_rows).astype("timedelta64[D]")
+    shift = 3.0 * np.array([int(name.split()[1]) % 4 for name in city])
+    y = np.abs(age - 40.0) + 5.0 * (colour == "red") + shift + 1e-7 * (sold - sold.min()).astype(np.float64)
+    age[rng.random(n_rows) < 0.1] = np.nan
+    colour = colour.astype(object)
+    colour[3] = None
+    columns = {"age": age, "colour": colour, "city": city, "sold": sold, "day": day, "same": np.ones(n_rows)}
+    return columns, y
+
+
+def examined_table(n_bins=1, target_type=None, labels=None):
+    """An examination of a model that encodes its table, as ``dconnet fit --single`` makes it."""
+    from dconnet import TableEncoder
+
+    columns, y = table_of_all_kinds()
+    if labels is not None:
+        y = np.array(labels)[np.digitize(y, np.quantile(y, [0.4, 0.7])[: len(labels) - 1])]
+    frame = Table(tuple(columns), tuple(columns.values()), "table.csv").frame(list(columns))
+    encoder = TableEncoder(n_bins=n_bins, target_type=target_type, random_state=0)
+    X = encoder.fit_transform(frame, y)
+    scaling = Scaling.of(X)
+    kind = DCONRegressor if labels is None else DCONClassifier
+    target = Scaling.of(y[:, None]) if labels is None else Scaling.identity(1)
+    fitted = kind(4, gamma=1e-2, tol=1e-2, scale=False, random_state=0).fit(
+        scaling.apply(X), target.apply(y) if labels is None else y
+    )
+    model = SavedModel.from_estimator(
+        fitted, feature_names=list(columns), feature_scaling=scaling, target_scaling=target, encoding=encoder.encoding_
+    )
+    observed = y if labels is None else y.astype(object)
+    return examine(model, Table((*columns, "y"), (*columns.values(), observed), "table.csv"))

@@ -11,9 +11,10 @@ from sklearn.inspection import partial_dependence as of_sklearn
 
 from dconnet import DCONRegressor, Network
 from dconnet.inspection.report import report_page
+from dconnet.inspection.report.controls import number_field
 from dconnet.inspection.report.embedding import json_block, security_policy
 from dconnet.inspection.report.predictions import Predictions
-from dconnet.inspection.report.what_if import MAX_ROWS, Interval, field, partial_dependence, what_if
+from dconnet.inspection.report.what_if import MAX_ROWS, Interval, partial_dependence, what_if
 from dconnet.persistence.model_file import SavedModel, Scaling
 from inspection_cases import EVIL, Page, examined, examined_model, with_held_out_rows
 
@@ -25,7 +26,7 @@ def data_of(page):
 def computed(data, X):
     """Outputs by the numbers of the page."""
     columns = data["columns"]
-    Z = np.column_stack([(X[:, c["field"]] - c["mean"]) / c["scale"] for c in columns])
+    Z = np.column_stack([(X[:, c["field"]] - c["steps"][0][0]) / c["steps"][0][1] for c in columns])
     raw = [Network(n["W"], n["b"], n["alpha"], n["intercept"]).predict(Z).reshape(len(X), -1) for n in data["networks"]]
     return np.array(data["scaling"]["mean"]) + np.array(data["scaling"]["scale"]) * np.hstack(raw)
 
@@ -96,32 +97,34 @@ def test_partial_dependence_is_that_of_scikit_learn():
     X = rng.normal(size=(60, 3))
     estimator = DCONRegressor(3, gamma=0.1, tol=1e-2, random_state=0).fit(X, np.abs(X[:, 0]) + X[:, 1])
     expected = of_sklearn(estimator, X, [0], kind="average", percentiles=(0.0, 1.0), grid_resolution=9)
-    found = partial_dependence(SavedModel.from_estimator(estimator), X, 0, expected["grid_values"][0])
+    found = partial_dependence(
+        SavedModel.from_estimator(estimator), X, np.array([0]), expected["grid_values"][0][:, None]
+    )
     np.testing.assert_allclose(found[:, 0], expected["average"][0], rtol=1e-10, atol=1e-12)
 
 
 def test_a_slider_covers_the_data_in_round_steps():
-    entry = field("x", np.linspace(0.123, 1.987, 50))
+    entry = number_field("x", np.linspace(0.123, 1.987, 50), [0])
     assert (entry["low"], entry["high"]) == (0.123, 1.987)
     assert (entry["min"], entry["max"], entry["step"]) == (0.12, 2.0, 0.02)
     assert entry["choices"] is None
 
 
 def test_whole_numbers_have_whole_steps():
-    entry = field("x", np.arange(40.0))
+    entry = number_field("x", np.arange(40.0), [0])
     assert (entry["step"], entry["min"], entry["max"]) == (1.0, 0.0, 39.0)
-    assert field("x", 1000.0 * np.arange(40.0))["step"] == 500.0
+    assert number_field("x", 1000.0 * np.arange(40.0), [0])["step"] == 500.0
 
 
 def test_few_values_make_a_list():
-    assert field("x", np.tile([3.0, 1.0, 2.5], 5))["choices"] == [1.0, 2.5, 3.0]
-    assert field("x", np.array([1.0, 2.0, 3.0]))["choices"] is None  # each value has one row only
-    assert field("x", np.array([7.0, 7.0]))["choices"] == [7.0]
+    assert number_field("x", np.tile([3.0, 1.0, 2.5], 5), [0])["choices"] == [1.0, 2.5, 3.0]
+    assert number_field("x", np.array([1.0, 2.0, 3.0]), [0])["choices"] is None  # each value has one row only
+    assert number_field("x", np.array([7.0, 7.0]), [0])["choices"] == [7.0]
 
 
 def test_quartiles_are_values_of_the_data():
     values = np.array([1.0, 2.0, 10.0, 20.0])
-    assert set(field("x", values)["quartiles"]) <= set(values.tolist())
+    assert set(number_field("x", values, [0])["quartiles"]) <= set(values.tolist())
 
 
 def test_the_policy_knows_style_and_script_by_their_hashes():

@@ -12,7 +12,8 @@ from dconnet.inspection.report.numbers import number
 from dconnet.inspection.report.predictions import Predictions
 from dconnet.inspection.report.what_if import Interval
 from dconnet.persistence.model_file import SavedModel, Scaling
-from inspection_cases import EVIL, examined, examined_model, with_held_out_rows
+from dconnet.persistence.tables import Frame
+from inspection_cases import EVIL, examined, examined_model, examined_table, with_held_out_rows
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -98,6 +99,75 @@ def test_predictions_are_those_of_python(show, case):
     expected = values_in_units(found.model, X)
     outputs = np.array(in_page(page, "arguments[0].map(row => dconnet.predict(row))", X.tolist()))
     np.testing.assert_allclose(outputs, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+TABLES = {
+    "plain": {},
+    "ramps": {"n_bins": 4},
+    "means of the target": {"target_type": "number"},
+    "ramps and means": {"n_bins": 3, "target_type": "number"},
+    "means of classes": {"target_type": "class", "labels": ["a", "b", "c"]},
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_tables_are_encoded_as_in_python(show, case):
+    found = examined_table(**TABLES[case])
+    page = show(found)
+    rows = in_page(page, "JSON.parse(document.getElementById('what-if-data').textContent).rows")
+    outputs = np.array(in_page(page, "arguments[0].map(row => dconnet.predict(row.values))", rows))
+    expected = found.of_table.outputs(found.frame)
+    if found.model.classes is None:
+        expected = found.model.target_scaling.undo(expected)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    typical = in_page(page, "JSON.parse(document.getElementById('what-if-data').textContent).typical")
+    parts = in_page(page, "arguments[1].map(row => dconnet.contributions(arguments[0], row.values))", typical, rows)
+    reference = in_page(page, "dconnet.predict(arguments[0])[0]", typical)
+    np.testing.assert_allclose(
+        np.sum(parts, axis=1), outputs[:, 0] - reference, rtol=1e-9, atol=1e-9 * np.abs(expected).max()
+    )
+
+
+def test_the_curve_and_the_slope_of_ramps_are_exact(show):
+    page = show(examined_table(n_bins=4))
+    rows = in_page(page, "JSON.parse(document.getElementById('what-if-data').textContent).rows")
+    row = next(row["values"] for row in rows if row["values"][0] is not None)
+    corners = np.array(in_page(page, "dconnet.curve(arguments[0], 0)", row))
+    at = np.linspace(corners[0, 0], corners[-1, 0], 301)
+    script = "arguments[1].map(v => dconnet.predict([v, ...arguments[0].slice(1)])[0])"
+    np.testing.assert_allclose(np.interp(at, *corners.T), in_page(page, script, row, at.tolist()), rtol=1e-9)
+    told = in_page(page, "dconnet.slope(arguments[0], 0)", row)
+    ends = [told["low"] if told["low"] is not None else row[0] - 1.0, told["high"] or row[0] + 1.0]
+    first, last = in_page(page, script, row, ends)
+    assert (last - first) / (ends[1] - ends[0]) == pytest.approx(told["slope"], rel=1e-6, abs=1e-9)
+
+
+def test_categories_are_lists_and_gaps_and_dates_can_be_set(show):
+    found = examined_table()
+    page = show(found)
+    names = in_page(page, "[...document.querySelectorAll('#what-if-fields label bdi')].map(e => e.textContent)")
+    assert set(names) == {"age", "colour", "city", "sold", "day"}  # the constant column tells nothing
+    before = shown_outputs(page)
+    levels = element(page, "field-1").find_elements("tag name", "option")
+    assert {"red", "blue", "green", "</b>", "(missing)"} == {option.text for option in levels}
+    next(option for option in levels if option.text == "red").click()
+    red = shown_outputs(page)
+    element(page, "field-0-missing").click()
+    missing = shown_outputs(page)
+    assert element(page, "field-0-number").get_attribute("value") == ""
+    box = element(page, "field-4-number")
+    assert box.get_attribute("type") == "date"
+    page.execute_script("arguments[0].value = '2020-02-29'; arguments[0].dispatchEvent(new Event('input'))", box)
+    dated = shown_outputs(page)
+    assert len({value[0] for value in (before, red, missing, dated)}) >= 3
+    values = in_page(page, "JSON.parse(document.getElementById('what-if-data').textContent).typical")
+    levels = found.of_table.encoding.schema.columns[1].levels
+    sold = np.datetime64(round(values[3] * 86400.0), "s")
+    row = {"age": [np.nan], "colour": ["red"], "city": [found.of_table.encoding.schema.columns[2].levels[0]],
+           "sold": [sold], "day": [np.datetime64("2020-02-29")], "same": [1.0]}  # fmt: skip
+    typed = [np.array(cells, dtype=object if isinstance(cells[0], str) else None) for cells in row.values()]
+    frame = Frame(tuple(row), tuple(typed))
+    assert dated == pytest.approx(found.of_table.predict(frame), rel=1e-9)
 
 
 @pytest.mark.parametrize("case", ["scaled", "three classes"])

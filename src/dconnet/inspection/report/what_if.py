@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet._text import printable
 from dconnet.inspection.examination import Examination
+from dconnet.inspection.report.controls import N_PLACES, Controls, controls_of, places_of
 from dconnet.inspection.report.numbers import number
 from dconnet.inspection.report.predictions import Predictions
 from dconnet.model.network import Network
@@ -21,14 +22,14 @@ from dconnet.persistence.model_file import SavedModel
 COVERAGE = 0.9
 # Rows that the page carries, and how many numbers these may have.
 MAX_ROWS, MAX_VALUES = 300, 30_000
-# Rows that partial dependence is averaged over, its places for each feature, and the features that have a curve.
-DEPENDENCE_ROWS, N_PLACES, MAX_CURVES = 500, 41, 100
+# Rows that partial dependence is averaged over, and the features that have such a curve.
+DEPENDENCE_ROWS, MAX_CURVES = 500, 100
+# Levels of a list that have a mean.
+MAX_PLACES = 60
 # Numbers that one block of the computation holds.
 BLOCK = 2_000_000
-# A feature with so few different values, and so many rows for each, gets a list instead of a slider.
-MAX_CHOICES, ROWS_PER_CHOICE = 8, 3
-# Steps of a slider, about, and the features that are not folded.
-STEPS, MAX_SHOWN = 100, 12
+# Features that are not folded.
+MAX_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,80 +86,29 @@ def what_if(
     with_rows : bool, default=True
         Whether the page may hold rows of the data.
     """
-    model, X = examination.model, examination.X
-    order = [*ranking, *sorted(set(range(X.shape[1])) - set(ranking))]
-    fields = [field(name, values) for name, values in zip(model.feature_names, X.T, strict=True)]
+    model, X, controls = examination.model, examination.X, controls_of(examination)
+    fields = controls.fields
+    leading = dict.fromkeys(controls.columns[j]["field"] for j in ranking)
+    order = [*leading, *(i for i in range(len(fields)) if i not in leading)]
     is_regressor = model.classes is None
     interval = Interval.of(predictions) if is_regressor else None
+    outputs = [printable(model.target_name)] if is_regressor else model.targets.labels
     return {
         "classes": None if model.classes is None else [printable(label) or "''" for label in model.classes],
-        "outputs": [printable(model.target_name)] if is_regressor else model.targets.labels,
-        "fields": [{**entry, "columns": [j]} for j, entry in enumerate(fields)],
+        "outputs": outputs,
+        "fields": fields,
         "order": order,
         "n_shown": MAX_SHOWN,
-        "columns": _columns(model),
+        "columns": controls.columns,
         "networks": [_weights(network) for network in model.networks],
         "scaling": _output_scaling(model),
         "calibration": None,
         "interval": None if interval is None else {"name": interval.name, "half_widths": interval.half_widths},
         "typical": [entry["quartiles"][1] for entry in fields],
-        "dependence": _dependences(model, X, fields, order[:MAX_CURVES]),
+        "dependence": _dependences(model, X, controls, order[:MAX_CURVES]),
         "optima": [],
-        "rows": _rows(examination, predictions) if with_rows else None,
+        "rows": _rows(examination, predictions, controls.values) if with_rows else None,
     }
-
-
-def field(name: str, values: FloatArray) -> dict[str, Any]:
-    """A feature: its range and quartiles in the data, and how it is set, by a slider or from a list.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    values : array of shape (n_rows,)
-        Its values in the data.
-    """
-    distinct = np.unique(values)
-    low, high = float(distinct[0]), float(distinct[-1])
-    is_list = len(distinct) == 1 or (len(distinct) <= MAX_CHOICES and len(values) >= ROWS_PER_CHOICE * len(distinct))
-    step = _step(high - low, is_whole=bool(np.all(distinct == np.round(distinct))))
-    return {
-        "name": printable(name),
-        "kind": "number",
-        "names": None,
-        "choices": distinct.tolist() if is_list else None,
-        "low": low,
-        "high": high,
-        "quartiles": np.quantile(values, [0.25, 0.5, 0.75], method="inverted_cdf").tolist(),
-        "unit": float(values.std()) or 1.0,
-        "step": step,
-        "min": _rounded(np.floor(low / step) * step),
-        "max": _rounded(np.ceil(high / step) * step),
-    }
-
-
-def _step(width: float, is_whole: bool) -> float:
-    """A round number of which about a hundred make up the width; a whole one for whole numbers."""
-    if width <= 0.0:
-        return 1.0
-    rough = width / STEPS
-    unit = 10.0 ** np.floor(np.log10(rough))
-    step = _rounded(next(factor * unit for factor in (1.0, 2.0, 5.0, 10.0) if factor * unit >= 0.999 * rough))
-    return max(step, 1.0) if is_whole else step
-
-
-def _rounded(value: float) -> float:
-    """Without the noise of multiplying decimal fractions."""
-    return float(f"{value:.12g}")
-
-
-def _columns(model: SavedModel) -> list[dict[str, Any]]:
-    """The inputs of the networks, each a function of one feature."""
-    scaling = model.feature_scaling
-    return [
-        {"kind": "number", "field": j, "mean": mean, "scale": scale}
-        for j, (mean, scale) in enumerate(zip(scaling.mean.tolist(), scaling.scale.tolist(), strict=True))
-    ]
 
 
 def _weights(network: Network) -> dict[str, Any]:
@@ -176,28 +126,38 @@ def _output_scaling(model: SavedModel) -> dict[str, list[float]]:
     return {name: np.broadcast_to(getattr(scaling, name), n_outputs).tolist() for name in ("mean", "scale")}
 
 
-def _dependences(
-    model: SavedModel, X: FloatArray, fields: Sequence[dict[str, Any]], features: Sequence[int]
-) -> dict[str, dict[str, Any]]:
-    """Partial dependence of all outputs on these features, to six digits."""
+def _dependences(model: SavedModel, X: FloatArray, controls: Controls, fields: Sequence[int]) -> dict[str, Any]:
+    """Partial dependence of all outputs on these fields, to six digits."""
     n_rows = int(np.clip(BLOCK // (N_PLACES * X.shape[1]), 20, DEPENDENCE_ROWS))
-    rows = X[_some_rows(len(X), n_rows)]
-    found = {}
-    for j in features:
-        entry = fields[j]
-        at = np.array(entry["choices"] or np.linspace(entry["low"], entry["high"], N_PLACES))
-        means = partial_dependence(model, rows, j, at)
-        found[str(j)] = {"at": at.tolist(), "means": [[float(f"{value:.6g}") for value in line] for line in means]}
+    rows, found = X[_some_rows(len(X), n_rows)], {}
+    for i in fields:
+        at = places_of(controls.fields[i])[:MAX_PLACES]
+        means = partial_dependence(model, rows, *controls.inputs_at(i, at))
+        found[str(i)] = {"at": at.tolist(), "means": [[float(f"{value:.6g}") for value in line] for line in means]}
     return found
 
 
-def partial_dependence(model: SavedModel, X: FloatArray, feature: int, at: FloatArray) -> FloatArray:
-    """Mean outputs over rows whose value of one feature is replaced, of shape (n_places, n_outputs).
+def partial_dependence(model: SavedModel, X: FloatArray, columns: NDArray[np.intp], at: FloatArray) -> FloatArray:
+    """Mean outputs over rows in which some columns are replaced, of shape (n_places, n_outputs).
 
-    The outputs are in the units of the target.
+    Parameters
+    ----------
+    model : SavedModel
+        The model, for inputs that are encoded already.
+    X : array of shape (n_rows, n_features)
+        The rows.
+    columns : array of int, of shape (n_columns,)
+        The columns to replace.
+    at : array of shape (n_places, n_columns)
+        What to put in their place.
+
+    Returns
+    -------
+    array of shape (n_places, n_outputs)
+        In the units of the target.
     """
     changed = np.tile(X, (len(at), 1))
-    changed[:, feature] = np.repeat(at, len(X))
+    changed[:, columns] = np.repeat(at, len(X), axis=0)
     outputs = model.outputs(changed)
     if model.classes is None:
         outputs = model.target_scaling.undo(outputs)
@@ -210,14 +170,14 @@ def _some_rows(n_rows: int, limit: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(0).permutation(n_rows)[:limit])
 
 
-def _rows(examination: Examination, predictions: Predictions) -> list[dict[str, Any]]:
+def _rows(examination: Examination, predictions: Predictions, values: Sequence[FloatArray]) -> list[dict[str, Any]]:
     """Rows of the data with what was observed and predicted."""
-    limit = int(np.clip(MAX_VALUES // examination.X.shape[1], 20, MAX_ROWS))
+    limit = int(np.clip(MAX_VALUES // max(len(values), 1), 20, MAX_ROWS))
     part = {True: "training", False: "held out" if predictions.n_trained_on else "–"}
     return [
         {
             "number": int(i) + 1,
-            "values": examination.X[i].tolist(),
+            "values": [None if np.isnan(column[i]) else float(column[i]) for column in values],
             "observed": _told(predictions.observed[i]),
             "predicted": _told(predictions.predicted[i]),
             "part": part[bool(predictions.trained_on[i])],

@@ -39,25 +39,27 @@ function spanOf(numbers) {
 /* Draws into an empty svg element.
 
    curve, mean: [value, output] pairs of the row and of the average over rows; mean may be empty.
-   point: where the row is; interval: [low, high] or null; marks: values marked on the axis.
-   names: labels of the values 0, 1, ... of a list, or null. */
-function drawChart(svg, { curve, mean, point, interval, marks, names, label }) {
+   point: where the row is, or null; interval: [low, high] or null; marks: values marked on the axis.
+   names: labels of the values 0, 1, ... of a list, or null; text: a value as text. */
+function drawChart(svg, { curve, mean, point, interval, marks, names, label, text }) {
   svg.replaceChildren();
   svg.setAttribute("viewBox", `0 0 ${CHART.width} ${CHART.height}`);
-  const ys = [...curve, ...mean, point].map((pair) => pair[1]).concat(interval ?? []);
-  const xs = [...curve, point].map((pair) => pair[0]);
+  const shown = point === null ? [] : [point];
+  const ys = [...curve, ...mean, ...shown].map((pair) => pair[1]).concat(interval ?? []);
+  const xs = [...curve, ...shown].map((pair) => pair[0]);
   const [xSpan, ySpan] = [names === null ? [Math.min(...xs), Math.max(...xs)] : [-0.5, names.length - 0.5], spanOf(ys)];
   const x = linearScale(xSpan, [CHART.left, CHART.width - CHART.right]);
   const y = linearScale(ySpan, [CHART.height - CHART.bottom, CHART.top]);
-  drawAxes(svg, x, y, xSpan, ySpan, names, label);
+  drawAxes(svg, x, y, xSpan, ySpan, names, label, text);
   const base = CHART.height - CHART.bottom;
   marks.forEach((mark) => drawn(svg, "line", { class: "mark", x1: x(mark), x2: x(mark), y1: base, y2: base - 7 }));
-  if (interval !== null) {
+  if (interval !== null && point !== null) {
     const [low, high] = interval.map(y);
     drawn(svg, "line", { class: "interval", x1: x(point[0]), x2: x(point[0]), y1: low, y2: high });
   }
   drawLine(svg, "mean", mean, x, y, names !== null);
   drawLine(svg, "row", curve, x, y, names !== null);
+  if (point === null) return;
   drawn(svg, "circle", { class: "point", cx: x(point[0]), cy: y(point[1]), r: 5 });
   const level = names === null ? between(mean, point[0]) : new Map(mean).get(point[0]);
   if (level !== undefined) drawn(svg, "circle", { class: "mean-point", cx: x(point[0]), cy: y(level), r: 4 });
@@ -72,18 +74,17 @@ function drawLine(svg, kind, pairs, x, y, areLevels) {
   }
 }
 
-function drawAxes(svg, x, y, xSpan, ySpan, names, label) {
+function drawAxes(svg, x, y, xSpan, ySpan, names, label, text) {
   const base = CHART.height - CHART.bottom;
   roundTicks(...ySpan, 7).forEach((tick) => {
     drawn(svg, "line", { class: "grid", x1: CHART.left, x2: CHART.width - CHART.right, y1: y(tick), y2: y(tick) });
     drawn(svg, "text", { x: CHART.left - 6, y: y(tick) + 4, "text-anchor": "end" }, formatNumber(tick));
   });
   drawn(svg, "line", { class: "axis", x1: CHART.left, x2: CHART.width - CHART.right, y1: base, y2: base });
-  const ticks = names === null ? roundTicks(...xSpan, 6) : names.map((_, i) => i);
-  const every = Math.ceil(ticks.length / 8);
+  const ticks = names === null ? roundTicks(...xSpan, 4) : names.map((_, i) => i);
+  const every = Math.ceil(ticks.length / 6);
   ticks.filter((_, i) => i % every === 0).forEach((tick) => {
-    const text = names === null ? formatNumber(tick) : shortened(names[tick], 9);
-    drawn(svg, "text", { x: x(tick), y: base + 17, "text-anchor": "middle" }, text);
+    drawn(svg, "text", { x: x(tick), y: base + 17, "text-anchor": "middle" }, shortened(text(tick), 10));
   });
   const middle = (CHART.left + CHART.width - CHART.right) / 2;
   drawn(svg, "text", { x: middle, y: CHART.height - 6, "text-anchor": "middle", class: "name" }, shortened(label, 50));

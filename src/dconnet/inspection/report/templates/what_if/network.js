@@ -1,7 +1,10 @@
 /* The model: from the values of the features to outputs, and what its linear pieces say.
 
-   Every function takes the data of the page first. `values` holds a number for each feature: the value itself, or the
-   place of a level in a list. `z` are the inputs of the networks, and `k` is the number of an output. */
+   Every function takes the data of the page first. `values` holds a number for each feature: the value itself, the days
+   since 1970 of a date, or the place of a level in a list; null is a missing value. `z` are the inputs of the networks, and `k` is the number of an output. */
+
+const SECONDS_PER_DAY = 86400;
+const DATE_PLACES = 200;
 
 /* Inputs of the networks. */
 function encode(data, values) {
@@ -9,18 +12,42 @@ function encode(data, values) {
 }
 
 function encodedColumn(column, value) {
-  return (rawColumn(column, value) - column.mean) / column.scale;
+  return column.steps.reduce((shifted, [mean, scale]) => (shifted - mean) / scale, rawColumn(column, value));
 }
 
-/* A column before it is standardised: the value, a ramp of it, or whether it is some level. */
+/* A column before it is standardised: a number, a ramp of it, or whether it is some level. */
 function rawColumn(column, value) {
-  if (column.kind === "level") return value === column.level ? 1 : 0;
-  if (column.kind === "missing") return value === null ? 1 : 0;
-  const known = value === null ? column.fill : value;
+  const found = sourceValue(column.source, value);
+  if (column.kind === "level") return found === column.level ? 1 : 0;
+  const known = found === null ? column.fill : found;
   if (column.kind === "number") return known;
   const share = (known - column.from) / (column.to - column.from);
   const above = column.first ? share : Math.max(share, 0); /* the outer ramps go on */
   return column.last ? above : Math.min(above, 1);
+}
+
+/* What a column takes of the value of its feature: all of it, a part of a date, or a number that stands for a level. */
+function sourceValue(source, value) {
+  if (source.kind === "value") return value;
+  if (source.kind === "missing") return value === null ? 1 : 0;
+  if (source.kind === "means") return source.means[value ?? source.means.length - 1];
+  return value === null ? null : datePart(source, value);
+}
+
+/* Dates are days since 1970, to the second. */
+function datePart(source, days) {
+  const seconds = Math.round(days * SECONDS_PER_DAY);
+  const day = Math.floor(seconds / SECONDS_PER_DAY);
+  const rest = seconds - day * SECONDS_PER_DAY;
+  if (source.kind === "day") return day + rest / SECONDS_PER_DAY;
+  if (source.kind === "hour") return rest / 3600;
+  if (source.kind === "weekday") {
+    const place = source.weekdays.indexOf((((day + 3) % 7) + 7) % 7); /* 1 January 1970 was a Thursday, Monday is 0 */
+    return place < 0 ? null : place;
+  }
+  const first = new Date(0);
+  first.setUTCFullYear(new Date(day * SECONDS_PER_DAY * 1000).getUTCFullYear(), 0, 1);
+  return day - first.getTime() / (SECONDS_PER_DAY * 1000) + 1;
 }
 
 function preactivations(network, z) {
@@ -109,13 +136,16 @@ function riseOf(data, weights, field, value) {
   let rise = 0;
   for (const i of data.fields[field].columns) {
     const column = data.columns[i];
-    if (column.kind === "number") rise += weights[i] / column.scale;
-    if (column.kind === "ramp") {
-      const inside = (column.first || value >= column.from) && (column.last || value < column.to);
-      if (inside) rise += weights[i] / (column.to - column.from) / column.scale;
-    }
+    if (column.source.kind === "value") rise += weights[i] * slopeOfColumn(column, value);
   }
   return rise;
+}
+
+function slopeOfColumn(column, value) {
+  const scale = column.steps.reduce((product, step) => product * step[1], 1);
+  if (column.kind === "number") return 1 / scale;
+  const inside = (column.first || value >= column.from) && (column.last || value < column.to);
+  return inside ? 1 / (column.to - column.from) / scale : 0;
 }
 
 /* The largest interval around a value in which the columns of its feature are linear. */
@@ -140,8 +170,18 @@ function withValue(values, field, value) {
   return changed;
 }
 
-/* The curve of a row in one feature, exact: its corners are the ends, the edges of ramps and the kinks of neurons. */
+/* The curve of a row in one feature. For a number it is exact: its corners are the ends, the edges of ramps and the
+   kinks of neurons. A date is taken at many places, and a list at all of its levels. */
 function curveOf(data, values, field, k, low, high) {
+  const { kind, names } = data.fields[field];
+  if (kind === "number") return exactCurve(data, values, field, k, low, high);
+  const places = kind === "date"
+    ? Array.from({ length: DATE_PLACES }, (_, i) => low + ((high - low) * i) / (DATE_PLACES - 1))
+    : names.map((_, level) => level);
+  return places.map((value) => [value, predict(data, withValue(values, field, value))[k]]);
+}
+
+function exactCurve(data, values, field, k, low, high) {
   const { network } = outputOf(data, k);
   const stops = [low, ...edgesOf(data, field).filter((edge) => edge > low && edge < high).sort((a, b) => a - b), high];
   const places = new Set(stops);
@@ -156,11 +196,10 @@ function curveOf(data, values, field, k, low, high) {
   return [...places].sort((a, b) => a - b).map((value) => [value, predict(data, withValue(values, field, value))[k]]);
 }
 
-/* Number of the winning class. */
+/* Number of the winning class: that of the largest output. */
 function winnerOf(data, outputs) {
   if (outputs.length === 1) return outputs[0] > 0 ? 1 : 0;
-  const nearness = outputs.map((output) => -Math.abs(output - 1));
-  return nearness.indexOf(Math.max(...nearness));
+  return outputs.indexOf(Math.max(...outputs));
 }
 
 /* Probabilities of the classes, if the model has a calibration. */
@@ -179,7 +218,7 @@ function distanceOf(data, left, right) {
   let sum = 0;
   data.fields.forEach((field, i) => {
     if (left[i] === right[i]) return;
-    const plain = field.kind === "number" && left[i] !== null && right[i] !== null;
+    const plain = field.kind !== "category" && left[i] !== null && right[i] !== null;
     sum += plain ? ((left[i] - right[i]) / field.unit) ** 2 : 1;
   });
   return Math.sqrt(sum);

@@ -28,8 +28,10 @@ class Panel {
     this.output = 0;
     this.frame = null;
     this.announcement = null;
-    this.controls = data.fields.map((field, i) => (field.names === null && field.choices === null
-      ? new SliderControl(field, i, this) : new ListControl(field, i, this)));
+    this.controls = data.fields.map((field, i) => {
+      if (field.names !== null || field.choices !== null) return new ListControl(field, i, this);
+      return field.kind === "date" ? new DateControl(field, i, this) : new SliderControl(field, i, this);
+    });
     this.farAway = data.rows === null ? Infinity : usualDistance(data);
   }
 
@@ -146,7 +148,7 @@ class Panel {
 
   /* Says where the row is not like the data. */
   showWarning(nearest) {
-    const outside = this.data.fields.filter((field, i) => field.kind === "number" && this.values[i] !== null
+    const outside = this.data.fields.filter((field, i) => field.kind !== "category" && this.values[i] !== null
       && (this.values[i] < field.low || this.values[i] > field.high)).map((field) => field.name);
     const warning = byId("warning");
     const told = [];
@@ -162,18 +164,17 @@ class Panel {
     const mean = data.dependence[i] === undefined ? [] : data.dependence[i].at.map((at, g) => [at, data.dependence[i].means[g][k]]);
     const low = Math.min(field.low, values[i] ?? field.low);
     const high = Math.max(field.high, values[i] ?? field.high);
-    const curve = field.names === null
-      ? curveOf(data, values, i, k, low, high)
-      : field.names.map((_, level) => [level, predict(data, withValue(values, i, level))[k]]);
+    const curve = curveOf(data, values, i, k, low, high);
     const half = data.interval === null ? null : data.interval.half_widths[k];
     drawChart(byId("chart"), {
       curve,
       mean,
-      point: [values[i] ?? low, outputs[k]],
+      point: values[i] === null ? null : [values[i], outputs[k]],
       interval: half === null ? null : [outputs[k] - half, outputs[k] + half],
       marks: field.names === null ? [field.low, ...field.quartiles, field.high] : [],
       names: field.names,
       label: field.name,
+      text: (value) => this.controls[i].label(value),
     });
     byId("chart").setAttribute("aria-label", `${data.outputs[k]} over ${field.name}: ${formatNumber(outputs[k])} at `
       + `${this.controls[i].text(values[i])}; the row's curve goes from ${formatNumber(curve[0][1])} to `
@@ -292,52 +293,101 @@ class SliderControl {
     this.field = field;
     const id = `what-if-field-${index}`;
     this.slider = made("input", { type: "range", id, min: field.min, max: field.max, step: field.step });
-    this.number = made("input", { type: "number", step: field.step, id: `${id}-number` });
-    this.number.setAttribute("aria-labelledby", `${id}-name`);
     this.slider.setAttribute("aria-describedby", `${id}-range`);
+    this.box = this.makeBox(field);
+    this.box.id = `${id}-number`;
+    this.box.setAttribute("aria-labelledby", `${id}-name`);
     const label = made("label", { htmlFor: id, id: `${id}-name` }, [named(field.name)]);
-    this.element = made("div", { className: "field" }, [label, this.number, this.slider, ...marksOf(field, `${id}-range`)]);
+    const marks = marksOf(field, `${id}-range`, (value) => this.label(value));
+    this.element = made("div", { className: "field" }, [label, this.box, this.slider, ...marks]);
+    if (field.has_gaps) this.addGap(id, index, panel);
     this.show(panel.values[index]);
     this.slider.addEventListener("input", () => this.moved(panel, index));
-    this.number.addEventListener("input", () => this.typed(panel, index));
-    this.number.addEventListener("change", () => this.show(panel.values[index]));
+    this.box.addEventListener("input", () => this.typed(panel, index));
+    this.box.addEventListener("change", () => this.show(panel.values[index]));
     this.element.addEventListener("focusin", () => panel.choose(index));
+  }
+
+  makeBox(field) {
+    return made("input", { type: "number", step: field.step });
+  }
+
+  /* A box to tick for a value that is missing. */
+  addGap(id, index, panel) {
+    this.gap = made("input", { type: "checkbox", id: `${id}-missing` });
+    const label = made("label", { htmlFor: this.gap.id }, ["missing", made("span", { className: "hidden" }, [` ${this.field.name}`])]);
+    this.element.append(made("div", { className: "gap" }, [this.gap, label]));
+    this.gap.addEventListener("change", () => {
+      panel.set(index, this.gap.checked ? null : this.field.quartiles[1]);
+      this.show(panel.values[index]);
+    });
   }
 
   moved(panel, index) {
     const value = Number(this.slider.value);
     panel.set(index, value);
-    this.number.value = this.text(value);
-    this.describe(value);
+    this.show(value);
   }
 
   typed(panel, index) {
-    const value = this.number.valueAsNumber;
+    const value = this.read();
     if (!Number.isFinite(value)) return;
     panel.set(index, value);
     this.slider.value = String(value);
     this.describe(value);
   }
 
+  read() {
+    return this.box.valueAsNumber;
+  }
+
   show(value) {
-    this.slider.value = String(value);
-    this.number.value = this.text(value);
+    if (value !== null) this.slider.value = String(value);
+    this.box.value = value === null ? "" : this.text(value);
     this.describe(value);
   }
 
   describe(value) {
     this.slider.setAttribute("aria-valuetext", this.text(value));
+    if (this.gap) this.gap.checked = value === null;
   }
 
   /* The values of the data are shown as they are, an optimum with six digits. */
   text(value) {
+    if (value === null) return "missing";
     const plain = String(value);
     return plain.length <= 9 ? plain : String(Number(value.toPrecision(6)));
+  }
+
+  label(value) {
+    return formatNumber(value);
+  }
+}
+
+/* A date, or a date with a time. The slider goes by days since 1970. */
+class DateControl extends SliderControl {
+  makeBox(field) {
+    return made("input", { type: field.has_hours ? "datetime-local" : "date" });
+  }
+
+  read() {
+    return this.box.valueAsNumber / (1000 * SECONDS_PER_DAY);
+  }
+
+  text(value) {
+    if (value === null) return "missing";
+    const seconds = Math.round(value * SECONDS_PER_DAY);
+    const text = new Date(1000 * seconds).toISOString();
+    return this.field.has_hours ? text.slice(0, 19) : text.slice(0, 10);
+  }
+
+  label(value) {
+    return this.text(value).slice(0, 10);
   }
 }
 
 /* The range of a feature in the data below its slider, with its quartiles. */
-function marksOf(field, id) {
+function marksOf(field, id, text) {
   const share = linearScale([field.min, field.max], [0, 100]);
   const [lower, median, upper] = field.quartiles;
   const half = made("span", { className: "half" });
@@ -348,12 +398,12 @@ function marksOf(field, id) {
   whole.style.width = `${share(field.high) - share(field.low)}%`;
   const middle = made("span", { className: "middle" });
   middle.style.left = `${share(median)}%`;
-  const described = `Data from ${formatNumber(field.low)} to ${formatNumber(field.high)}, half of them between `
-    + `${formatNumber(lower)} and ${formatNumber(upper)}, median ${formatNumber(median)}`;
+  const described = `Data from ${text(field.low)} to ${text(field.high)}, half of them between `
+    + `${text(lower)} and ${text(upper)}, median ${text(median)}`;
   const ends = made("div", { className: "ends", "aria-hidden": "true" }, [
-    made("span", {}, [formatNumber(field.low)]),
-    made("span", {}, [`median ${formatNumber(median)}`]),
-    made("span", {}, [formatNumber(field.high)]),
+    made("span", {}, [text(field.low)]),
+    made("span", {}, [`median ${text(median)}`]),
+    made("span", {}, [text(field.high)]),
   ]);
   const track = made("div", { className: "marks", "aria-hidden": "true" }, [whole, half, middle]);
   return [track, ends, made("span", { id, className: "hidden" }, [described])];
@@ -382,14 +432,19 @@ class ListControl {
 
   show(value) {
     const options = this.options.map((option) => new Option(this.text(option), option));
-    if (!this.options.includes(value)) options.push(new Option(`${this.text(value)} (not in the data)`, value ?? ""));
+    if (this.field.has_gaps || value === null) options.push(new Option(this.text(null), ""));
+    if (value !== null && !this.options.includes(value)) options.push(new Option(`${this.text(value)} (not in the data)`, value));
     this.list.replaceChildren(...options);
     this.list.value = value === null ? "" : String(value);
   }
 
   text(value) {
-    if (value === null) return "missing";
+    if (value === null) return this.field.names === null ? "missing" : "another one";
     return this.field.names === null ? formatNumber(value, 6) : this.field.names[value];
+  }
+
+  label(value) {
+    return this.text(value);
   }
 }
 
