@@ -7,16 +7,18 @@ import re
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from sklearn.inspection import partial_dependence as of_sklearn
 
 from dconnet import DCONRegressor, Network
 from dconnet.inspection.report import report_page
 from dconnet.inspection.report.controls import number_field
 from dconnet.inspection.report.embedding import json_block, security_policy
+from dconnet.inspection.report.optima import optima
 from dconnet.inspection.report.predictions import Predictions
 from dconnet.inspection.report.what_if import MAX_ROWS, Interval, partial_dependence, what_if
 from dconnet.persistence.model_file import SavedModel, Scaling
-from inspection_cases import EVIL, Page, examined, examined_model, with_held_out_rows
+from inspection_cases import EVIL, Page, examined, examined_model, examined_table, with_held_out_rows
 
 
 def data_of(page):
@@ -154,3 +156,49 @@ def test_names_reach_the_page_without_control_characters():
     names = [EVIL[0], "\u202etxt.exe", "a\x00b"]
     data = data_of(report_page(examined(names=names)))
     assert [entry["name"] for entry in data["fields"]] == [EVIL[0], "\ufffdtxt.exe", "a\ufffdb"]
+
+
+def test_optima_are_those_of_optimise_within_the_hull_of_the_data():
+    found = examined()
+    largest, smallest = optima(found, ["y"])
+    assert (largest["label"], smallest["label"]) == ("Largest prediction", "Smallest prediction")
+    predicted = found.model.predict(found.X)
+    at = found.model.predict([largest["values"], smallest["values"]])
+    assert at[0] >= predicted.max() - 1e-6
+    assert at[1] <= predicted.min() + 1e-6
+    # A convex combination of rows: the least squares with weights that are not negative and sum to one leave nothing.
+    rows = np.vstack([found.X.T, 1e3 * np.ones(len(found.X))])
+    for entry in (largest, smallest):
+        assert nnls(rows, [*entry["values"], 1e3])[1] < 1e-5
+
+
+def test_optima_of_whole_numbers_are_whole():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 20, size=60), rng.normal(size=60)]).astype(float)
+    estimator = DCONRegressor(3, gamma=1e-2, tol=1e-2, random_state=0).fit(X, -np.abs(X[:, 0] - 7.4) + X[:, 1])
+    for entry in optima(examined_model(SavedModel.from_estimator(estimator), X, estimator.predict(X)), ["y"]):
+        assert entry["values"][0] == pytest.approx(round(entry["values"][0]), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        (["no", "yes"], ["Most clearly yes", "Most clearly no"]),
+        (["a", "b", "c"], [f"Largest output for {name}" for name in "abc"]),
+    ],
+)
+def test_optima_of_classes(classes, labels):
+    found = examined(classes=classes)
+    entries = optima(found, found.model.targets.labels)
+    assert [entry["label"] for entry in entries] == labels
+    if len(classes) == 2:
+        outputs = found.model.outputs([entry["values"] for entry in entries])[:, 0]
+        assert outputs[0] > outputs[1]
+    else:
+        best = found.model.outputs(found.X).max(axis=0)
+        at = found.model.outputs([entry["values"] for entry in entries])
+        assert np.all(np.diag(at) >= best - 1e-6)
+
+
+def test_an_encoded_table_has_no_optima():
+    assert optima(examined_table(), ["y"]) == []

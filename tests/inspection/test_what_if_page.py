@@ -305,6 +305,18 @@ def test_a_row_of_the_data_can_be_taken_and_is_its_own_nearest(show):
     assert shown_outputs(page) == pytest.approx(found.model.predict(found.X[[number_of_row]]), rel=1e-9)
 
 
+def test_an_optimum_is_one_click_away(show):
+    found = examined()
+    page = show(found)
+    predicted = found.model.predict(found.X)
+    largest, smallest = element(page, "optima").find_elements("tag name", "button")
+    assert (largest.text, smallest.text) == ("Largest prediction", "Smallest prediction")
+    largest.send_keys("\ue007")  # enter
+    assert shown_outputs(page)[0] >= predicted.max() - 1e-6
+    smallest.click()
+    assert shown_outputs(page)[0] <= predicted.min() + 1e-6
+
+
 def test_classes_have_their_outputs_and_the_winner_is_named(show):
     found = examined(classes=["a", "b", "c"])
     page = show(found)

@@ -14,6 +14,7 @@ from dconnet._text import printable
 from dconnet.inspection.examination import Examination
 from dconnet.inspection.report.controls import N_PLACES, Controls, controls_of, places_of
 from dconnet.inspection.report.numbers import number
+from dconnet.inspection.report.optima import optima
 from dconnet.inspection.report.predictions import Predictions
 from dconnet.model.network import Network
 from dconnet.persistence.model_file import SavedModel
@@ -106,7 +107,7 @@ def what_if(
         "interval": None if interval is None else {"name": interval.name, "half_widths": interval.half_widths},
         "typical": [entry["quartiles"][1] for entry in fields],
         "dependence": _dependences(model, X, controls, order[:MAX_CURVES]),
-        "optima": [],
+        "optima": optima(examination, outputs),
         "rows": _rows(examination, predictions, controls.values) if with_rows else None,
     }
 
