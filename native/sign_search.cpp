@@ -228,9 +228,10 @@ double SignSearch::fixed_signs(Node& node, double bound) {
 }
 
 // Split the part that the relaxation was solved for; false if there is nothing to split.
-bool SignSearch::branch(Node& node, double bound) {
+bool SignSearch::branch(Node& node, double bound, bool solved) {
   std::size_t chosen = relaxation_.variables();
-  double most = 1e-12 * std::max(1.0, std::fabs(bound)), place = 0.0;
+  std::size_t spare = chosen;
+  double most = 1e-12 * std::max(1.0, std::fabs(bound)), place = 0.0, widest = 0.0;
   for (std::size_t l = 0; l < neurons_; ++l) {
     const std::size_t j = columns_ + l;
     const double low = relaxation_.low[j], high = relaxation_.high[j];
@@ -243,7 +244,14 @@ bool SignSearch::branch(Node& node, double bound) {
       most = excess;
       chosen = j;
     }
+    const double possible = -alpha_[l] * high * low / (high - low);
+    if (possible > widest) {
+      widest = possible;
+      spare = j;
+    }
   }
+  // Where the relaxation was not solved to the end, its point may show no excess although the bound is not met.
+  if (chosen == relaxation_.variables() && !solved) chosen = spare;
   double lower_end = 0.0, upper_end = 0.0;
   if (chosen == relaxation_.variables()) {
     double furthest = kWhole;
@@ -320,7 +328,7 @@ void SignSearch::dive(Node node) {
     bound = fixed_signs(node, relaxation_.bound());
     if (bound <= cutoff()) return;
     bound = std::min(node.bound, bound);
-    if (!branch(node, bound)) return close(bound);
+    if (!branch(node, bound, bound <= value(x_) + (cutoff() - best_))) return close(bound);
     if (node.bound <= cutoff()) return close(node.bound);
   }
 }

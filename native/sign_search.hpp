@@ -56,7 +56,7 @@ class SignSearch {
   void relax();
   void close(double bound);
   double fixed_signs(Node& node, double bound);
-  bool branch(Node& node, double bound);
+  bool branch(Node& node, double bound, bool solved);
   void try_point(const std::vector<double>& x);
   void ascend(std::vector<double> x);
   double value(const std::vector<double>& x) const;

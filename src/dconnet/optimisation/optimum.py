@@ -16,6 +16,7 @@ class OptimumStatus(Enum):
 
     OPTIMAL = "Optimal: no feasible point is better than the one found by more than {gap:.1e} of its value."
     TIME_LIMIT = "Stopped by max_seconds with a gap of {gap:.1e}: the bound holds. Raise max_seconds or rel_gap."
+    INEXACT = "Ended with a gap of {gap:.1e}: rounding errors forbid a smaller one here. The bound holds."
     STOPPED = "Stopped by the callback with a gap of {gap:.1e}: the bound holds."
     INFEASIBLE = "Infeasible: no point meets the bounds and all constraints."
 

@@ -118,7 +118,8 @@ def optimise(
     sign = 1.0 if sense == "max" else -1.0
     watch = _Watch(sign, callback, verbose)
     answer, x = _searched(_signed(target, sign), region, rel_gap, max_seconds, method, watch)
-    return _told(target, sign, answer, x, time.perf_counter() - began)
+    size = float(np.abs(target.alpha) @ (np.abs(target.W) @ (region.high - region.low)))
+    return _told(target, sign, answer, x, time.perf_counter() - began, rel_gap, size)
 
 
 def output_range(network: Any, bounds: Any = None, **options: Any) -> tuple[Optimum, Optimum]:
@@ -200,10 +201,15 @@ def _within(region: Region, x: FloatArray) -> FloatArray:
     return np.clip(np.where(region.integer, np.round(x), x), region.low, region.high)
 
 
-def _told(network: Network, sign: float, answer: Answer, x: FloatArray | None, seconds: float) -> Optimum:
+def _told(
+    network: Network, sign: float, answer: Answer, x: FloatArray | None, seconds: float, rel_gap: float, size: float
+) -> Optimum:
     """The value is the network's own, and no bound is worse than it."""
     value = np.nan if x is None else float(network.predict(x[None, :])[0])
     bound = sign * answer.bound if x is None else sign * max(answer.bound, sign * value)
     empty = answer.status is OptimumStatus.INFEASIBLE
     gap = 0.0 if empty else relative_gap(value, bound)
-    return Optimum(x, value, bound, gap, answer.status, answer.status.value.format(gap=gap), answer.nodes, seconds)
+    status = answer.status
+    if status is OptimumStatus.OPTIMAL and abs(bound - value) > max(2.0 * rel_gap * abs(value), SLACK * size):
+        status = OptimumStatus.INEXACT
+    return Optimum(x, value, bound, gap, status, status.value.format(gap=gap), answer.nodes, seconds)
