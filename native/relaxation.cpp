@@ -29,6 +29,7 @@ Relaxation::Relaxation(const double* G, const double* g, std::size_t rows, std::
       basic_(rows),
       nonbasic_(columns),
       side_(rows + columns, -1),
+      rest_(rows + columns, -1),
       price_(rows),
       d_(columns),
       at_(columns),
@@ -110,11 +111,20 @@ void Relaxation::price() {
 void Relaxation::place() {
   for (std::size_t k = 0; k < columns_; ++k) {
     const std::size_t j = nonbasic_[k];
-    if (is_kinked(j)) {
-      at_[k] = d_[k] + right[j] > 0.0 ? high[j] : (d_[k] + left[j] < 0.0 ? low[j] : 0.0);
-    } else {
-      at_[k] = d_[k] + slope(j) > 0.0 ? high[j] : low[j];
+    const double up = d_[k] + (is_kinked(j) ? right[j] : slope(j)), down = d_[k] + (is_kinked(j) ? left[j] : slope(j));
+    // At a tie the variable stays: rounding errors would send it to and fro, and the method around in circles.
+    if (up > zero_) {
+      rest_[j] = 1;
+    } else if (down < -zero_) {
+      rest_[j] = -1;
+    } else if (!is_kinked(j)) {
+      if (rest_[j] == 0) rest_[j] = -1;
+    } else if (up < -zero_ && down > zero_) {
+      rest_[j] = 0;
+    } else if (rest_[j] == (up < -zero_ ? 1 : -1)) {
+      rest_[j] = 0;
     }
+    at_[k] = rest_[j] > 0 ? high[j] : (rest_[j] < 0 ? low[j] : 0.0);
   }
   for (std::size_t r = 0; r < rows_; ++r) {
     const double* row = &T_[r * columns_];
@@ -191,10 +201,21 @@ bool Relaxation::step(std::size_t r) {
       if (breaks_[chosen].k == columns_ || breaks_[other].k == columns_) break;
       if (std::fabs(row[breaks_[other].k]) > std::fabs(row[breaks_[chosen].k])) chosen = other;
     }
+    bool at_kink = is_kinked(leaving) && above == (side_[leaving] < 0);
+    for (std::size_t passed = 0; passed < i; ++passed) {
+      const Break& over = breaks_[passed];
+      if (over.k == columns_) {
+        at_kink = false;  // the row has gone on to its other piece, and leaves at the end of that
+        continue;
+      }
+      const bool rising = sigma * row[over.k] > 0.0;
+      rest_[nonbasic_[over.k]] = over.side == 0 ? (rising ? 1 : -1) : (rising == (over.side > 0) ? over.side : 0);
+    }
     const Break& at = breaks_[chosen];
     if (at.k == columns_) {
       side_[leaving] = -side_[leaving];
     } else {
+      rest_[leaving] = at_kink ? 0 : (above ? 1 : -1);
       if (at.side != 0) side_[nonbasic_[at.k]] = at.side;
       pivot(r, at.k);
     }
@@ -220,6 +241,10 @@ Relaxation::End Relaxation::iterate(double cutoff) {
 
 Relaxation::End Relaxation::solve(double cutoff) {
   if (pivots_ > kFresh) rebuild();
+  zero_ = 0.0;
+  for (std::size_t j = 0; j < variables(); ++j) {
+    zero_ = std::max(zero_, 1e-12 * std::max(std::fabs(left[j]), std::fabs(right[j])));
+  }
   End end = iterate(cutoff);
   if (end == End::infeasible && pivots_ > 0) {
     rebuild();

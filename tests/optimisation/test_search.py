@@ -146,6 +146,17 @@ def test_the_hull_of_data(method):
     assert on_segment.value == pytest.approx(network.predict(ends[0] + line * (ends[1] - ends[0])).max(), abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("seed", "n_features", "n_hidden", "n_rows"), [(5, 6, 13, 83), (35, 2, 8, 113), (37, 2, 12, 40)]
+)
+def test_the_gap_is_closed_in_hulls_where_programmes_are_degenerate(seed, n_features, n_hidden, n_rows):
+    network = random_network(seed, n_hidden, n_features)
+    rows = np.random.default_rng(seed).normal(size=(n_rows, n_features))
+    ours, theirs = (optimise(network, near=rows, method=method) for method in ("branching", "highs"))
+    assert ours.status is OptimumStatus.OPTIMAL
+    assert ours.value == pytest.approx(theirs.value, rel=1e-5)
+
+
 @pytest.mark.parametrize("method", ["branching", "highs"])
 def test_the_hull_cut_by_bounds_and_integers(method):
     line = Network(W=[[1.0, 0.0]], b=[10.0], alpha=[1.0], intercept=-10.0)
