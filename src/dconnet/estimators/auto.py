@@ -32,7 +32,7 @@ from dconnet.ensemble.mixing import mixed_rows
 from dconnet.ensemble.run import Run
 from dconnet.ensemble.stacking import one_hot, probabilities_of
 from dconnet.estimators.base import JOBS, _Number, unchanged_if_it_fails
-from dconnet.estimators.data import ClassWeights, checked_weight, refuse_missing
+from dconnet.estimators.data import ClassWeights, checked_weight, refuse_missing, refuse_several_columns
 from dconnet.estimators.shallow import DCONRegressor
 from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import checked_table, warn_of_slips
@@ -563,6 +563,7 @@ def checked_target(y: ArrayLike) -> FloatArray:
     ValueError
         If a value is missing, infinite, or no number.
     """
+    refuse_several_columns(y, "AutoDCONRegressor")
     target = column_or_1d(y, warn=True)
     if target.dtype.kind in "mM":
         raise ValueError("y holds dates or times. Make them numbers, for example days since the first of them.")
@@ -603,6 +604,7 @@ def checked_labels(y: Any) -> NDArray[Any]:
     ValueError
         If a label is missing, or they are numbers of a regression.
     """
+    refuse_several_columns(y, "AutoDCONClassifier")
     refuse_missing(y)
     if hasattr(y, "iloc") and getattr(y, "dtype", np.dtype(object)).kind in "biu" and not y.isna().any():
         y = y.to_numpy(dtype=getattr(y.dtype, "numpy_dtype", y.dtype))  # nullable columns would become floats

@@ -32,7 +32,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet._threads import one_blas_thread
 from dconnet.convex.backend import get_backend
-from dconnet.estimators.data import ClassWeights, Rows, checked_weight, refuse_missing, split_off
+from dconnet.estimators.data import (
+    ClassWeights,
+    Rows,
+    checked_weight,
+    has_several_columns,
+    refuse_missing,
+    refuse_several_columns,
+    split_off,
+)
 from dconnet.estimators.levels import Level
 from dconnet.estimators.session import Callback, Session, VisitorOf
 from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported
@@ -108,6 +116,7 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+    _takes_several_targets: ClassVar[bool] = False
 
     n_jobs: int | None = None  # of estimators without this parameter, and in pickles of dconnet 0.2
     # Of estimators without these parameters, and of pickles from before there were any.
@@ -188,8 +197,8 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         ----------
         X : array-like of shape (n_samples, n_features)
             Inputs.
-        y : array-like of shape (n_samples,)
-            Targets of a regressor, class labels of a classifier.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets of a regressor, class labels of a classifier. `DCONRegressor` takes several targets.
         sample_weight : array-like of shape (n_samples,), optional
             Weights; a row of weight two counts like the same row twice.
         X_val, y_val : array-like, optional
@@ -224,7 +233,7 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             weight = self._weight(sample_weight, inputs, target)
             targets = self._targets_of(target, weight)
             if known is not None and not known.equals(targets):
-                raise ValueError("warm_start=True needs the same classes as the last fit.")
+                raise ValueError("warm_start=True needs the same classes, or as many targets, as the last fit.")
             rows = Rows(inputs, targets.columns(target, weight), weight)
             validation = self._given_validation(targets, X_val, y_val, sample_weight_val)
             if validation is None and self.early_stopping:
@@ -288,7 +297,7 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
         Returns
         -------
-        array of shape (n_samples,)
+        array of shape (n_samples,) or (n_samples, n_targets)
             Predicted targets or class labels.
         """
         outputs = self._outputs(self._checked(X))
@@ -368,10 +377,13 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         levels = getattr(self, "_levels", ()) if self.warm_start else ()
         return [solution.network for level in levels for solution in level]
 
-    def _validations(self, rows: Rows | None, n_columns: int) -> list[Validation | None]:
-        """Validation data for each network."""
+    def _validations(
+        self, rows: Rows | None, targets: Targets, scale: FloatArray | None = None
+    ) -> list[Validation | None]:
+        """Validation data for each network; ``scale`` is what several outputs are measured by."""
         patience = int(self.n_iter_no_change) if self.early_stopping else None
-        return [None if rows is None else rows.validation(k, patience) for k in range(n_columns)]
+        columns = [slice(None)] if targets.shared else range(targets.n_columns)
+        return [None if rows is None else rows.validation(k, patience, scale) for k in columns]
 
     def _checked(self, X: ArrayLike) -> FloatArray:
         """Inputs for a fitted estimator."""
@@ -385,7 +397,12 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         is_regressor = isinstance(self, RegressorMixin)
         if not is_regressor:
             refuse_missing(y)
-        inputs, target = validate_data(self, X, y, dtype=np.float64, y_numeric=is_regressor, reset=reset)
+        several = is_regressor and self._takes_several_targets and has_several_columns(y)
+        if not several:
+            refuse_several_columns(y, type(self).__name__)
+        inputs, target = validate_data(
+            self, X, y, dtype=np.float64, y_numeric=is_regressor, multi_output=several, reset=reset
+        )
         return inputs, target
 
     def _checked_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, targets: Targets) -> Rows:
@@ -424,7 +441,7 @@ class Regression(RegressorMixin):
     """What regressors add: the target is its own column."""
 
     def _targets_of(self, y: NDArray[Any], weight: FloatArray) -> Targets:
-        return Targets()
+        return Targets(n_targets=y.shape[1] if y.ndim == 2 else 1)
 
 
 class Classification(ClassifierMixin):

@@ -114,7 +114,7 @@ class _CrossValidated(_Shallow):
 
     def _folds(self, rows: Rows) -> list[Fold]:
         """The folds of a splitter or an iterable."""
-        codes = rows.Y.argmax(axis=1) if rows.Y.shape[1] > 1 else rows.Y[:, 0]
+        codes = rows.Y[:, 0] if rows.Y.shape[1] == 1 else rows.Y.argmax(axis=1) if is_classifier(self) else rows.Y
         return list(check_cv(self.cv, codes, classifier=is_classifier(self)).split(rows.X, codes))
 
     def _plain_params(self) -> dict[str, Any]:

@@ -45,9 +45,25 @@ class Rows:
         """Some of the rows."""
         return Rows(self.X[chosen], self.Y[chosen], self.weight[chosen])
 
-    def validation(self, column: int, patience: int | None) -> Validation:
-        """These rows as the validation data of one network."""
-        return Validation(self.X, self.Y[:, column], self.weight, patience)
+    def validation(self, column: int | slice, patience: int | None, scale: FloatArray | None = None) -> Validation:
+        """These rows as the validation data of the network of a column, or of several, measured by their scale."""
+        return Validation(self.X, self.Y[:, column], self.weight, patience, scale)
+
+
+def has_several_columns(y: object) -> bool:
+    """Whether a target has two dimensions and more than one column."""
+    shape: tuple[int, ...] = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
+    return len(shape) == 2 and shape[1] > 1
+
+
+def refuse_several_columns(y: object, name: str) -> None:
+    """Refuse several targets, which only some estimators take."""
+    if has_several_columns(y):
+        raise ValueError(
+            f"{name} takes one target, but y has several columns. DCONRegressor learns several "
+            "numbers with one network; for all else, fit one estimator for each column, as "
+            "sklearn.multioutput.MultiOutputRegressor and MultiOutputClassifier do."
+        )
 
 
 def checked_weight(sample_weight: ArrayLike | None, X: FloatArray) -> FloatArray:

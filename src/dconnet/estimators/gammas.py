@@ -39,7 +39,8 @@ class GammaChoice:
     gammas : array of shape (n_gammas,)
         The grid, ascending, in units of the target's standard deviation.
     errors : array of shape (n_gammas, n_folds)
-        Mean squared error on the rows left out, summed over the columns of the target.
+        Mean squared error on the rows left out, summed over the columns of the target; those of several targets are in
+        units of their variances.
     weights : array of shape (n_folds,)
         Weight of the rows of each fold.
     """
@@ -111,7 +112,7 @@ def choose_gamma(
     def errors_of(k: int) -> FloatArray:
         train, test = folds[k]
         centers = _centers(rows.some(train), units)
-        targets = (rows.Y - centers) / units.size
+        targets = (rows.Y - centers) / units.measure
         networks = _best_fits(
             design.rows(train), penalised, shrinkage, targets[train], gammas, seeds[k], n_hidden, rows.weight[train]
         )

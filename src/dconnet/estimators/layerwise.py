@@ -137,7 +137,7 @@ class _Layerwise(DCONEstimator):
                         starts,
                         generators,
                         labels=[f"{title}, {label}" if label else title for label in targets.labels],
-                        validations=self._validations(_above(validation, stack), targets.n_columns),
+                        validations=self._validations(_above(validation, stack), targets),
                         session=session,
                         interrupted=any(level.is_interrupted for level in levels),
                         n_jobs=self._n_threads(),

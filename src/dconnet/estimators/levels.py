@@ -16,7 +16,7 @@ from dconnet.estimators.gammas import GammaChoice
 from dconnet.estimators.session import Session
 from dconnet.estimators.units import Units
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem
+from dconnet.model.problem import Problem, check_outputs
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import check_start
 from dconnet.training.progress import work_bar
@@ -25,13 +25,33 @@ from dconnet.training.trainer import Trainer
 
 
 def posed(
-    rows: Rows, gamma: float, shrinkage: float = 0.0, units: Units | None = None, *, copy: bool = False
+    rows: Rows,
+    gamma: float,
+    shrinkage: float = 0.0,
+    units: Units | None = None,
+    *,
+    shared: bool = False,
+    copy: bool = False,
 ) -> list[Problem]:
     """The problem of each column, with a gamma in the units of the data; scikit-learn has looked for NaN and infinity.
 
-    By default, the data are taken as they are.
+    By default, the data are taken as they are. Columns that share a network have one problem, with several outputs.
     """
     units = Units.plain(rows) if units is None else units
+    if shared:
+        problem = Problem(
+            rows.X,
+            rows.Y,
+            gamma,
+            rows.weight,
+            shrinkage=shrinkage,
+            intercept=units.intercepts,
+            coordinates=units.coordinates,
+            output_scale=units.output_scale,
+            copy=copy,
+            check_finite=False,
+        )
+        return [problem]
     return Problem.of_columns(
         rows.X,
         rows.Y,
@@ -149,6 +169,7 @@ def train_level(
 
 def checked_start(problem: Problem, start: Network, n_hidden: int) -> Network:
     """The network to start from, if it suits the problem, with its output intercept."""
+    check_outputs(start, problem.y)
     start = start.with_intercept(problem.intercept)
     n_features = problem.X.shape[1]
     if (start.n_hidden, start.n_features) != (n_hidden, n_features):

@@ -51,7 +51,7 @@ class _Shallow(DCONEstimator):
     }
 
     gamma_: float
-    target_scale_: float
+    target_scale_: float | FloatArray
     networks_: tuple[Network, ...]
     histories_: tuple[History, ...]
     statuses_: tuple[Status, ...]
@@ -115,15 +115,15 @@ class _Shallow(DCONEstimator):
         self.verbose = verbose
 
     def _train(self, rows: Rows, validation: Rows | None, targets: Targets, session: Session) -> list[Level]:
-        seed, n_columns = session.seed(), targets.n_columns
-        units = Units.standard(rows) if self.scale else Units.plain(rows)
+        seed, n_networks = session.seed(), targets.n_networks
+        units = Units.standard(rows, each_target=targets.n_targets > 1) if self.scale else Units.plain(rows)
         choice = session.choice(lambda: self._choice(rows, units, seed))
         gamma = float(self.gamma) if choice is None else choice.best
         rng = np.random.default_rng(seed)
-        generators = [rng] if n_columns == 1 else rng.spawn(n_columns)
-        problems = posed(rows, gamma * units.size, self.shrinkage, units)
+        generators = [rng] if n_networks == 1 else rng.spawn(n_networks)
+        problems = posed(rows, gamma * units.size, self.shrinkage, units, shared=targets.shared)
         starts = [self._start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
-        validations = self._validations(validation, n_columns)
+        validations = self._validations(validation, targets, units.output_scale)
         labels = [label or type(self).__name__ for label in targets.labels]
         level = train_level(
             self._trainer(),
@@ -157,7 +157,8 @@ class _Shallow(DCONEstimator):
             return checked_start(problem, self.solutions_[column].network, self.n_hidden)
         if isinstance(self.init, Network):
             return checked_start(problem, self.init, self.n_hidden)
-        start = units.start(xavier(problem.X.shape[1], int(self.n_hidden), rng))
+        n_outputs = None if problem.y.ndim == 1 else problem.n_outputs
+        start = units.start(xavier(problem.X.shape[1], int(self.n_hidden), rng, n_outputs))
         return checked_start(problem, start, self.n_hidden)
 
     def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
@@ -169,7 +170,7 @@ class _Shallow(DCONEstimator):
             "gamma_": level.problems[0].gamma,
             "gammas_": None if choice is None else choice.gammas * size,
             "mse_path_": None if choice is None else choice.errors,
-            "target_scale_": size,
+            "target_scale_": level.units.measure,
             "_units": level.units,
             "_settings": self._plain_params() | chosen,
             "networks_": level.networks,
@@ -200,7 +201,7 @@ class _Shallow(DCONEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Inputs.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets or class labels.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows.
@@ -212,7 +213,8 @@ class _Shallow(DCONEstimator):
         """
         check_is_fitted(self)
         rows = self._checked_rows(X, y, sample_weight, self.targets_)
-        return posed(rows, self.gamma_, self._fitted_params["shrinkage"], self._units, copy=True)
+        shrinkage, shared = self._fitted_params["shrinkage"], self.targets_.shared
+        return posed(rows, self.gamma_, shrinkage, self._units, shared=shared, copy=True)
 
     def _before_scaling(self, state: dict[str, Any]) -> dict[str, Any]:
         missing = super()._before_scaling(state) | {"scale": False}
@@ -231,6 +233,10 @@ class DCONRegressor(Regression, _Shallow):
     defines it. The default algorithm runs L-BFGS on all weights from several starts, hops out of poor minima, and
     uses the block descent of DCON as the safeguard: the weights of each neuron by difference-of-convex programming
     (DCA), the output weights by ridge regression.
+
+    A y with several columns gives one network with as many outputs over one hidden layer. With ``scale=True``, each
+    target is then measured by its own standard deviation: RegLoss is that of the standardised targets, gamma is a pure
+    number, and neither depends on the units of any of them.
 
     Parameters
     ----------
@@ -310,15 +316,20 @@ class DCONRegressor(Regression, _Shallow):
     Attributes
     ----------
     network_ : Network
-        The trained network, with ``W`` (n_hidden, n_features), ``b``, ``alpha`` and ``intercept``.
+        The trained network, with ``W`` (n_hidden, n_features), ``b``, ``alpha`` and ``intercept``. With several
+        targets, ``alpha`` has shape (n_hidden, n_targets) and ``intercept`` (n_targets,); the network is in the units
+        of the data.
     gamma_ : float
-        Strength of the regularisation in the units of the data: that of the RegLoss that was minimised.
+        Strength of the regularisation in the units of the data: that of the RegLoss that was minimised. With several
+        targets and ``scale=True``, it is a pure number.
     gammas_ : ndarray of shape (n_gammas,) or None
         The values that ``gamma_`` was chosen from, in its units; None if gamma was given.
     mse_path_ : ndarray of shape (n_gammas, n_folds) or None
-        Mean squared error of the short fits on the rows left out.
-    target_scale_ : float
-        The unit of gamma: the standard deviation of y, or one with ``scale=False``.
+        Mean squared error of the short fits on the rows left out. With several targets, each has short fits of its own,
+        and the errors are summed in units of their variances.
+    target_scale_ : float or ndarray of shape (n_targets,)
+        The unit of gamma: the standard deviation of y, or one with ``scale=False``. With several targets the standard
+        deviation of each, by which RegLoss measures errors and output weights.
     history_ : History
         RegLoss, MSE, step norm and more after each epoch.
     status_ : Status
@@ -353,7 +364,18 @@ class DCONRegressor(Regression, _Shallow):
     'CONVERGED'
     >>> bool(model.score(X, np.abs(X[:, 0])) > 0.99)
     True
+    >>> Y = np.column_stack([np.abs(X[:, 0]), 1000.0 * np.maximum(X[:, 0], 0.0)])  # two targets, one network
+    >>> model = DCONRegressor(n_hidden=3, gamma=0.01, random_state=0).fit(X, Y)
+    >>> model.predict(X).shape, model.network_.n_outputs, model.target_scale_.shape
+    ((50, 2), 2, (2,))
     """
+
+    _takes_several_targets: ClassVar[bool] = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     @property
     def network_(self) -> Network:

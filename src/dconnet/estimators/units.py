@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,25 @@ class Units:
     size : float
         Standard deviation of the target, or one: the unit of gamma. Columns of classes have one size for all, the root
         of their mean variance.
+    output_scale : array of shape (n_columns,) or None
+        Of several targets of a regression the standard deviation of each, by which the outputs are measured; gamma is
+        a pure number then, and ``size`` one.
     """
 
     coordinates: Coordinates | None
     intercepts: FloatArray
     size: float
+    output_scale: FloatArray | None = None
+
+    def __setstate__(self, state: list[Any]) -> None:
+        # A pickle from before there were several outputs has no scale of the outputs.
+        for name, value in zip(("coordinates", "intercepts", "size", "output_scale"), [*state, None], strict=False):
+            object.__setattr__(self, name, value)
+
+    @property
+    def measure(self) -> float | FloatArray:
+        """What the columns of the target are divided by in units of their own."""
+        return self.size if self.output_scale is None else self.output_scale
 
     @classmethod
     def plain(cls, rows: Rows) -> Units:
@@ -37,14 +52,18 @@ class Units:
         return cls(None, np.zeros(rows.Y.shape[1]), 1.0)
 
     @classmethod
-    def standard(cls, rows: Rows) -> Units:
-        """Units in which inputs and targets have mean zero and standard deviation one."""
+    def standard(cls, rows: Rows, *, each_target: bool = False) -> Units:
+        """Units in which inputs and targets have mean zero and standard deviation one; all targets, or each of them."""
         moments = np.array([mean_and_spread(column, rows.weight) for column in rows.Y.T])
+        if each_target:
+            scale = np.where(moments[:, 1] > 0.0, moments[:, 1], 1.0)
+            return cls(Coordinates.of(rows.X, rows.weight), moments[:, 0], 1.0, scale)
         size = float(np.sqrt(np.mean(moments[:, 1] ** 2)))
         return cls(Coordinates.of(rows.X, rows.weight), moments[:, 0], size or 1.0)
 
     def start(self, network: Network) -> Network:
         """A network for standardised data in these units: for s y and s gamma, all weights are √s times as large."""
         root = np.sqrt(self.size)
-        scaled = Network(root * network.W, root * network.b, root * network.alpha)
+        alpha = root * network.alpha if self.output_scale is None else network.alpha * self.output_scale
+        scaled = Network(root * network.W, root * network.b, alpha)
         return network if self.coordinates is None else self.coordinates.in_units_of_data(scaled)

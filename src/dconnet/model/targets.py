@@ -20,10 +20,17 @@ class Targets:
     and minus one for all others, and the class of the largest output is predicted. Two classes need one column only,
     for the second of them, which is predicted where the output is positive.
 
+    A regression may have several targets, which are then the outputs of one network. More than two classes may share
+    one network, too; otherwise, there is a network for each column.
+
     Parameters
     ----------
     classes : array-like of shape (n_classes,), optional
         The class labels of a classification; None for a regression.
+    n_targets : int, default=1
+        Number of targets of a regression.
+    shared : bool, default=False
+        Whether one network has all columns of a classification as its outputs.
 
     Examples
     --------
@@ -40,12 +47,22 @@ class Targets:
     """
 
     classes: NDArray[Any] | None
+    n_targets: int
+    shared: bool
 
-    def __init__(self, classes: ArrayLike | None = None) -> None:
+    def __init__(self, classes: ArrayLike | None = None, *, n_targets: int = 1, shared: bool = False) -> None:
         object.__setattr__(self, "classes", None if classes is None else np.asarray(classes))
+        object.__setattr__(self, "n_targets", n_targets)
+        several = n_targets > 1 if self.classes is None else shared and len(self.classes) > 2
+        object.__setattr__(self, "shared", several)
+
+    def __setstate__(self, state: list[Any]) -> None:
+        # A pickle from before there were several outputs holds the classes alone.
+        for name, value in zip(("classes", "n_targets", "shared"), [*state, 1, False], strict=False):
+            object.__setattr__(self, name, value)
 
     @classmethod
-    def of_labels(cls, labels: NDArray[Any], weight: FloatArray) -> Targets:
+    def of_labels(cls, labels: NDArray[Any], weight: FloatArray, *, shared: bool = False) -> Targets:
         """The coding of these class labels; a class that occurs only in rows of weight zero does not count.
 
         Raises
@@ -58,10 +75,12 @@ class Targets:
             raise ValueError(
                 f"A classifier needs at least two classes, but y holds only one class: {classes.tolist()[0]!r}."
             )
-        return cls(classes)
+        return cls(classes, shared=shared)
 
     def equals(self, other: Targets) -> bool:
-        """Whether the classes are the same, if there are any."""
+        """Whether the classes or the number of targets are the same, and how many networks there are."""
+        if (self.n_targets, self.shared) != (other.n_targets, other.shared):
+            return False
         if self.classes is None or other.classes is None:
             return self.classes is other.classes
         return np.array_equal(self.classes, other.classes)
@@ -73,17 +92,24 @@ class Targets:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns, and so of networks."""
-        return 1 if self.positives is None else len(self.positives)
+        """Number of columns: of networks, or of the outputs of the one that they share."""
+        return self.n_targets if self.positives is None else len(self.positives)
+
+    @property
+    def n_networks(self) -> int:
+        """Number of networks."""
+        return 1 if self.shared else self.n_columns
 
     @property
     def names(self) -> list[str]:
-        """The class that each column stands for, as text, which is empty for a regression only."""
-        return [""] if self.positives is None else [printable(label) or "''" for label in self.positives.tolist()]
+        """The class that each network stands for, as text; empty for one that stands for no single class."""
+        if self.positives is None or self.shared:
+            return [""]
+        return [printable(label) or "''" for label in self.positives.tolist()]
 
     @property
     def labels(self) -> list[str]:
-        """What to call each column in a title: "class " and its name, or nothing for a regression."""
+        """What to call each network in a title: "class " and its name, or nothing."""
         return [f"class {name}" if name else "" for name in self.names]
 
     def columns(self, y: ArrayLike, weight: FloatArray | None = None) -> FloatArray:
@@ -92,9 +118,13 @@ class Targets:
         Raises
         ------
         ValueError
-            If y holds a class that is not one of ``classes``.
+            If y holds a class that is not one of ``classes``, or another number of targets.
         """
         labels = np.asarray(y)
+        if self.n_targets > 1:
+            if labels.ndim != 2 or labels.shape[1] != self.n_targets:
+                raise ValueError(f"y must have {self.n_targets} columns, got shape {labels.shape}.")
+            return labels.astype(np.float64)
         labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
         if labels.ndim != 1:
             raise ValueError(f"y must have one dimension, got shape {labels.shape}.")
@@ -114,10 +144,10 @@ class Targets:
             )
 
     def predictions(self, outputs: ArrayLike) -> NDArray[Any]:
-        """What the outputs of the networks (n_samples, n_columns) predict, of shape (n_samples,)."""
+        """What the outputs (n_samples, n_columns) predict, of shape (n_samples,) or (n_samples, n_targets)."""
         outputs = np.asarray(outputs, dtype=np.float64)
         if self.classes is None:
-            return outputs[:, 0]
+            return outputs if self.n_targets > 1 else outputs[:, 0]
         winners = outputs[:, 0] > 0.0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
         predicted: NDArray[Any] = self.classes[winners.astype(np.intp)]
         return predicted

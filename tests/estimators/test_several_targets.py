@@ -1,0 +1,191 @@
+"""Several targets: one network with as many outputs, whatever their units."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import r2_score
+
+from dconnet import (
+    AutoDCONClassifier,
+    AutoDCONRegressor,
+    DCONClassifier,
+    DCONRegressor,
+    DCONRegressorCV,
+    LayerwiseDCONRegressor,
+    Network,
+)
+from dconnet.certificates import certify
+from dconnet.estimators.units import Units
+from dconnet.inspection.path import gamma_path
+from dconnet.inspection.plotting import NetworkDisplay
+from dconnet.inspection.replay import replay
+from dconnet.model.targets import Targets
+
+
+def data(n_rows=90, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 2)) * [1.0, 50.0]
+    Y = np.column_stack([np.abs(X[:, 0]), 3.0 + X[:, 1] * 20.0, np.maximum(X[:, 0] + X[:, 1] / 50.0, 0.0) / 1000.0])
+    return X, Y + 0.05 * Y.std(axis=0) * rng.normal(size=Y.shape)
+
+
+def fitted(**options):
+    X, Y = data()
+    return X, Y, DCONRegressor(**{"n_hidden": 6, "gamma": 0.1, "random_state": 0, "tol": 1e-4} | options).fit(X, Y)
+
+
+def test_one_network_predicts_all_targets():
+    X, Y, model = fitted()
+    (network,) = model.networks_
+    assert network is model.network_
+    assert (network.n_outputs, network.alpha.shape, network.intercept.shape) == (3, (6, 3), (3,))
+    np.testing.assert_array_equal(model.predict(X), network.predict(X))
+    assert model.score(X, Y) == pytest.approx(r2_score(Y, model.predict(X)))
+    assert model.score(X, Y) > 0.9
+
+
+def test_objective_and_stationarity_are_those_of_the_problem():
+    X, Y, model = fitted()
+    (problem,) = model.problems(X, Y)
+    np.testing.assert_allclose(model.target_scale_, Y.std(axis=0))
+    np.testing.assert_allclose(model.network_.intercept, Y.mean(axis=0))
+    errors = (Y - model.predict(X)) / Y.std(axis=0)
+    assert problem.mse(model.network_) == pytest.approx(np.mean(np.sum(errors**2, axis=1)))
+    assert model.gamma_ == 0.1  # a pure number
+    assert problem.objective(model.network_) == pytest.approx(model.objective_)
+    assert problem.zero_objective == pytest.approx(3.0)
+    assert model.stationarity_ < 1e-4
+    (found,) = certify(model, X, Y)
+    assert found.gap.exact
+    assert found.gap.bound <= found.objective == pytest.approx(model.objective_)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"algorithm": "paper", "max_epochs": 5}, {"gamma": "auto"}, {"shrinkage": 1.0}]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_units_of_single_targets_do_not_matter(options):
+    X, Y, model = fitted(**options)
+    factors = np.array([2.0**20, 1.0, 2.0**-30])  # powers of two round nothing
+    other = clone(model).fit(X, Y * factors)
+    np.testing.assert_array_equal(model.predict(X) * factors, other.predict(X))
+    assert (other.gamma_, other.objective_) == (model.gamma_, model.objective_)
+    near = clone(model).fit(X, Y * [3.0, 1.0, 1e-5] + [7.0, 0.0, 1.0])
+    assert near.objective_ == pytest.approx(model.objective_, rel=0.05)
+
+
+def test_without_scaling_the_targets_are_taken_as_they_are():
+    X, Y = data()
+    Y = Y / Y.std(axis=0)
+    model = DCONRegressor(5, gamma=0.1, scale=False, random_state=0, tol=1e-4).fit(X / [1.0, 50.0], Y)
+    assert model.target_scale_ == 1.0
+    np.testing.assert_array_equal(model.network_.intercept, 0.0)
+    assert model.score(X / [1.0, 50.0], Y) > 0.5
+
+
+def test_the_choice_of_gamma_sums_the_relative_errors_of_the_targets():
+    X, Y = data()
+    options = {"n_hidden": 5, "gammas": [0.01, 1.0, 100.0], "cv": [(np.arange(45), np.arange(45, 90))], "tol": 1e-2}
+    model = DCONRegressorCV(**options, random_state=0).fit(X, Y)
+    alone = [DCONRegressorCV(**options, random_state=0).fit(X, y) for y in Y.T]
+    expected = sum(one.mse_path_ / y.var() for one, y in zip(alone, Y.T, strict=True))
+    np.testing.assert_allclose(model.mse_path_, expected, rtol=1e-6)
+    np.testing.assert_array_equal(model.gammas_, [0.01, 1.0, 100.0])
+    assert model.gamma_ == model.gammas_[np.argmin(model.mse_path_[:, 0])]
+    assert DCONRegressor(5, random_state=0, tol=1e-2).fit(X, Y).mse_path_.shape == (7, 5)
+
+
+def test_weights_are_copies():
+    X, Y = data(40)
+    weight = np.random.default_rng(1).integers(0, 3, size=40)
+    copies = np.repeat(np.arange(40), weight)
+    model = DCONRegressor(4, gamma=0.1, random_state=0, max_epochs=3, max_evaluations=50)
+    with pytest.warns(match="not converged"):
+        weighted = clone(model).fit(X, Y, sample_weight=weight)
+    with pytest.warns(match="not converged"):
+        repeated = clone(model).fit(X[copies], Y[copies])
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(weighted.target_scale_, repeated.target_scale_)
+
+
+def test_early_stopping_measures_the_targets_by_their_scale():
+    X, Y = data()
+    model = DCONRegressor(6, gamma=0.01, early_stopping=True, n_iter_no_change=2, random_state=0)
+    model.fit(X[:60], Y[:60], X_val=X[60:], y_val=Y[60:])
+    errors = (Y[60:] - model.predict(X[60:])) / model.target_scale_
+    assert np.nanmin(model.history_.validation_mse) == pytest.approx(np.mean(np.sum(errors**2, axis=1)))
+
+
+def test_starts_have_as_many_outputs():
+    X, Y, model = fitted(warm_start=True, init=Network(np.eye(6, 2), np.zeros(6), np.ones((6, 3))))
+    again = model.fit(X, Y)
+    assert again.history_.objective[0] == pytest.approx(model.objective_)
+    with pytest.raises(ValueError, match="as many targets"):
+        model.fit(X, Y[:, :2])
+    one = Network(np.eye(6, 2), np.zeros(6), np.ones(6))
+    with pytest.raises(ValueError, match="output weights of shape"):
+        DCONRegressor(6, gamma=0.1, init=one).fit(X, Y)
+
+
+def test_a_column_is_a_target_as_before():
+    X, Y = data()
+    with pytest.warns(match="column-vector"):
+        column = DCONRegressor(3, gamma=0.1, random_state=0).fit(X, Y[:, :1])
+    vector = DCONRegressor(3, gamma=0.1, random_state=0).fit(X, Y[:, 0])
+    np.testing.assert_array_equal(column.network_.parameters, vector.network_.parameters)
+    assert column.network_.alpha.ndim == 1
+
+
+@pytest.mark.parametrize(
+    "estimator", [LayerwiseDCONRegressor(), AutoDCONRegressor(), AutoDCONClassifier(), DCONClassifier()]
+)
+def test_others_refuse_several_targets_and_say_who_takes_them(estimator):
+    X, _ = data(20)
+    with pytest.raises(ValueError, match=f"{type(estimator).__name__} takes one target.* DCONRegressor"):
+        estimator.fit(X, np.ones((20, 2), dtype=int))
+
+
+def test_wrong_targets_are_refused():
+    X, Y, model = fitted()
+    with pytest.raises(ValueError, match="y must have 3 columns"):
+        model.problems(X, Y[:, :2])
+    with pytest.raises(ValueError, match="NaN"):
+        DCONRegressor().fit(X, np.full((90, 2), np.nan))
+
+
+def test_constant_targets_are_predicted_as_they_are():
+    X, Y = data()
+    Y[:, 1] = 7.0
+    model = DCONRegressor(4, gamma=0.1, random_state=0, tol=1e-3).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X)[:, 1], 7.0, atol=1e-9)
+
+
+def test_a_fit_can_be_repeated_and_followed_over_gamma():
+    X, Y, model = fitted()
+    (run,) = replay(model, X, Y)
+    assert run.networks[-1].n_outputs == 3
+    path = gamma_path(model, X, Y, gammas=[0.01, 1.0, 1e4], X_val=X, y_val=Y)
+    assert np.all(np.diff(path.mse[:, 0]) > 0.0)
+    assert path.active[-1, 0] == 0
+    np.testing.assert_allclose(path.mse, path.validation_mse)
+
+
+def test_a_picture_takes_one_output():
+    X, Y, model = fitted()
+    with pytest.raises(ValueError, match="of_output"):
+        NetworkDisplay.from_estimator(model, X, Y)
+    display = NetworkDisplay([model.network_.of_output(k) for k in range(3)], X, Y, labels=["a", "b", "c"])
+    assert display.kind_ == "map"
+
+
+def test_pickles_keep_the_targets_and_those_from_before_are_read():
+    _, _, model = fitted()
+    assert pickle.loads(pickle.dumps(model)).targets_.n_targets == 3
+    old = object.__new__(Targets)
+    old.__setstate__([None])
+    assert (old.classes, old.n_targets, old.shared) == (None, 1, False)
+    units = object.__new__(Units)
+    units.__setstate__([None, np.zeros(1), 2.0])
+    assert (units.measure, units.output_scale) == (2.0, None)
