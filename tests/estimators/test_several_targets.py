@@ -5,21 +5,24 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.metrics import r2_score
 
 from dconnet import (
     AutoDCONClassifier,
     AutoDCONRegressor,
     DCONClassifier,
+    DCONClassifierCV,
     DCONRegressor,
     DCONRegressorCV,
     LayerwiseDCONRegressor,
     Network,
+    Problem,
 )
 from dconnet.certificates import certify
 from dconnet.estimators.units import Units
 from dconnet.inspection.path import gamma_path
-from dconnet.inspection.plotting import NetworkDisplay
+from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay
 from dconnet.inspection.replay import replay
 from dconnet.model.targets import Targets
 
@@ -172,12 +175,72 @@ def test_a_fit_can_be_repeated_and_followed_over_gamma():
     np.testing.assert_allclose(path.mse, path.validation_mse)
 
 
-def test_a_picture_takes_one_output():
+def test_pictures_show_each_output():
     X, Y, model = fitted()
+    display = NetworkDisplay.from_estimator(model, X, Y)
+    assert list(display.labels) == ["target 0", "target 1", "target 2"]
+    assert [network.n_outputs for network in display.networks] == [1, 1, 1]
     with pytest.raises(ValueError, match="of_output"):
-        NetworkDisplay.from_estimator(model, X, Y)
-    display = NetworkDisplay([model.network_.of_output(k) for k in range(3)], X, Y, labels=["a", "b", "c"])
-    assert display.kind_ == "map"
+        NetworkDisplay([model.network_], X, Y)
+    with pytest.raises(ValueError, match="of_output"):
+        NetworkDisplay([model.network_], X, Y, features=[0])
+    assert len(ConvergenceDisplay.from_estimator(model).runs) == 1
+
+
+# --- classes that share a network ---
+
+
+def shared(**options):
+    X, y = load_iris(return_X_y=True)
+    options = {"n_hidden": 6, "gamma": 0.1, "multi_class": "shared", "random_state": 0, "tol": 1e-3} | options
+    return X, np.array(["setosa", "versicolor", "virginica"])[y], options
+
+
+def test_classes_share_a_network():
+    X, y, options = shared()
+    model = DCONClassifier(**options).fit(X, y)
+    (network,) = model.networks_
+    assert model.network_ is network
+    assert network.n_outputs == 3
+    np.testing.assert_array_equal(model.decision_function(X), network.predict(X))
+    np.testing.assert_array_equal(model.predict(X), model.classes_[network.predict(X).argmax(axis=1)])
+    assert model.score(X, y) > 0.95
+    signs = np.where(y[:, None] == model.classes_, 1.0, -1.0)
+    own = Problem(X, signs, model.gamma_, intercept=signs.mean(axis=0))
+    assert own.objective(network) == pytest.approx(model.objective_[0])
+    assert model.gamma_ == pytest.approx(0.1 * np.sqrt(np.mean(signs.var(axis=0))))
+    assert len(model.histories_) == len(model.objectives_) == len(certify(model, X, y)) == 1
+    replay(model, X, y)
+    drawn = NetworkDisplay.from_estimator(model, X, y, classes=["virginica"], features=[0])
+    assert list(drawn.labels) == ["class virginica"]
+
+
+def test_two_classes_have_one_output_either_way():
+    X, y, options = shared()
+    either = [DCONClassifier(**options | {"multi_class": kind}).fit(X[:100], y[:100]) for kind in ("ovr", "shared")]
+    np.testing.assert_array_equal(either[0].network_.parameters, either[1].network_.parameters)
+    assert either[1].network_.alpha.ndim == 1
+
+
+def test_each_class_has_a_network_of_its_own_unless_they_share():
+    X, y, options = shared(multi_class="ovr", max_evaluations=50)
+    with pytest.warns(match="not converged"):
+        model = DCONClassifier(**options).fit(X, y)
+    with pytest.raises(AttributeError, match="network of its own"):
+        _ = model.network_
+    with pytest.raises(ValueError, match="the same classes"):
+        model.set_params(warm_start=True, multi_class="shared").fit(X, y)
+    with pytest.raises(ValueError, match="multi_class"):
+        DCONClassifier(multi_class="softmax").fit(X, y)
+
+
+def test_shared_networks_with_the_choice_of_gamma_weights_and_early_stopping():
+    X, y, options = shared(gammas=[0.01, 0.3], cv=3, class_weight="balanced", early_stopping=True)
+    del options["gamma"]
+    model = DCONClassifierCV(**options).fit(X, y)
+    assert model.mse_path_.shape == (2, 3)
+    assert model.network_.n_outputs == 3
+    assert model.score(X, y) > 0.9
 
 
 def test_pickles_keep_the_targets_and_those_from_before_are_read():

@@ -450,12 +450,13 @@ class Classification(ClassifierMixin):
     _class_constraints: ClassVar[dict[str, list[Any]]] = {"class_weight": [dict, StrOptions({"balanced"}), None]}
 
     targets_: Targets
+    multi_class: str = "ovr"  # of estimators without this parameter, and in pickles of dconnet 0.2
     class_weight: dict[Any, float] | str | None = None  # also in pickles of dconnet 0.2
     _class_weights: ClassWeights | None = None
 
     def _targets_of(self, y: NDArray[Any], weight: FloatArray) -> Targets:
         check_classification_targets(y)
-        return Targets.of_labels(y, weight)
+        return Targets.of_labels(y, weight, shared=self.multi_class == "shared")
 
     def _weigh_classes(self, y: NDArray[Any]) -> None:
         check_classification_targets(y)

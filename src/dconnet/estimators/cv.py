@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
+from sklearn.utils._param_validation import StrOptions
 
 from dconnet.convex.backend import Backend
 from dconnet.estimators.base import CHECKPOINT_SECONDS, Classification
@@ -262,6 +263,8 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
         See `DCONClassifier`.
     n_iter_no_change : int, default=10
         See `DCONClassifier`.
+    multi_class : {"ovr", "shared"}, default="ovr"
+        See `DCONClassifier`.
     class_weight : dict, "balanced" or None, default=None
         See `DCONClassifier`.
     warm_start : bool, default=False
@@ -305,6 +308,7 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_CrossValidated._parameter_constraints,
         **Classification._class_constraints,
+        "multi_class": [StrOptions({"ovr", "shared"})],
     }
 
     def __init__(
@@ -329,6 +333,7 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
+        multi_class: str = "ovr",
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -366,4 +371,5 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
             random_state=random_state,
             verbose=verbose,
         )
+        self.multi_class = multi_class
         self.class_weight = class_weight

@@ -452,6 +452,9 @@ class DCONClassifier(Classification, _Shallow):
         See `DCONRegressor`; the split keeps the shares of the classes.
     n_iter_no_change : int, default=10
         See `DCONRegressor`.
+    multi_class : {"ovr", "shared"}, default="ovr"
+        With more than two classes, "ovr" trains a network for each class, one against the rest, and "shared" one
+        network with an output for each class, so that all classes use the same ``n_hidden`` neurons.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights. "balanced" gives all classes the same total weight:
         ``n_samples / (n_classes * np.bincount(y))``. Probabilities are then those of the weighted rows.
@@ -476,7 +479,10 @@ class DCONClassifier(Classification, _Shallow):
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     networks_ : tuple of Network
-        A network for each class, in the order of ``classes_``; with two classes a single one, for ``classes_[1]``.
+        A network for each class, in the order of ``classes_``; with two classes a single one, for ``classes_[1]``. With
+        ``multi_class="shared"`` a single one with an output for each class.
+    network_ : Network
+        The network, if there is one for all classes.
     gamma_, gammas_, mse_path_, target_scale_ : float, arrays and float
         Strength of the regularisation and how it was chosen, see `DCONRegressor`; the errors are sums over the
         networks.
@@ -506,6 +512,7 @@ class DCONClassifier(Classification, _Shallow):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_Shallow._parameter_constraints,
         **Classification._class_constraints,
+        "multi_class": [StrOptions({"ovr", "shared"})],
     }
 
     def __init__(
@@ -529,6 +536,7 @@ class DCONClassifier(Classification, _Shallow):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
+        multi_class: str = "ovr",
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -565,7 +573,15 @@ class DCONClassifier(Classification, _Shallow):
             random_state=random_state,
             verbose=verbose,
         )
+        self.multi_class = multi_class
         self.class_weight = class_weight
+
+    @property
+    def network_(self) -> Network:
+        """The network of two classes, or that which all classes share."""
+        if len(self.networks_) != 1:
+            raise AttributeError("Every class has a network of its own: see networks_.")
+        return self.networks_[0]
 
     @property
     def objective_(self) -> FloatArray:

@@ -25,7 +25,7 @@ DEFAULT_GAMMAS = np.logspace(-4.0, 1.0, 16)
 class GammaPath:
     """Fits over a grid of gamma.
 
-    A regressor has one network; a classifier of more than two classes one a class.
+    A regressor has one network; a classifier of more than two classes one a class, unless they share one.
 
     Attributes
     ----------
@@ -36,7 +36,8 @@ class GammaPath:
     objective : array of shape (n_gammas, n_networks)
         RegLoss on the training data.
     mse : array of shape (n_gammas, n_networks)
-        Mean squared error on the training data; of a classifier against targets of plus and minus one.
+        Mean squared error on the training data; of a classifier against targets of plus and minus one, of several
+        targets the sum in units of their variances.
     validation_mse : array of shape (n_gammas, n_networks) or None
         The same on the validation data, if there are any.
     active : array of int, shape (n_gammas, n_networks)
@@ -153,11 +154,17 @@ def check_is_dcon(estimator: object) -> None:
 
 
 def chosen_networks(estimator: Any, classes: Sequence[object] | None) -> list[int]:
-    """Positions of the networks of these classes, all by default; the network of two classes speaks for both."""
+    """Positions of the networks of these classes, all by default; one that classes share speaks for all of them."""
+    chosen = chosen_columns(estimator, classes)
+    return [0] if estimator.targets_.shared else chosen
+
+
+def chosen_columns(estimator: Any, classes: Sequence[object] | None) -> list[int]:
+    """Positions of the outputs of these classes, all by default; the network of two classes speaks for both."""
     check_is_dcon(estimator)
     check_is_fitted(estimator)
     if classes is None:
-        return list(range(len(estimator.networks_)))
+        return list(range(estimator.targets_.n_columns))
     if not is_classifier(estimator):
         raise ValueError("classes can be chosen for a classifier only; this is a regressor.")
     known = estimator.classes_.tolist()

@@ -108,6 +108,13 @@ class Targets:
         return [printable(label) or "''" for label in self.positives.tolist()]
 
     @property
+    def column_labels(self) -> list[str]:
+        """What to call each column in a title: "class " and its name, "target " and its number, or nothing."""
+        if self.positives is not None:
+            return [f"class {printable(label) or repr('')}" for label in self.positives.tolist()]
+        return [f"target {k}" for k in range(self.n_targets)] if self.n_targets > 1 else [""]
+
+    @property
     def labels(self) -> list[str]:
         """What to call each network in a title: "class " and its name, or nothing."""
         return [f"class {name}" if name else "" for name in self.names]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from dconnet._arrays import FloatArray
-from dconnet.inspection.path import chosen_networks
+from dconnet.inspection.path import chosen_columns
 from dconnet.inspection.plotting.canvas import (
     BLUE,
     GREY,
@@ -45,7 +45,7 @@ class NetworkDisplay:
     Parameters
     ----------
     networks : sequence of Network
-        One network, or one for each class of a classifier.
+        One network, or one for each class of a classifier, each with one output: see `Network.of_output`.
     X : array of shape (n_samples, n_features)
         Data to draw or to average over.
     targets : array of shape (n_samples, n_networks) or None
@@ -152,7 +152,7 @@ class NetworkDisplay:
         max_points: int = 4000,
         ax: Any = None,
     ) -> Self:
-        """Plot the networks of a fitted estimator.
+        """Plot the networks of a fitted estimator, those with several outputs as one for each.
 
         Parameters
         ----------
@@ -180,20 +180,21 @@ class NetworkDisplay:
         -------
         NetworkDisplay
         """
-        chosen, coding = chosen_networks(estimator, classes), estimator.targets_
+        chosen, coding = chosen_columns(estimator, classes), estimator.targets_
+        outputs = [network.of_output(k) for network in estimator.networks_ for k in range(network.n_outputs)]
         inputs = validate_data(estimator, X, dtype=np.float64, reset=False)
         targets = None if y is None else coding.columns(y)
         if targets is not None and len(targets) != len(inputs):
             raise ValueError(f"y has {len(targets)} entries, but X has {len(inputs)} rows.")
-        names, labels = _feature_names(estimator, feature_names), coding.labels
+        names, labels = _feature_names(estimator, feature_names), coding.column_labels
         display = cls(
-            [estimator.networks_[k] for k in chosen],
+            [outputs[k] for k in chosen],
             inputs,
             None if targets is None else targets[:, chosen],
             features=None if features is None else [_position(feature, names) for feature in features],
             feature_names=names,
             target_name=target_name if coding.classes is None else "network output",
-            labels=None if coding.classes is None else [labels[k] for k in chosen],
+            labels=None if labels == [""] else [labels[k] for k in chosen],
             max_points=max_points,
         )
         return display.plot(ax=ax)
