@@ -154,8 +154,9 @@ def _network_summary(model: SavedModel, found: Examination | None, index: int) -
     neurons, features = _strengths(network)
     positives = model.targets.positives
     return {
-        "class": None if positives is None else positives.tolist()[index],
+        "class": None if positives is None or model.targets.shared else positives.tolist()[index],
         "n_hidden": network.n_hidden,
+        **({"n_outputs": network.n_outputs} if network.n_outputs > 1 else {}),
         "dead_neurons": count_dead(network) if found is None else int(found.findings[index].certificate.dead.sum()),
         "status": training.status.name,
         "message": training.message,
@@ -180,8 +181,9 @@ def _strengths(network: Network) -> tuple[FloatArray, FloatArray]:
     import numpy as np
 
     from dconnet._arrays import safe_norm
+    from dconnet.model.piecewise import output_strengths
 
-    slopes = np.abs(network.alpha[:, None] * network.W)  # (n_hidden, n_features)
+    slopes = output_strengths(network.alpha)[:, None] * np.abs(network.W)  # (n_hidden, n_features)
     return np.array([safe_norm(row) for row in slopes]), slopes.sum(axis=0)
 
 

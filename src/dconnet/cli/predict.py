@@ -66,7 +66,10 @@ def _predictions(
             option = "--probabilities" if coverage is None else "--coverage"
             raise ValueError(f"{option} needs an ensemble, but the model is a single network. Fit without --single.")
         X: Any = table.numeric(model.feature_names, needed=True) if model.encoding is None else _frame(model, table)
-        return {f"predicted_{name}": model.predict(X).tolist()}
+        names = model.target_names or (name,)
+        predicted = model.predict(X)
+        columns = predicted.T.tolist() if len(names) > 1 else [predicted.tolist()]
+        return dict(zip([f"predicted_{name}" for name in names], columns, strict=True))
     if coverage is not None and model.classes is not None:
         raise ValueError(f"There are no intervals: {name} is a class. Use --probabilities instead of --coverage.")
     if probabilities and model.classes is None:

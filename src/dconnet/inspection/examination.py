@@ -156,6 +156,11 @@ def examine(model: SavedModel, table: Table, *, repeat: bool = False) -> Examina
         If a column is missing or not numeric, a value is too large for the model, a class is unknown, the file does not
         tell gamma, or the training cannot be repeated.
     """
+    if any(network.alpha.ndim == 2 for network in model.networks):
+        raise ValueError(
+            "The network of this model has several outputs, and examinations are for one output. Certificates of the "
+            "estimator take all of them: dconnet.certificates.certify(estimator, X, y)."
+        )
     if model.encoding is not None:
         return _examine_encoded(model, table, repeat)
     X = table.numeric(model.feature_names, needed=True)

@@ -7,12 +7,13 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dconnet.model.network import Network
 from dconnet.persistence.encodings import EncodingEntry, encoding_entries, encoding_of
 from dconnet.persistence.entries import Count, Entry, Scale, Weight
-from dconnet.persistence.model_file import FORMAT, TABLE_VERSION, VERSION, SavedModel
+from dconnet.persistence.model_file import FORMAT, OUTPUTS_VERSION, TABLE_VERSION, VERSION, SavedModel
 from dconnet.persistence.parts import Label, Scaling, Score, Setting, Training
 from dconnet.training.result import Status
 
@@ -52,6 +53,7 @@ class _Features(_Scaling, frozen=True):
 
 class _Number(_Scaling, frozen=True):
     name: str
+    names: list[str] | UnsetType = UNSET  # of several targets
 
 
 class Class(Entry, frozen=True):
@@ -78,6 +80,7 @@ class _Training(Entry, frozen=True):
     stationarity: float | None
     objectives: list[float]
     gamma: Scale | UnsetType = UNSET  # files of dconnet 0.2 have neither this nor the intercept of a network
+    output_scale: list[Scale] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.status not in Status.__members__:
@@ -87,19 +90,21 @@ class _Training(Entry, frozen=True):
 class _Network(Entry, frozen=True):
     W: Annotated[list[list[Weight]], Meta(min_length=1)]
     b: list[Weight]
-    alpha: list[Weight]
-    intercept: Weight | UnsetType = UNSET
+    alpha: list[Weight | list[Weight]]  # lists for a network with several outputs
+    intercept: Weight | list[Weight] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if len({len(row) for row in self.W}) > 1:
             raise ValueError("the rows of `W` differ in length")
+        if len({len(row) if isinstance(row, list) else None for row in self.alpha}) > 1 or [] in self.alpha:
+            raise ValueError("the entries of `alpha` differ in their number of outputs, or have none")
         if not len(self.W) == len(self.b) == len(self.alpha):
             raise ValueError("`W`, `b` and `alpha` differ in length")
 
 
 class _Model(Entry, frozen=True, kw_only=True, tag_field="kind"):
     format: Literal["dconnet-model"]
-    version: Literal[1, 3]
+    version: Literal[1, 3, 4]
     features: _Features
     encoding: EncodingEntry | UnsetType = UNSET  # with version 3
     settings: dict[str, Setting]
@@ -126,12 +131,13 @@ def encode(model: SavedModel) -> str:
     """
     content = {
         "format": FORMAT,
-        "version": VERSION if model.encoding is None else TABLE_VERSION,
+        "version": _version(model),
         "kind": model.kind,
         "features": {"names": list(model.feature_names), **_lists(model.feature_scaling)},
         **({} if model.encoding is None else {"encoding": encoding_entries(model.encoding)}),
         "target": {
             "name": model.target_name,
+            **({"names": list(model.target_names)} if model.target_names else {}),
             **(_lists(model.target_scaling) if model.classes is None else {"classes": list(model.classes)}),
         },
         "settings": dict(model.settings),
@@ -183,6 +189,7 @@ def decode(content: bytes) -> SavedModel | SavedEnsemble:
     return SavedModel(
         feature_names=tuple(found.features.names),
         target_name=found.target.name,
+        target_names=_target_names(found.target),
         networks=tuple(Network(**msgspec.to_builtins(network)) for network in found.networks),
         trainings=tuple(map(_training, found.trainings)),
         feature_scaling=Scaling(found.features.mean, found.features.scale),
@@ -200,12 +207,24 @@ def _lists(scaling: Scaling) -> dict[str, Any]:
 
 def _network_entries(network: Network) -> dict[str, Any]:
     entries = {name: getattr(network, name).tolist() for name in ("W", "b", "alpha")}
-    return entries | ({"intercept": network.intercept} if network.intercept else {})
+    return entries | ({"intercept": np.asarray(network.intercept).tolist()} if np.any(network.intercept) else {})
 
 
 def _training_entries(training: Training) -> dict[str, Any]:
     entries = asdict(training) | {"status": training.status.name}
-    return entries if training.gamma is not None else {name: entries[name] for name in entries if name != "gamma"}
+    unknown = {name for name in ("gamma", "output_scale") if entries[name] is None}
+    return {name: value for name, value in entries.items() if name not in unknown}
+
+
+def _version(model: SavedModel) -> int:
+    """The lowest version of the format that holds the model."""
+    if any(network.alpha.ndim == 2 for network in model.networks):
+        return OUTPUTS_VERSION
+    return VERSION if model.encoding is None else TABLE_VERSION
+
+
+def _target_names(found: _Number | Class) -> tuple[str, ...]:
+    return () if isinstance(found, Class) or isinstance(found.names, UnsetType) else tuple(found.names)
 
 
 def _target(found: _Number | Class) -> tuple[Scaling, tuple[Label, ...] | None]:
@@ -216,7 +235,9 @@ def _target(found: _Number | Class) -> tuple[Scaling, tuple[Label, ...] | None]:
 
 def _training(found: _Training) -> Training:
     entries = msgspec.to_builtins(found)
-    return Training(**entries | {"status": Status[found.status], "objectives": tuple(found.objectives)})
+    scale = None if isinstance(found.output_scale, UnsetType) else tuple(found.output_scale)
+    read = {"status": Status[found.status], "objectives": tuple(found.objectives), "output_scale": scale}
+    return Training(**entries | read)
 
 
 def _decode_ensemble(content: bytes) -> SavedEnsemble:
@@ -228,7 +249,7 @@ def _decode_ensemble(content: bytes) -> SavedEnsemble:
 def _check_header(header: _Header) -> None:
     if header.format != FORMAT:
         raise ValueError(f'it is not a model file: there is no entry "format": "{FORMAT}".')
-    known = (ENSEMBLE_VERSION,) if header.is_ensemble else (VERSION, TABLE_VERSION)
+    known = (ENSEMBLE_VERSION,) if header.is_ensemble else (VERSION, TABLE_VERSION, OUTPUTS_VERSION)
     if type(header.version) is not int or header.version not in known:
         raise ValueError(
             f"its format has version {header.version!r:.40}, but this dconnet reads version "

@@ -37,6 +37,7 @@ __all__ = ["SavedModel", "Scaling", "Score", "Training", "load_model", "save_mod
 FORMAT = "dconnet-model"
 VERSION = 1
 TABLE_VERSION = 3  # with the preparation of the table
+OUTPUTS_VERSION = 4  # with networks of several outputs
 MAX_BYTES = 32 * 2**20  # about 1.5 million weights; the worst file of this size takes 35 times as much memory
 
 
@@ -51,12 +52,12 @@ class SavedModel(Exportable):
     target_name : str
         Name of the target.
     networks : tuple of Network
-        One network, or one for each class if there are more than two classes.
+        One network, or one for each class if there are more than two classes that do not share one.
     trainings : tuple of Training
         How the training of each network ended.
     feature_scaling : Scaling
         Scaling of the features, applied before the networks.
-    target_scaling : Scaling of one column
+    target_scaling : Scaling of a column for each target
         Scaling of the target of a regressor, undone in its predictions.
     classes : tuple of labels or None
         Strings, numbers or booleans for a classifier; None for a regressor.
@@ -67,6 +68,8 @@ class SavedModel(Exportable):
     encoding : TableEncoding or None
         The preparation of a table with text, dates or gaps, before the scaling, which is then that of its columns;
         None for features that are numbers.
+    target_names : tuple of str
+        Names of several targets; empty if there is one.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class SavedModel(Exportable):
     settings: Mapping[str, Setting] = field(default_factory=dict)
     scores: Mapping[str, Score] = field(default_factory=dict)
     encoding: TableEncoding | None = None
+    target_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n_features = len(self.feature_names)
@@ -105,7 +109,13 @@ class SavedModel(Exportable):
             n_features = self.encoding.n_columns
         n_scaled = len(self.feature_scaling.mean)
         check(n_scaled == n_features, f"{n_scaled} features are scaled, but there are {n_features} features")
-        check(len(self.target_scaling.mean) == 1, "the target scaling must have one column")
+        n_targets = self.targets.n_targets
+        check(
+            len(self.target_names) in (0, n_targets) and len(set(self.target_names)) == len(self.target_names),
+            f"the names of {n_targets} targets must differ, got {len(self.target_names)}",
+        )
+        n_scaled = len(self.target_scaling.mean)
+        check(n_scaled == n_targets, f"{n_scaled} targets are scaled, but there are {n_targets} targets")
         for network in self.networks:
             check(
                 network.n_features == n_features,
@@ -113,8 +123,10 @@ class SavedModel(Exportable):
             )
         if self.classes is not None:
             check_classes(self.classes)
-        needed = self.targets.n_columns
+        needed, n_outputs = self.targets.n_networks, [network.n_outputs for network in self.networks]
         check(len(self.networks) == needed, f"{needed} network(s) needed, got {len(self.networks)}")
+        n_columns = self.targets.n_columns
+        check(sum(n_outputs) == n_columns, f"{n_columns} outputs are needed, but the networks have {n_outputs}")
         check(
             len(self.trainings) == needed,
             f"each network needs one training summary, got {len(self.trainings)} for {needed}",
@@ -128,7 +140,8 @@ class SavedModel(Exportable):
     @property
     def targets(self) -> Targets:
         """The coding of the target: which class each network stands for, and what the outputs predict."""
-        return Targets(self.classes)
+        n_outputs = self.networks[0].n_outputs if len(self.networks) == 1 else 1
+        return Targets(self.classes, n_targets=1 if self.classes else n_outputs, shared=n_outputs > 1)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -154,7 +167,7 @@ class SavedModel(Exportable):
         return self.encoding.read(matched_columns(X, self.feature_names))
 
     def outputs(self, X: ArrayLike) -> FloatArray:
-        """Outputs of the networks for every row of ``X``, of shape (n_samples, n_networks).
+        """Outputs of the networks for every row of ``X``, of shape (n_samples, n_outputs).
 
         Raises
         ------
@@ -178,7 +191,7 @@ class SavedModel(Exportable):
 
         Returns
         -------
-        array of shape (n_samples,)
+        array of shape (n_samples,) or (n_samples, n_targets)
             Numbers for a regressor; for a classifier, the class of the largest output.
 
         Raises
@@ -205,7 +218,7 @@ class SavedModel(Exportable):
             return ClassifierChain(chain.with_names(names, self.targets.positives), self.classes)
         scaling = self.target_scaling
         return chain.then(Affine.diagonal(scaling.scale, scaling.mean, chain.n_outputs)).with_names(
-            names, [self.target_name] if chain.n_outputs == 1 else ()
+            names, [self.target_name] if chain.n_outputs == 1 else self.target_names
         )
 
     def _checked(self, X: ArrayLike) -> FloatArray:
@@ -229,7 +242,7 @@ class SavedModel(Exportable):
         estimator: Any,
         *,
         feature_names: Sequence[str] | None = None,
-        target_name: str = "y",
+        target_name: str | Sequence[str] = "y",
         feature_scaling: Scaling | None = None,
         target_scaling: Scaling | None = None,
         encoding: TableEncoding | None = None,
@@ -242,8 +255,8 @@ class SavedModel(Exportable):
             A fitted estimator.
         feature_names : sequence of str, optional
             By default the names seen during fit, or x0, x1, ... if there were none.
-        target_name : str
-            Name of the target.
+        target_name : str or sequence of str
+            Name of the target, or of each of several; of one name for several, they are numbered.
         feature_scaling, target_scaling : Scaling, optional
             Scaling of the data before fit, by default none. For a fitted StandardScaler, it is
             ``Scaling(scaler.mean_, scaler.scale_)``.
@@ -267,11 +280,12 @@ class SavedModel(Exportable):
             seen = [column.name for column in encoding.schema.columns]
         return cls(
             feature_names=tuple(map(str, seen if feature_names is None else feature_names)),
-            target_name=target_name,
+            target_name=target_name if isinstance(target_name, str) else ", ".join(target_name),
+            target_names=_target_names(target_name, estimator.targets_.n_targets),
             networks=estimator.networks_,
             trainings=_trainings(estimator),
             feature_scaling=Scaling.identity(n_features) if feature_scaling is None else feature_scaling,
-            target_scaling=Scaling.identity(1) if target_scaling is None else target_scaling,
+            target_scaling=Scaling.identity(estimator.targets_.n_targets) if target_scaling is None else target_scaling,
             classes=None if classes is None else tuple(classes.tolist()),
             settings={name: _plain(value) for name, value in estimator._settings.items()},
             encoding=encoding,
@@ -324,7 +338,7 @@ def save_model(
     path: str | os.PathLike[str],
     *,
     feature_names: Sequence[str] | None = None,
-    target_name: str = "y",
+    target_name: str | Sequence[str] = "y",
     feature_scaling: Scaling | None = None,
     target_scaling: Scaling | None = None,
 ) -> None:
@@ -339,6 +353,8 @@ def save_model(
 
         if feature_scaling is not None or target_scaling is not None:
             raise ValueError(f"An {type(estimator).__name__} is fitted to the data as they are: save it unscaled.")
+        if not isinstance(target_name, str):
+            raise ValueError(f"An {type(estimator).__name__} has one target, got the names {list(target_name)}.")
         names = None if feature_names is None else tuple(feature_names)
         SavedEnsemble.from_estimator(estimator, feature_names=names, target_name=target_name).save(path)
         return
@@ -412,7 +428,16 @@ def _read(path: Path, max_bytes: int | None) -> bytes:
 # --- from an estimator ---
 
 
+def _target_names(given: str | Sequence[str], n_targets: int) -> tuple[str, ...]:
+    """The names of several targets; those of one name are numbered."""
+    if n_targets == 1:
+        check(isinstance(given, str), "one target has one name")
+        return ()
+    return tuple(f"{given}{k}" for k in range(n_targets)) if isinstance(given, str) else tuple(map(str, given))
+
+
 def _trainings(estimator: Any) -> tuple[Training, ...]:
+    scale = estimator._units.output_scale
     figures = zip(estimator.solutions_, estimator.objectives_, estimator.stationarities_, strict=True)
     return tuple(
         Training(
@@ -422,6 +447,7 @@ def _trainings(estimator: Any) -> tuple[Training, ...]:
             stationarity=float(stationarity) if np.isfinite(stationarity) else None,
             objectives=tuple(solution.history.objective.tolist()),
             gamma=float(estimator.gamma_),
+            output_scale=None if scale is None else tuple(scale.tolist()),
         )
         for solution, objective, stationarity in figures
     )

@@ -108,6 +108,8 @@ class Training:
         RegLoss at the start and after each epoch.
     gamma : float or None
         Strength of the regularisation, in the scaled units of the training; None if only the settings tell it.
+    output_scale : tuple of float or None
+        What RegLoss measures each of several targets by, in the scaled units of the training.
     """
 
     status: Status
@@ -116,6 +118,7 @@ class Training:
     stationarity: float | None
     objectives: tuple[float, ...]
     gamma: float | None = None
+    output_scale: tuple[float, ...] | None = None
 
     @property
     def recorded_epochs(self) -> int:
@@ -125,7 +128,10 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How well a model predicts some rows, in the units of the data. A measure that has no value is None."""
+    """How well a model predicts some rows, in the units of the data. A measure that has no value is None.
+
+    Of several targets, MSE and R² are the means of those of each.
+    """
 
     rows: int
     mse: float | None = None
@@ -154,10 +160,12 @@ class Score:
         if is_class:
             return cls(rows=len(y), accuracy=float(np.mean(predicted == y)))
         with np.errstate(over="ignore"):
-            mse, spread = float(np.mean((y - predicted) ** 2)), float(np.var(y))
+            errors, spreads = np.mean((y - predicted) ** 2, axis=0), np.var(y, axis=0)
+        mse = float(np.mean(errors))
         if not math.isfinite(mse):
             return cls(rows=len(y))
-        return cls(rows=len(y), mse=mse, r2=1.0 - mse / spread if spread > 0.0 else None)
+        r2 = float(np.mean(1.0 - errors / spreads)) if np.all(spreads > 0.0) else None
+        return cls(rows=len(y), mse=mse, r2=r2)
 
 
 def check(holds: bool, fault: str) -> None:
