@@ -14,6 +14,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from timing import ONE_THREAD, timed
 
@@ -49,6 +50,7 @@ class Split:
 
     @classmethod
     def of(cls, name: str, X: np.ndarray, Y: np.ndarray, seed: int) -> Split:
+        """A quarter of the rows for the test; the targets in units of the training part."""
         train, test = train_test_split(np.arange(len(X)), test_size=0.25, random_state=seed)
         mean, scale = Y[train].mean(axis=0), Y[train].std(axis=0)
         return cls(name, X[train], (Y[train] - mean) / scale, X[test], (Y[test] - mean) / scale)
@@ -126,11 +128,11 @@ def digits(quick: bool) -> Report:
     if quick:
         X, y = X[:300], y[:300]
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
+    options = {"gamma": 0.3, "max_evaluations": 200 if quick else 2_000, "random_state": 0}
     for width in (10,) if quick else (20, 40):
-        options = {"gamma": 0.3, "max_evaluations": 200 if quick else 2_000, "random_state": 0}
-        own_seconds, own = timed(lambda: DCONClassifier(width, multi_class="shared", **options).fit(X, y))
+        own_seconds, own = timed(partial(DCONClassifier(width, multi_class="shared", **options).fit, X, y))
         for each in (width, max(1, width // 10)):
-            seconds, other = timed(lambda each=each: DCONClassifier(each, **options).fit(X, y))
+            seconds, other = timed(partial(DCONClassifier(each, **options).fit, X, y))
             accuracies = (f"{model.score(X_test, y_test):.3f}" for model in (own, other))
             report.add(len(X), width, each, *accuracies, f"{own_seconds / seconds:.2f}")
     return report
