@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -38,31 +39,16 @@ def posed(
     By default, the data are taken as they are. Columns that share a network have one problem, with several outputs.
     """
     units = Units.plain(rows) if units is None else units
+    given = (rows.X, rows.Y, gamma, rows.weight)
+    options: dict[str, Any] = {
+        "shrinkage": shrinkage,
+        "coordinates": units.coordinates,
+        "copy": copy,
+        "check_finite": False,
+    }
     if shared:
-        problem = Problem(
-            rows.X,
-            rows.Y,
-            gamma,
-            rows.weight,
-            shrinkage=shrinkage,
-            intercept=units.intercepts,
-            coordinates=units.coordinates,
-            output_scale=units.output_scale,
-            copy=copy,
-            check_finite=False,
-        )
-        return [problem]
-    return Problem.of_columns(
-        rows.X,
-        rows.Y,
-        gamma,
-        rows.weight,
-        shrinkage=shrinkage,
-        intercepts=units.intercepts,
-        coordinates=units.coordinates,
-        copy=copy,
-        check_finite=False,
-    )
+        return [Problem(*given, intercept=units.intercepts, output_scale=units.output_scale, **options)]
+    return Problem.of_columns(*given, intercepts=units.intercepts, **options)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
