@@ -51,7 +51,7 @@ class Quality(StrEnum):
 # Options that only one of the two kinds of model has.
 OF_A_NETWORK = (
     *("n_hidden", "gamma", "shrinkage", "algorithm", "split", "solver", "max_epochs", "tol", "restart", "inexact"),
-    *("scale", "early_stopping"),
+    *("scale", "early_stopping", "checkpoint"),
 )
 OF_AN_ENSEMBLE = ("quality", "jobs")
 
@@ -110,6 +110,10 @@ def fit(
     early_stopping: Annotated[
         bool, typer.Option("--early-stopping", help="Stop when the validation error stops decreasing.")
     ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File to keep the state in: after a kill, the same command goes on from there."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")] = False,
     force: ForceOption = False,
 ) -> None:
@@ -154,6 +158,7 @@ def fit(
             train.sort()  # the folds of the encoder number the rows, and inspect poses the training anew in this order
         X: Any = table.numeric(names) if is_plain else table.frame(names)
         parameters = {
+            "checkpoint": None if checkpoint is None else str(checkpoint),
             "n_hidden": n_hidden,
             "gamma": "auto" if gamma is None else gamma,
             "scale": False,  # the table is scaled before
