@@ -14,7 +14,8 @@ from dconnet import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.ensemble import families
 from dconnet.inspection.ensemble import examine_ensemble, examine_rows
 from dconnet.inspection.report import report_page, write_report
-from dconnet.inspection.report.ensemble import Reliability, Residuals, ensemble_parts
+from dconnet.inspection.report.ensemble import Residuals, ensemble_parts
+from dconnet.inspection.report.reliability import Reliability
 from dconnet.inspection.split import split_rows
 from dconnet.persistence.ensemble import SavedEnsemble
 from dconnet.persistence.model_file import Score
@@ -141,7 +142,8 @@ class TestNumbers:
 
     def test_log_loss_of_several_classes(self, table, classifier):
         estimator, model = classifier
-        reliability = Reliability.of(examine_ensemble(model, table))
+        found = examine_ensemble(model, table)
+        reliability = Reliability.of(found.probabilities, found.y, model.classes)
         expected = log_loss(table.labels("kind"), estimator.oof_prediction_, labels=estimator.classes_)
         assert reliability.log_loss == pytest.approx(expected)
         assert reliability.counts.sum() == 3 * N_ROWS

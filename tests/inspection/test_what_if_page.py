@@ -1,9 +1,11 @@
 """The page at work, in a browser: it predicts what Python predicts, and can be used without a mouse."""
 
 import json
+import re
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from browser import chromium, opened
 from dconnet import DCONRegressor, Network
@@ -329,6 +331,31 @@ def test_classes_have_their_outputs_and_the_winner_is_named(show):
     assert [line.text.split() for line in lines] == [
         [label, number(value, ".3g")] for label, value in zip("abc", outputs, strict=True)
     ]
+
+
+@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]])
+def test_probabilities_are_those_of_the_calibration(browser, tmp_path, classes):
+    found = examined(classes=classes)
+    n_outputs = 1 if len(classes) == 2 else len(classes)
+    calibration = {"slope": [2.5] * n_outputs, "offset": [0.25] * n_outputs}
+    text, n_replaced = re.subn(
+        r'"calibration":(null|\{.*?\})', f'"calibration":{json.dumps(calibration)}', report_page(found)
+    )
+    assert n_replaced == 1
+    page = opened(browser, tmp_path, text)
+    logits = 2.5 * found.model.outputs(found.X) + 0.25
+    logits = np.column_stack([np.zeros(len(logits)), logits]) if n_outputs == 1 else logits
+    probabilities = in_page(page, "arguments[0].map(row => dconnet.probabilities(row))", found.X.tolist())
+    np.testing.assert_allclose(probabilities, softmax(logits, axis=1), rtol=1e-9)
+    assert element(page, "interval").text.startswith("probability ")
+
+
+def test_the_calibration_of_a_model_is_in_its_page():
+    found = examined(classes=["a", "b", "c"])
+    calibration = getattr(found.model, "calibration", None)
+    page = report_page(found)
+    assert ("share observed" in page or "Observed shares" in page) == (calibration is not None)
+    assert ('"calibration":null' in page) == (calibration is None)
 
 
 def test_screen_readers_are_told_once_the_values_rest(show):

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet._text import printable
 from dconnet.inspection.ensemble import EnsembleExamination
 from dconnet.inspection.plotting.canvas import (
     BLUE,
-    GREY,
     INK,
     PALE,
     VERMILION,
@@ -26,11 +24,12 @@ from dconnet.inspection.plotting.canvas import (
 )
 from dconnet.inspection.report.figures import Picture, picture
 from dconnet.inspection.report.predictions import Confusion, Predictions
+from dconnet.inspection.report.reliability import Reliability, reliability_figure
 from dconnet.persistence.ensemble import with_weight
 
 COVERAGE = 0.9
-# Bins of probabilities, and of residuals.
-N_BINS, N_RESIDUAL_BINS = 10, 40
+# Bins of residuals.
+N_RESIDUAL_BINS = 40
 # With more columns, the most important ones are drawn.
 MAX_BARS = 20
 
@@ -62,18 +61,14 @@ def _parts_of_numbers(examination: EnsembleExamination) -> dict[str, Any]:
 
 def _parts_of_classes(examination: EnsembleExamination) -> dict[str, Any]:
     classes, rows = examination.model.classes or (), np.ones(len(examination.y), dtype=np.bool_)
-    reliability = Reliability.of(examination)
-    caption = (
-        "Left: how often a class was observed, over the probability that it was given; on the line, probabilities mean "
-        "what they say. The bars are one standard error, and numbers count what is in a bin. Right: the probability "
-        "that was given to the class that was observed."
-    )
+    assert examination.probabilities is not None
+    reliability = Reliability.of(examination.probabilities, examination.y, classes)
     predictions = Predictions(examination.y, examination.predicted, ~rows, rows, examination.score)
     return {
         "confusion": Confusion.of(predictions, classes),
         "log_loss": reliability.log_loss,
         "residuals": None,
-        "prediction_figure": picture(_ReliabilityPlot(reliability), caption),
+        "prediction_figure": reliability_figure(reliability),
     }
 
 
@@ -124,57 +119,6 @@ class Residuals:
         return float(np.mean(np.abs(self.values) <= self.half_width))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reliability:
-    """How often classes were observed that were given some probability.
-
-    Attributes
-    ----------
-    given : array of shape (n_bins,)
-        Mean probability in each bin, of those that are not empty.
-    seen : array of shape (n_bins,)
-        Share of these in which the class was observed.
-    counts : array of int, of shape (n_bins,)
-    of_observed : array of shape (n_rows,)
-        The probability that was given to the class that was observed.
-    """
-
-    given: FloatArray
-    seen: FloatArray
-    counts: NDArray[np.int64]
-    of_observed: FloatArray
-
-    @classmethod
-    def of(cls, examination: EnsembleExamination) -> Reliability:
-        """By all classes, or by the second of two."""
-        assert examination.probabilities is not None
-        probabilities, classes = examination.probabilities, np.array(examination.model.classes)
-        is_class = examination.y[:, None] == classes
-        chosen = slice(1, None) if len(classes) == 2 else slice(None)
-        return cls.between(probabilities[:, chosen].ravel(), is_class[:, chosen].ravel(), probabilities[is_class])
-
-    @classmethod
-    def between(cls, probabilities: FloatArray, happened: BoolArray, of_observed: FloatArray) -> Reliability:
-        """Count probabilities in bins of equal width."""
-        bins = np.minimum((probabilities * N_BINS).astype(np.intp), N_BINS - 1)
-        counts = np.bincount(bins, minlength=N_BINS)
-        full = counts > 0
-        given = np.bincount(bins, probabilities, N_BINS)[full] / counts[full]
-        seen = np.bincount(bins, happened, N_BINS)[full] / counts[full]
-        return cls(given, seen, counts[full], of_observed)
-
-    @property
-    def spread(self) -> FloatArray:
-        """Standard error of what was seen."""
-        error: FloatArray = np.sqrt(self.seen * (1.0 - self.seen) / self.counts)
-        return error
-
-    @property
-    def log_loss(self) -> float:
-        """Mean of the negative logarithm of the probability of what was observed."""
-        return -float(np.mean(np.log(np.maximum(self.of_observed, np.finfo(float).tiny))))
-
-
 # --- figures ---
 
 
@@ -216,31 +160,6 @@ class _ResidualPlot:
         out_of_fold = (self.is_trained_on, BLUE, f"training rows, out of fold ({n_trained_on})")
         held_out = (~self.is_trained_on, VERMILION, f"held-out rows ({n_rows - n_trained_on})")
         return [out_of_fold] if n_trained_on == n_rows else [out_of_fold, held_out]
-
-
-@dataclass(eq=False)
-class _ReliabilityPlot:
-    """Shares of classes over the probabilities that they were given, and a histogram of those of what was observed."""
-
-    reliability: Reliability
-    figure_: Any = field(default=None, init=False)
-
-    alt_text = "Observed shares over given probabilities, and a histogram of the probability of what was observed."
-
-    def plot(self, ax: Any) -> Self:
-        """Draw into an empty figure."""
-        left, right = make_panels(ax, 2, 2, (3.7, 3.1))
-        self.figure_ = left.figure
-        found = self.reliability
-        left.plot((0.0, 1.0), (0.0, 1.0), color=INK, linewidth=1.0)
-        left.errorbar(found.given, found.seen, found.spread, fmt="o-", color=BLUE, ecolor=GREY, markersize=4.0)
-        for x, y, count in zip(found.given, found.seen, found.counts.tolist(), strict=True):
-            left.annotate(str(count), (x, y), (6, -2), textcoords="offset points", fontsize=7, color=GREY, va="top")
-        left.set(xlim=(-0.04, 1.1), ylim=(-0.08, 1.06))
-        right.hist(found.of_observed, bins=np.linspace(0.0, 1.0, 2 * N_BINS + 1), color=BLUE)
-        label_axes(left, x="given probability", y="share observed")
-        label_axes(right, x="probability of the observed class", y="rows")
-        return self
 
 
 @dataclass(eq=False)

@@ -12,10 +12,11 @@ from dconnet.inspection.ensemble import EnsembleExamination
 from dconnet.inspection.examination import Examination
 from dconnet.inspection.report.embedding import json_block, security_policy
 from dconnet.inspection.report.ensemble import ensemble_parts
-from dconnet.inspection.report.figures import convergence_figure, network_figure, prediction_figure
+from dconnet.inspection.report.figures import Picture, convergence_figure, network_figure, prediction_figure
 from dconnet.inspection.report.inputs import influences
 from dconnet.inspection.report.numbers import number, percent
 from dconnet.inspection.report.predictions import Confusion, Predictions
+from dconnet.inspection.report.reliability import Reliability, calibration_of, reliability_figure
 from dconnet.inspection.report.summary import plain_lines
 from dconnet.inspection.report.what_if import Interval, what_if
 from dconnet.persistence.files import written_whole
@@ -77,7 +78,7 @@ def _network_parts(examination: Examination, with_rows: bool) -> dict[str, Any]:
     return {
         "predictions": predictions,
         "confusion": None if model.classes is None else Confusion.of(predictions, model.classes),
-        "prediction_figure": None if is_classifier else prediction_figure(predictions, model.target_name),
+        "prediction_figure": _prediction_figure(examination, predictions),
         "inputs": inputs,
         "network_figure": network_figure(examination, ranking),
         "convergence_figure": convergence_figure(examination),
@@ -86,6 +87,18 @@ def _network_parts(examination: Examination, with_rows: bool) -> dict[str, Any]:
         "what_if_data": Markup(json_block(found)),
         "interval": None if is_classifier else Interval.of(predictions),
     }
+
+
+def _prediction_figure(examination: Examination, predictions: Predictions) -> Picture | None:
+    """Observed over predicted values and residuals; of classes, whether probabilities mean what they say, if known."""
+    model, judged = examination.model, predictions.judged
+    if model.classes is None:
+        return prediction_figure(predictions, model.target_name)
+    calibration = calibration_of(model)
+    if calibration is None:
+        return None
+    probabilities = calibration.probabilities(model.outputs(examination.X[judged]))
+    return reliability_figure(Reliability.of(probabilities, examination.y[judged], model.classes))
 
 
 def _rendered(template: str, examination: Examination | EnsembleExamination, script: str | None, **parts: Any) -> str:

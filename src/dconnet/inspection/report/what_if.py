@@ -16,6 +16,7 @@ from dconnet.inspection.report.controls import N_PLACES, Controls, controls_of, 
 from dconnet.inspection.report.numbers import number
 from dconnet.inspection.report.optima import optima
 from dconnet.inspection.report.predictions import Predictions
+from dconnet.inspection.report.reliability import calibration_of
 from dconnet.model.network import Network
 from dconnet.persistence.model_file import SavedModel
 
@@ -103,7 +104,7 @@ def what_if(
         "columns": controls.columns,
         "networks": [_weights(network) for network in model.networks],
         "scaling": _output_scaling(model),
-        "calibration": None,
+        "calibration": _calibration(model),
         "interval": None if interval is None else {"name": interval.name, "half_widths": interval.half_widths},
         "typical": [entry["quartiles"][1] for entry in fields],
         "dependence": _dependences(model, X, controls, order[:MAX_CURVES]),
@@ -125,6 +126,15 @@ def _output_scaling(model: SavedModel) -> dict[str, list[float]]:
     """What brings the outputs to the units of the target."""
     n_outputs, scaling = sum(network.n_outputs for network in model.networks), model.target_scaling
     return {name: np.broadcast_to(getattr(scaling, name), n_outputs).tolist() for name in ("mean", "scale")}
+
+
+def _calibration(model: SavedModel) -> dict[str, list[float]] | None:
+    """Slope and offset that make logits of each output."""
+    calibration = calibration_of(model)
+    if calibration is None:
+        return None
+    n_outputs = model.targets.n_columns
+    return {"slope": [calibration.slope] * n_outputs, "offset": [calibration.offset] * n_outputs}
 
 
 def _dependences(model: SavedModel, X: FloatArray, controls: Controls, fields: Sequence[int]) -> dict[str, Any]:
