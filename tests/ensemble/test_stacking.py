@@ -10,10 +10,9 @@ from dconnet.ensemble.stacking import (
     WEIGHT_PENALTY,
     SoftmaxStack,
     convex_weights,
-    log_loss,
     one_hot,
-    probabilities_of,
 )
+from dconnet.model.calibration import log_loss, probabilities_of
 
 RNG = np.random.default_rng(0)
 M, MEMBERS = 200, 6
@@ -112,9 +111,9 @@ def test_the_derivative_of_the_log_loss_is_that_of_finite_differences(n_columns)
     scores, classes = scores_of(n_columns)
     share = SAMPLE_WEIGHT / SAMPLE_WEIGHT.sum()
     hot = one_hot(classes, n_columns)
-    _, derivative = log_loss(scores[0], classes, hot, share)
+    _, derivative = log_loss(scores[0], hot, share)
     direction = np.random.default_rng(1).normal(size=scores[0].shape)
-    ahead, behind = (log_loss(scores[0] + t * direction, classes, hot, share)[0] for t in (1e-5, -1e-5))
+    ahead, behind = (log_loss(scores[0] + t * direction, hot, share)[0] for t in (1e-5, -1e-5))
     assert np.sum(derivative * direction) == pytest.approx((ahead - behind) / 2e-5, rel=1e-7, abs=1e-10)
 
 

@@ -34,7 +34,7 @@ def predict(
     """Predict the rows of a table.
 
     Columns are matched by name; other columns are ignored. The output has a column with the predictions, with a line
-    for each row. Ensembles can add intervals, or the probabilities of classes.
+    for each row. Classifiers can add the probabilities of classes, and ensembles intervals.
     """
     with user_errors():
         from dconnet.persistence.tables import read_table, write_csv, write_rows
@@ -54,6 +54,9 @@ def _frame(model: SavedModel | SavedEnsemble, table: Table) -> Frame:
     return table.frame(model.feature_names, model.column_kinds)
 
 
+_INTERVALS = " Use --coverage instead of --probabilities."
+
+
 def _predictions(
     model: SavedModel | SavedEnsemble, table: Table, coverage: float | None, probabilities: bool
 ) -> dict[str, Sequence[Any]]:
@@ -61,25 +64,24 @@ def _predictions(
     from dconnet.persistence.model_file import SavedModel
 
     name = model.target_name
-    if isinstance(model, SavedModel):
-        if coverage is not None or probabilities:
-            option = "--probabilities" if coverage is None else "--coverage"
-            raise ValueError(f"{option} needs an ensemble, but the model is a single network. Fit without --single.")
-        X: Any = table.numeric(model.feature_names, needed=True) if model.encoding is None else _frame(model, table)
-        names = model.target_names or (name,)
-        predicted = model.predict(X)
-        columns = predicted.T.tolist() if len(names) > 1 else [predicted.tolist()]
-        return dict(zip([f"predicted_{name}" for name in names], columns, strict=True))
     if coverage is not None and model.classes is not None:
         raise ValueError(f"There are no intervals: {name} is a class. Use --probabilities instead of --coverage.")
+    if coverage is not None and isinstance(model, SavedModel):
+        raise ValueError("--coverage needs an ensemble, but the model is a single network. Fit without --single.")
     if probabilities and model.classes is None:
-        raise ValueError(f"There are no classes: {name} is a number. Use --coverage instead of --probabilities.")
-    frame = _frame(model, table)
-    columns = {f"predicted_{name}": model.predict(frame).tolist()}
-    if coverage is not None:
-        low, high = model.predict_interval(frame, coverage)
+        raise ValueError(
+            f"There are no classes: {name} is a number." + _INTERVALS * (not isinstance(model, SavedModel))
+        )
+    is_plain = isinstance(model, SavedModel) and model.encoding is None
+    X: Any = table.numeric(model.feature_names, needed=True) if is_plain else _frame(model, table)
+    names = (isinstance(model, SavedModel) and model.target_names) or (name,)
+    predicted = model.predict(X)
+    lists = predicted.T.tolist() if len(names) > 1 else [predicted.tolist()]
+    columns = {f"predicted_{own}": values for own, values in zip(names, lists, strict=True)}
+    if coverage is not None and not isinstance(model, SavedModel):
+        low, high = model.predict_interval(X, coverage)
         columns |= {f"low_{name}": low.tolist(), f"high_{name}": high.tolist()}
     if probabilities:
-        shares = model.predict_proba(frame).T.tolist()
+        shares = model.predict_proba(X).T.tolist()
         columns |= {f"probability_{label}": own for label, own in zip(model.classes or (), shares, strict=True)}
     return columns

@@ -15,7 +15,8 @@ from dconnet.encoding.columns import Table
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.logistic import ridge_logistic
-from dconnet.ensemble.stacking import log_loss, one_hot
+from dconnet.ensemble.stacking import one_hot
+from dconnet.model.calibration import log_loss
 from dconnet.training.short_fits import short_fits
 
 # Penalty of the logistic regressions on activations.
@@ -99,8 +100,7 @@ class Training:
         share = self.weight[rows] / self.weight[rows].sum()
         if self.classes is None:
             return float(share @ (said[:, 0] - self.columns[rows, 0]) ** 2)
-        classes = self.classes[rows]
-        return log_loss(said, classes, one_hot(classes, said.shape[1]), share)[0]
+        return log_loss(said, one_hot(self.classes[rows], said.shape[1]), share)[0]
 
     def shared(self, coding: Coding) -> SharedDesign:
         """All rows coded without the target, once for all families and folds."""

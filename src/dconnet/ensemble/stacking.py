@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, optimize, special
+from scipy import linalg, optimize
 
 from dconnet._arrays import FloatArray
+from dconnet.model.calibration import log_loss, probabilities_of
 
 # How much more the sum of the weights counts than their errors.
 HEAVY = 1e4
@@ -86,7 +87,7 @@ class SoftmaxStack:
         hot = one_hot(classes, n_columns)
 
         def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-            value, residual = log_loss(_total(scores, theta), classes, hot, share)
+            value, residual = log_loss(_total(scores, theta), hot, share)
             gradient = np.append(np.tensordot(scores, residual, axes=([1, 2], [0, 1])), residual.sum(axis=0))
             return value + float(penalty @ theta**2), gradient + 2.0 * penalty * theta
 
@@ -110,25 +111,3 @@ def one_hot(classes: NDArray[np.intp], n_columns: int) -> FloatArray:
     columns = np.array([1]) if n_columns == 1 else np.arange(n_columns)
     hot: FloatArray = (classes[:, None] == columns).astype(np.float64)
     return hot
-
-
-def probabilities_of(totals: FloatArray) -> FloatArray:
-    """Probabilities of the classes, from their scores or from that of the second of two."""
-    if totals.shape[1] == 1:
-        second = special.expit(totals[:, 0])
-        return np.column_stack([1.0 - second, second])
-    softmax: FloatArray = special.softmax(totals, axis=1)
-    return softmax
-
-
-def log_loss(
-    totals: FloatArray, classes: NDArray[np.intp], hot: FloatArray, share: FloatArray
-) -> tuple[float, FloatArray]:
-    """Log loss, and its derivative by the totals."""
-    if totals.shape[1] == 1:
-        signed = np.where(hot, totals, -totals)
-        value = -float(share @ special.log_expit(signed[:, 0]))
-        return value, share[:, None] * (special.expit(totals) - hot)
-    logs = special.log_softmax(totals, axis=1)
-    value = -float(share @ logs[np.arange(len(logs)), classes])
-    return value, share[:, None] * (np.exp(logs) - hot)

@@ -30,12 +30,13 @@ from dconnet.ensemble.fold_fits import Training
 from dconnet.ensemble.importance import column_importances
 from dconnet.ensemble.mixing import mixed_rows
 from dconnet.ensemble.run import Run
-from dconnet.ensemble.stacking import one_hot, probabilities_of
+from dconnet.ensemble.stacking import one_hot
 from dconnet.estimators.base import JOBS, _Number, unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights, checked_weight, refuse_missing, refuse_several_columns
 from dconnet.estimators.shallow import DCONRegressor
 from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import checked_table, warn_of_slips
+from dconnet.model.calibration import probabilities_of
 from dconnet.model.targets import Targets
 from dconnet.training.progress import work_bar
 

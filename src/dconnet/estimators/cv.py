@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 from dconnet.convex.backend import Backend
 from dconnet.estimators.base import CHECKPOINT_SECONDS, Classification
 from dconnet.estimators.data import Rows
-from dconnet.estimators.gammas import Fold, GammaChoice, checked_gammas, default_choice
+from dconnet.estimators.gammas import Fold, GammaChoice, checked_gammas
 from dconnet.estimators.session import Callback
 from dconnet.estimators.shallow import DCONClassifier, DCONRegressor, _Shallow
 from dconnet.estimators.units import Units
@@ -92,19 +92,11 @@ class _CrossValidated(_Shallow):
         self.cv = cv
 
     def _choice(self, rows: Rows, units: Units, seed: int) -> GammaChoice:
+        return self._short_fits(rows, units, checked_gammas(self.gammas), seed)
+
+    def _fold_options(self, rows: Rows) -> dict[str, Any]:
         cv: Any = 5 if self.cv is None else self.cv
-        is_count = isinstance(cv, Integral)
-        return default_choice(
-            rows,
-            units,
-            checked_gammas(self.gammas),
-            seed,
-            n_folds=int(cv) if is_count else 0,
-            folds=None if is_count else self._folds(rows),
-            n_hidden=int(self.n_hidden),
-            shrinkage=float(self.shrinkage),
-            n_jobs=self._n_threads(),
-        )
+        return {"n_folds": int(cv)} if isinstance(cv, Integral) else {"folds": self._folds(rows)}
 
     def _set_aside(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
         if not (self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")):
@@ -288,6 +280,8 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
         The class labels.
     gamma_, gammas_, mse_path_, target_scale_ : float, arrays and float
         The choice of gamma, see `DCONRegressorCV`; the errors are sums over the networks.
+    calibration_ : Calibration
+        How outputs become probabilities, see `DCONClassifier`.
     networks_ : tuple of Network
         The trained networks; the other attributes are those of `DCONClassifier`.
     n_features_in_ : int

@@ -14,6 +14,7 @@ from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.features import Linear
 from dconnet.estimators.data import Rows
 from dconnet.estimators.units import Units
+from dconnet.model.calibration import Calibration
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.problem import Problem
 from dconnet.training.short_fits import ShortFits, short_fits
@@ -31,6 +32,35 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, and rows t
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """What short fits put out for rows that they were not trained on.
+
+    Attributes
+    ----------
+    outputs : array of shape (n_rows, n_columns, n_gammas)
+        In the units of the target; in single precision, as the fits are.
+    columns : array of shape (n_rows, n_columns)
+        The target.
+    weight : array of shape (n_rows,)
+        Weights of the rows.
+    """
+
+    outputs: NDArray[np.float32]
+    columns: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def of_folds(cls, outputs: Sequence[NDArray[np.float32]], rows: Rows, folds: Sequence[Fold]) -> HeldOut:
+        """The outputs of all folds together."""
+        tested = np.concatenate([test for _, test in folds])
+        return cls(np.concatenate(outputs), rows.Y[tested], rows.weight[tested])
+
+    def calibration(self, gamma: int) -> Calibration:
+        """From outputs to probabilities of classes, by the fits with this number of gamma."""
+        return Calibration.of(self.outputs[:, :, gamma].astype(np.float64), self.columns, self.weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class GammaChoice:
     """Cross-validated errors over a grid of gamma.
 
@@ -43,17 +73,30 @@ class GammaChoice:
         units of their variances.
     weights : array of shape (n_folds,)
         Weight of the rows of each fold.
+    held_out : HeldOut or None
+        The outputs for the rows left out, if they were asked for.
     """
 
     gammas: FloatArray
     errors: FloatArray
     weights: FloatArray
+    held_out: HeldOut | None = None
+
+    @property
+    def best_index(self) -> int:
+        """The number of the gamma of least error; of several, and if there is nothing to compare, of the largest."""
+        totals = self.errors @ self.weights
+        return int(np.flatnonzero(totals == totals.min())[-1])
 
     @property
     def best(self) -> float:
-        """The gamma of least error; of several, and if there is nothing to compare, the largest."""
-        totals = self.errors @ self.weights
-        return float(self.gammas[np.flatnonzero(totals == totals.min())[-1]])
+        """The gamma of least error."""
+        return float(self.gammas[self.best_index])
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """From outputs to probabilities of classes, by the fits with the gamma of least error."""
+        return None if self.held_out is None else self.held_out.calibration(self.best_index)
 
 
 def checked_gammas(gammas: ArrayLike | None) -> FloatArray:
@@ -94,6 +137,7 @@ def choose_gamma(
     shrinkage: float,
     rng: np.random.Generator,
     n_jobs: int = 1,
+    keep_outputs: bool = False,
 ) -> GammaChoice:
     """Short fits with each gamma on the training rows of each fold, from the same random starts, and their errors.
 
@@ -109,7 +153,7 @@ def choose_gamma(
     n_starts = max(1, NEURONS // n_hidden)
     seeds = [rng.integers(np.iinfo(np.int32).max, size=n_starts) for _ in folds]
 
-    def errors_of(k: int) -> FloatArray:
+    def errors_of(k: int) -> tuple[FloatArray, NDArray[np.float32] | None]:
         train, test = folds[k]
         centers = _centers(rows.some(train), units)
         targets = (rows.Y - centers) / units.measure
@@ -122,11 +166,14 @@ def choose_gamma(
         low, range_ = targets[train].min(axis=0)[:, None], np.ptp(targets[train], axis=0)[:, None]
         clipped = np.clip(outputs, low - range_, low + 2.0 * range_)
         squares = np.sum((targets[test][:, :, None] - clipped) ** 2, axis=1)
-        errors: FloatArray = units.size**2 * np.average(squares, axis=0, weights=rows.weight[test])
-        return errors
+        errors = units.size**2 * np.average(squares, axis=0, weights=rows.weight[test])
+        kept = (centers[:, None] + units.size * outputs).astype(np.float32) if keep_outputs else None
+        return errors, kept
 
-    errors = in_threads(errors_of, range(len(folds)), n_jobs)
-    return GammaChoice(gammas, np.column_stack(errors), np.array([rows.weight[test].sum() for _, test in folds]))
+    errors, outputs = zip(*in_threads(errors_of, range(len(folds)), n_jobs), strict=True)
+    held_out = HeldOut.of_folds(outputs, rows, folds) if keep_outputs else None
+    weights = np.array([rows.weight[test].sum() for _, test in folds])
+    return GammaChoice(gammas, np.column_stack(errors), weights, held_out)
 
 
 def _best_fits(
@@ -189,14 +236,28 @@ def default_choice(
     n_hidden: int,
     shrinkage: float,
     n_jobs: int = 1,
+    keep_outputs: bool = False,
 ) -> GammaChoice:
-    """The choice among these gammas by ``folds``, or by ``n_folds`` random ones of the distinct rows."""
+    """The choice among these gammas by ``folds``, or by ``n_folds`` random ones of the distinct rows.
+
+    A single gamma is trained only to keep its outputs.
+    """
     rng = np.random.default_rng([seed, 1])  # the network itself is drawn as if gamma were given
     if folds is None:
         rows = merged(rows)
         if len(rows.X) > MOST_ROWS:
             rows = rows.some(np.sort(rng.choice(len(rows.X), MOST_ROWS, replace=False)))
         folds = stratified_folds(rows.Y, min(n_folds, len(rows.X)), rng) if len(rows.X) > 1 else []
-    if len(folds) == 0 or len(gammas) == 1:
+    if len(folds) == 0 or (len(gammas) == 1 and not keep_outputs):
         return GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
-    return choose_gamma(rows, units, gammas, folds, n_hidden=n_hidden, shrinkage=shrinkage, rng=rng, n_jobs=n_jobs)
+    return choose_gamma(
+        rows,
+        units,
+        gammas,
+        folds,
+        n_hidden=n_hidden,
+        shrinkage=shrinkage,
+        rng=rng,
+        n_jobs=n_jobs,
+        keep_outputs=keep_outputs,
+    )

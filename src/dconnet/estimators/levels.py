@@ -16,6 +16,7 @@ from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import GammaChoice
 from dconnet.estimators.session import Session
 from dconnet.estimators.units import Units
+from dconnet.model.calibration import Calibration
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, check_outputs
 from dconnet.training.early_stopping import Validation
@@ -53,7 +54,7 @@ def posed(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """A layer of networks: the problem of each column, and its solution; the units, and how gamma was chosen.
+    """A layer of networks: the problem of each column, and its solution; units, choice of gamma and probabilities.
 
     ``stopped`` tells whether Ctrl-C came while it was trained; by then, all networks may have been there already.
     """
@@ -62,6 +63,7 @@ class Level:
     solutions: tuple[Solution, ...]
     units: Units | None = None
     choice: GammaChoice | None = None
+    calibration: Calibration | None = None
     stopped: bool = False
 
     @classmethod

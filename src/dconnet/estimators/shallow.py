@@ -29,6 +29,7 @@ from dconnet.estimators.levels import Level, checked_start, posed, train_level
 from dconnet.estimators.session import Callback, Session
 from dconnet.estimators.units import Units
 from dconnet.export.chain import Chain
+from dconnet.model.calibration import PLAIN_SLOPE, Calibration
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
@@ -119,6 +120,8 @@ class _Shallow(DCONEstimator):
         units = Units.standard(rows, each_target=targets.n_targets > 1) if self.scale else Units.plain(rows)
         choice = session.choice(lambda: self._choice(rows, units, seed))
         gamma = float(self.gamma) if choice is None else choice.best
+        # Before the networks are trained, so that an interrupt leaves a classifier that knows probabilities.
+        calibration = self._calibration(rows, units, seed, gamma, choice)
         rng = np.random.default_rng(seed)
         generators = [rng] if n_networks == 1 else rng.spawn(n_networks)
         problems = posed(rows, gamma * units.size, self.shrinkage, units, shared=targets.shared)
@@ -135,21 +138,37 @@ class _Shallow(DCONEstimator):
             session,
             n_jobs=self._n_threads(),
         )
-        return [replace(level, units=units, choice=choice)]
+        return [replace(level, units=units, choice=choice, calibration=calibration)]
 
     def _choice(self, rows: Rows, units: Units, seed: int) -> GammaChoice | None:
         """The errors over a grid of gamma, if gamma is to be chosen."""
-        if self.gamma != "auto":
-            return None
+        return self._short_fits(rows, units, checked_gammas(None), seed) if self.gamma == "auto" else None
+
+    def _short_fits(
+        self, rows: Rows, units: Units, gammas: FloatArray, seed: int, *, keep_outputs: bool = False
+    ) -> GammaChoice:
+        """Cross-validated short fits with these gammas."""
         return default_choice(
             rows,
             units,
-            checked_gammas(None),
+            gammas,
             seed,
+            **self._fold_options(rows),
             n_hidden=int(self.n_hidden),
             shrinkage=float(self.shrinkage),
             n_jobs=self._n_threads(),
+            keep_outputs=keep_outputs,
         )
+
+    def _fold_options(self, rows: Rows) -> dict[str, Any]:
+        """The folds of the cross-validation, where they are not those by default."""
+        return {}
+
+    def _calibration(
+        self, rows: Rows, units: Units, seed: int, gamma: float, choice: GammaChoice | None
+    ) -> Calibration | None:
+        """How outputs become probabilities, if there are any."""
+        return None
 
     def _start(self, problem: Problem, column: int, rng: np.random.Generator, units: Units) -> Network:
         """The network to start from: that of the last fit, the given one, or a random one."""
@@ -414,6 +433,10 @@ class DCONClassifier(Classification, _Shallow):
     A network for each class is trained on targets of plus and minus one, and the class of the largest output is
     predicted. Two classes need only one network. The parameters are those of `DCONRegressor`.
 
+    Probabilities are the logistic function, or the softmax, of the outputs times a slope. The slope is that of least
+    log loss for what short fits put out for rows that they left out: the fits of the choice of gamma or, if gamma is
+    given, those of five more folds. It is the same for all classes, and so leaves their order as it is.
+
     Parameters
     ----------
     n_hidden : int, default=20
@@ -433,7 +456,7 @@ class DCONClassifier(Classification, _Shallow):
     max_epochs : int or None, default=1000
         Maximum number of epochs for each network.
     max_seconds : float or None, default=None
-        Maximum wall time for each network, without the choice of gamma.
+        Maximum wall time for each network, without the choice of gamma and the fits for the probabilities.
     max_evaluations : int or None, default=None
         See `DCONRegressor`; for each network.
     max_dca_iter : int, default=50
@@ -478,6 +501,8 @@ class DCONClassifier(Classification, _Shallow):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The class labels.
+    calibration_ : Calibration
+        How outputs become probabilities: its ``slope``.
     networks_ : tuple of Network
         A network for each class, in the order of ``classes_``; with two classes a single one, for ``classes_[1]``. With
         ``multi_class="shared"`` a single one with an output for each class.
@@ -508,6 +533,8 @@ class DCONClassifier(Classification, _Shallow):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
+
+    calibration_: Calibration | None = None  # in pickles of dconnet 0.2
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_Shallow._parameter_constraints,
@@ -575,6 +602,61 @@ class DCONClassifier(Classification, _Shallow):
         )
         self.multi_class = multi_class
         self.class_weight = class_weight
+
+    def _short_fits(
+        self, rows: Rows, units: Units, gammas: FloatArray, seed: int, *, keep_outputs: bool = False
+    ) -> GammaChoice:
+        return super()._short_fits(rows, units, gammas, seed, keep_outputs=keep_outputs or len(gammas) > 1)
+
+    def _calibration(
+        self, rows: Rows, units: Units, seed: int, gamma: float, choice: GammaChoice | None
+    ) -> Calibration:
+        if choice is None or choice.held_out is None:
+            choice = self._short_fits(rows, units, np.array([gamma]), seed, keep_outputs=True)
+        return choice.calibration or Calibration(PLAIN_SLOPE)
+
+    def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
+        return super()._attributes(levels, stationarities) | {"calibration_": levels[0].calibration}
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Predict the probabilities of the classes of each row.
+
+        They are ``expit(slope * output)`` for the second of two classes and ``softmax(slope * outputs)`` for more, with
+        the slope of ``calibration_``. The class that `predict` gives is the most probable one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        outputs = self._outputs(self._checked(X))
+        return self._known_calibration().probabilities(outputs)
+
+    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
+        """Predict the logarithms of the probabilities of the classes of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Logarithms, in the order of ``classes_``; finite also where a probability is too small for a number.
+        """
+        outputs = self._outputs(self._checked(X))
+        return self._known_calibration().log_probabilities(outputs)
+
+    def _known_calibration(self) -> Calibration:
+        if self.calibration_ is None:
+            raise AttributeError("This classifier was fitted without probabilities, by an older dconnet: fit it again.")
+        return self.calibration_
 
     @property
     def network_(self) -> Network:

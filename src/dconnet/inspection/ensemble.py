@@ -12,9 +12,9 @@ from dconnet._arrays import BoolArray, FloatArray
 from dconnet._threads import one_blas_thread
 from dconnet.encoding.columns import raw_columns
 from dconnet.ensemble.fold_fits import Training
-from dconnet.ensemble.stacking import probabilities_of
 from dconnet.inspection.examination import known_labels
 from dconnet.inspection.split import split_rows
+from dconnet.model.calibration import probabilities_of
 from dconnet.persistence.ensemble import OUT_OF_FOLD, SavedEnsemble
 from dconnet.persistence.model_file import Score
 from dconnet.persistence.tables import Frame, Table

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from dconnet.model.calibration import Calibration
 from dconnet.model.network import Network
 from dconnet.persistence.encodings import EncodingEntry, encoding_entries, encoding_of
 from dconnet.persistence.entries import Count, Entry, Scale, Weight
@@ -102,6 +103,11 @@ class _Network(Entry, frozen=True):
             raise ValueError("`W`, `b` and `alpha` differ in length")
 
 
+class _Calibration(Entry, frozen=True):
+    slope: Scale
+    offset: Weight
+
+
 class _Model(Entry, frozen=True, kw_only=True, tag_field="kind"):
     format: Literal["dconnet-model"]
     version: Literal[1, 3, 4]
@@ -119,6 +125,7 @@ class _Regressor(_Model, frozen=True, kw_only=True, tag="regressor"):
 
 class _Classifier(_Model, frozen=True, kw_only=True, tag="classifier"):
     target: Class
+    calibration: _Calibration | UnsetType = UNSET  # not in files of dconnet 0.2
 
 
 def encode(model: SavedModel) -> str:
@@ -142,6 +149,7 @@ def encode(model: SavedModel) -> str:
         },
         "settings": dict(model.settings),
         "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
+        **({} if model.calibration is None else {"calibration": asdict(model.calibration)}),
         "trainings": [_training_entries(training) for training in model.trainings],
         "networks": [_network_entries(network) for network in model.networks],
     }
@@ -198,6 +206,7 @@ def decode(content: bytes) -> SavedModel | SavedEnsemble:
         settings=found.settings,
         scores={part: Score(**msgspec.to_builtins(score)) for part, score in found.scores.items()},
         encoding=None if found.encoding is UNSET else encoding_of(found.encoding, found.features.names),
+        calibration=_calibration(found),
     )
 
 
@@ -231,6 +240,12 @@ def _target(found: _Number | Class) -> tuple[Scaling, tuple[Label, ...] | None]:
     if isinstance(found, Class):
         return Scaling.identity(1), tuple(found.classes)
     return Scaling(found.mean, found.scale), None
+
+
+def _calibration(found: _Regressor | _Classifier) -> Calibration | None:
+    if isinstance(found, _Regressor) or found.calibration is UNSET:
+        return None
+    return Calibration(found.calibration.slope, found.calibration.offset)
 
 
 def _training(found: _Training) -> Training:

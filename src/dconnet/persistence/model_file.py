@@ -21,6 +21,7 @@ from dconnet._arrays import FloatArray, frozen_copy
 from dconnet._text import printable
 from dconnet.export.chain import Affine, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
+from dconnet.model.calibration import Calibration
 from dconnet.model.network import Network, refuse_overflow
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
@@ -70,6 +71,8 @@ class SavedModel(Exportable):
         None for features that are numbers.
     target_names : tuple of str
         Names of several targets; empty if there is one.
+    calibration : Calibration or None
+        How the outputs of a classifier become probabilities; None for a regressor, and in files of dconnet 0.2.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class SavedModel(Exportable):
     scores: Mapping[str, Score] = field(default_factory=dict)
     encoding: TableEncoding | None = None
     target_names: tuple[str, ...] = ()
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         n_features = len(self.feature_names)
@@ -221,6 +225,30 @@ class SavedModel(Exportable):
             names, [self.target_name] if chain.n_outputs == 1 else self.target_names
         )
 
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Predict the probabilities of the classes of every row of ``X``.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Features, as for `predict`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes``.
+
+        Raises
+        ------
+        ValueError
+            If the model is a regressor, or its file is of a dconnet without probabilities.
+        """
+        if self.classes is None:
+            raise ValueError(f"There are no classes: {self.target_name} is a number.")
+        if self.calibration is None:
+            raise ValueError("The model was saved by a dconnet without probabilities: fit it again.")
+        return self.calibration.probabilities(self.outputs(X))
+
     def _checked(self, X: ArrayLike) -> FloatArray:
         names = text_names(X)
         if names is not None:
@@ -289,6 +317,7 @@ class SavedModel(Exportable):
             classes=None if classes is None else tuple(classes.tolist()),
             settings={name: _plain(value) for name, value in estimator._settings.items()},
             encoding=encoding,
+            calibration=getattr(estimator, "calibration_", None),
         )
 
     def with_scores(self, scores: Mapping[str, Score]) -> SavedModel:

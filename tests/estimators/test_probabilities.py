@@ -1,0 +1,141 @@
+"""Calibrated probabilities of classifiers."""
+
+import numpy as np
+import pytest
+from sklearn import datasets
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+from sklearn.model_selection import ShuffleSplit, cross_val_score, train_test_split
+
+from dconnet import DCONClassifier, DCONClassifierCV, LayerwiseDCONClassifier
+from dconnet.estimators.gammas import GAMMAS
+from dconnet.model.calibration import PLAIN_SLOPE, probabilities_of
+from dconnet.training.descent import Descent
+
+X, CODES = datasets.load_iris(return_X_y=True)
+LABELS = np.array(["setosa", "versicolor", "virginica"])[CODES]
+QUICK = {"max_epochs": 2, "random_state": 0}
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize("labels", [LABELS, LABELS == "versicolor"], ids=["three", "two"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DCONClassifier(3, **QUICK),
+        DCONClassifier(3, gamma=0.1, **QUICK),
+        DCONClassifier(3, gamma=0.01, scale=False, early_stopping=True, **QUICK),
+        DCONClassifierCV(3, gammas=[0.1, 1.0], cv=3, **QUICK),
+        DCONClassifierCV(3, gammas=[0.1], cv=ShuffleSplit(2, random_state=0), **QUICK),
+    ],
+    ids=["auto", "given", "plain", "cv", "one"],
+)
+def test_probabilities_go_with_predictions(estimator, labels):
+    model = clone(estimator).fit(X, labels)
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (150, len(model.classes_))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(probabilities), rtol=1e-9)
+    scores = model.decision_function(X).reshape(150, -1)
+    np.testing.assert_array_equal(probabilities, probabilities_of(model.calibration_.slope * scores))
+
+
+def test_a_given_gamma_and_the_same_one_chosen_have_the_same_slope():
+    chosen = DCONClassifier(5, **QUICK).fit(X, LABELS)
+    gamma = min(GAMMAS, key=lambda gamma: abs(gamma - chosen.gamma_ / chosen.target_scale_))
+    given = DCONClassifier(5, gamma=gamma, **QUICK).fit(X, LABELS)
+    assert given.calibration_ == chosen.calibration_
+    assert given.mse_path_ is None
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_make_no_difference(n_jobs):
+    one, several = (DCONClassifier(4, n_jobs=n, **QUICK).fit(X, LABELS) for n in (1, n_jobs))
+    assert one.calibration_ == several.calibration_
+    assert one.predict_proba(X).tobytes() == several.predict_proba(X).tobytes()
+
+
+DATA = {
+    "iris": datasets.load_iris(return_X_y=True),
+    "wine": datasets.load_wine(return_X_y=True),
+    "breast cancer": datasets.load_breast_cancer(return_X_y=True),
+    "noisy": datasets.make_classification(400, 10, n_informative=5, flip_y=0.2, random_state=0),
+    "rare": datasets.make_classification(600, 10, n_informative=5, weights=[0.93], random_state=0),
+    "five": datasets.make_classification(600, 10, n_informative=6, n_classes=5, flip_y=0.1, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_the_log_loss_on_held_out_rows_is_below_that_of_raw_scores(name):
+    train, test, y, y_test = train_test_split(*DATA[name], test_size=0.4, random_state=0, stratify=DATA[name][1])
+    model = DCONClassifier(10, max_epochs=3, random_state=0).fit(train, y)
+    scores = model.decision_function(test).reshape(len(test), -1)
+    raw, calibrated = (log_loss(y_test, p) for p in (probabilities_of(scores), model.predict_proba(test)))
+    assert calibrated < 0.95 * raw
+    # Nor is there a much better slope, even in hindsight, unless that separates the classes of the held-out rows.
+    best = min(log_loss(y_test, probabilities_of(slope * scores)) for slope in np.geomspace(0.1, 100.0, 200))
+    assert calibrated < 1.25 * best + 0.06
+
+
+def test_repeated_rows_are_weights():
+    weight = np.arange(150) % 3
+    model = DCONClassifier(3, gamma=0.1, **QUICK)
+    weighted = model.fit(X, LABELS, sample_weight=weight).calibration_.slope
+    repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(LABELS, weight)).calibration_.slope
+    assert weighted == pytest.approx(repeated, rel=1e-4)
+
+
+def test_class_weights_move_the_probabilities():
+    rare = np.r_[0:50, 50:60, 100:150]
+    plain, balanced = (
+        DCONClassifier(3, gamma=0.1, class_weight=weight, **QUICK).fit(X[rare], CODES[rare])
+        for weight in (None, "balanced")
+    )
+    assert balanced.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean()
+
+
+def test_a_class_of_one_row_has_a_probability():
+    labels = LABELS.copy()
+    labels[7] = "odd"
+    probabilities = DCONClassifier(3, **QUICK).fit(X, labels).predict_proba(X)
+    assert probabilities.shape == (150, 4)
+    assert probabilities.min() > 0.0
+    assert np.isfinite(probabilities).all()
+
+
+def test_without_folds_the_slope_is_that_of_least_squares():
+    model = DCONClassifier(2, **QUICK).fit(np.ones((9, 2)), [0, 1, 1, 0, 1, 0, 1, 1, 1])
+    assert model.calibration_.slope == PLAIN_SLOPE
+    np.testing.assert_allclose(model.predict_proba([[1.0, 1.0]]), [[1 / 3, 2 / 3]], atol=0.02)
+
+
+def test_an_interrupt_leaves_probabilities(monkeypatch):
+    def interrupt(self, state):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Descent, "verdict", lambda self, state, validation: interrupt(self, state))
+    model = DCONClassifier(3, gamma=0.1, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, LABELS)
+    assert model.predict_proba(X).shape == (150, 3)
+
+
+def test_scorers_of_scikit_learn_find_the_probabilities():
+    scores = cross_val_score(DCONClassifier(3, gamma=0.1, **QUICK), X, LABELS, scoring="neg_log_loss", cv=3)
+    assert scores.min() > -0.5
+
+
+def test_an_old_pickle_says_what_it_lacks():
+    model = DCONClassifier(2, gamma=0.1, **QUICK).fit(X, LABELS)
+    state = {name: value for name, value in model.__getstate__().items() if name != "calibration_"}
+    old = DCONClassifier.__new__(DCONClassifier)
+    old.__setstate__(state)
+    np.testing.assert_array_equal(old.predict(X), model.predict(X))
+    with pytest.raises(AttributeError, match="fit it again"):
+        old.predict_proba(X)
+
+
+def test_deep_networks_have_none():
+    assert not hasattr(LayerwiseDCONClassifier(), "predict_proba")
