@@ -49,3 +49,17 @@ with style():
 # %%
 # The points are the test rows. The weakly regularised networks follow the spirals; the strongly regularised
 # ones cannot afford enough bends.
+
+# %%
+# Probabilities are calibrated: along a line through the spirals, the networks are sure inside the arms, and less so
+# between them.
+
+model = DCONClassifier(n_hidden=12, gamma=0.01, random_state=0).fit(X_train, y_train)
+along = np.linspace(-1.2, 1.2, 300)
+with style():
+    figure, axis = plt.subplots(figsize=(7.2, 2.6), layout="constrained")
+    probabilities = model.predict_proba(np.column_stack([along, np.zeros(300)]))
+    for label, own, colour in zip(model.classes_, probabilities.T, colours.colors, strict=True):
+        axis.plot(along, own, color=colour, label=label)
+    axis.set(xlabel="x0, where x1 = 0", ylabel="probability")
+    axis.legend()

@@ -261,12 +261,23 @@ class TestPredict:
         folder, _ = files
         assert message in refusal("predict", folder / f"{model}.json", folder / "data.csv", *options)
 
-    @pytest.mark.parametrize("option", [("--probabilities",), ("--coverage", 0.9)])
-    def test_a_single_network_has_neither(self, option):
+    def test_a_single_network_has_no_intervals(self):
         write_csv("data.csv", ["a", "y"], [np.linspace(0, 1, 20), np.linspace(0, 1, 20) ** 2])
         run("fit", "data.csv", "--target", "y", "--n-hidden", 2, "--tol", 1)
-        message = refusal("predict", "model.json", "data.csv", *option)
-        assert message == f"{option[0]} needs an ensemble, but the model is a single network. Fit without --single."
+        message = refusal("predict", "model.json", "data.csv", "--coverage", 0.9)
+        assert message == "--coverage needs an ensemble, but the model is a single network. Fit without --single."
+        message = refusal("predict", "model.json", "data.csv", "--probabilities")
+        assert message == "There are no classes: y is a number."
+
+    def test_probabilities_of_a_single_network(self):
+        x = np.linspace(0, 1, 30)
+        write_csv("data.csv", ["a", "y"], [x, np.where(x > 0.4, "high", "low")])
+        run("fit", "data.csv", "--target", "y", "--n-hidden", 2, "--tol", 1)
+        columns = csv_columns(run("predict", "model.json", "data.csv", "--probabilities").stdout)
+        assert list(columns) == ["predicted_y", "probability_high", "probability_low"]
+        high, low = (np.array(columns[f"probability_{label}"], dtype=float) for label in ("high", "low"))
+        np.testing.assert_allclose(high + low, 1.0, rtol=1e-12)
+        assert list(columns["predicted_y"]) == np.where(high > low, "high", "low").tolist()
 
     def test_missing_columns_and_unfit_cells_are_named(self, files):
         folder, _ = files

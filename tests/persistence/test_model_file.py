@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dconnet import DCONClassifier, DCONRegressor, Network, Status
+from dconnet.model.calibration import Calibration
 from dconnet.persistence import model_file
 from dconnet.persistence.model_file import (
     FORMAT,
@@ -146,12 +147,47 @@ class TestPrediction:
         expected = 0.7 + (1 / 7) * model.networks[0].predict(scaled)
         np.testing.assert_array_equal(model.predict(self.X), expected)
 
-    def test_class_closest_to_one_wins(self):
+    def test_the_largest_output_wins(self):
         model = replace(classifier_model(), networks=self.small_networks(3))
-        distance = np.abs(model.outputs(self.X) - 1.0)
-        expected = [model.classes[row.argmin()] for row in distance]
+        centers = model.outputs(self.X).mean(axis=0)
+        centred = tuple(network.with_intercept(-c) for network, c in zip(model.networks, centers, strict=True))
+        model = replace(model, networks=centred)
+        expected = [model.classes[row.argmax()] for row in model.outputs(self.X)]
         assert model.predict(self.X).tolist() == expected
         assert len(set(expected)) > 1
+
+    @pytest.mark.parametrize("classes", [(3, 7), ("cat", "dog", "emu")])
+    def test_probabilities_are_those_of_the_estimator(self, tmp_path, classes):
+        X = np.random.default_rng(0).normal(size=(40, 2))
+        labels = np.array(classes)[np.digitize(X[:, 0], [0.0, 0.8][: len(classes) - 1])]
+        estimator = DCONClassifier(2, gamma=0.1, max_epochs=20, tol=1e-2, random_state=0).fit(X, labels)
+        save_model(estimator, tmp_path / "model.json")
+        model = load_model(tmp_path / "model.json")
+        assert model.calibration == estimator.calibration_
+        np.testing.assert_array_equal(model.predict_proba(X), estimator.predict_proba(X))
+        np.testing.assert_array_equal(model.predict(X), estimator.predict(X))
+
+    def test_a_file_without_calibration_still_predicts(self, tmp_path):
+        model = replace(classifier_model(), networks=self.small_networks(3))
+        model.save(tmp_path / "model.json")
+        assert "calibration" not in (tmp_path / "model.json").read_text()
+        again = load_model(tmp_path / "model.json")
+        np.testing.assert_array_equal(again.predict(self.X), model.predict(self.X))
+        with pytest.raises(ValueError, match="without probabilities: fit it again"):
+            again.predict_proba(self.X)
+
+    def test_a_regressor_has_no_probabilities(self):
+        with pytest.raises(ValueError, match="There are no classes: y is a number"):
+            regressor_model().predict_proba(self.X)
+
+    @pytest.mark.parametrize("slope", [0.0, -1.0, "steep", None])
+    def test_a_slope_that_is_none_is_refused(self, tmp_path, slope):
+        replace(classifier_model(), calibration=Calibration(2.0)).save(tmp_path / "model.json")
+        content = json.loads((tmp_path / "model.json").read_text())
+        content["calibration"]["slope"] = slope
+        (tmp_path / "model.json").write_text(json.dumps(content))
+        with pytest.raises(ValueError, match=r"\$\.calibration\.slope"):
+            load_model(tmp_path / "model.json")
 
     def test_of_two_classes_the_sign_decides(self):
         model = replace(classifier_model((3, 7)), networks=self.small_networks(1))

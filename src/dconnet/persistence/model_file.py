@@ -219,7 +219,9 @@ class SavedModel(Exportable):
         chain = Stack(False, (self.networks,)).chain()
         chain = chain.scaled_inputs(self.feature_scaling.mean, self.feature_scaling.scale)
         if self.classes is not None:
-            return ClassifierChain(chain.with_names(names, self.targets.positives), self.classes)
+            scores, known = chain.with_names(names, self.targets.positives), self.calibration
+            logits = None if known is None else Affine.diagonal(known.slope, known.offset, scores.n_outputs)
+            return ClassifierChain(scores, self.classes, logits)
         scaling = self.target_scaling
         return chain.then(Affine.diagonal(scaling.scale, scaling.mean, chain.n_outputs)).with_names(
             names, [self.target_name] if chain.n_outputs == 1 else self.target_names
