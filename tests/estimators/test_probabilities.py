@@ -139,3 +139,24 @@ def test_an_old_pickle_says_what_it_lacks():
 
 def test_deep_networks_have_none():
     assert not hasattr(LayerwiseDCONClassifier(), "predict_proba")
+
+
+def test_repeated_rows_are_weights_in_given_folds_too():
+    weight, group = np.arange(150) % 3, np.arange(150) // 5 % 3
+    repeated = np.repeat(np.arange(150), weight)
+
+    def slope_with(rows, weight):
+        folds = [(np.flatnonzero(group[rows] != k), np.flatnonzero(group[rows] == k)) for k in range(3)]
+        model = DCONClassifierCV(3, gammas=[0.1, 1.0], cv=folds, **QUICK)
+        return model.fit(X[rows], LABELS[rows], sample_weight=weight).calibration_.slope
+
+    assert slope_with(np.arange(150), weight) == pytest.approx(slope_with(repeated, None), rel=1e-12)
+
+
+def test_folds_may_draw_rows_more_than_once():
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(150, size=150)
+    folds = [(drawn, np.setdiff1d(np.arange(150), drawn))]
+    model = DCONClassifierCV(3, gammas=[0.1, 1.0], cv=folds, **QUICK).fit(X, LABELS)
+    assert model.mse_path_.shape == (2, 1)
+    assert log_loss(LABELS, model.predict_proba(X)) < 0.3

@@ -116,6 +116,19 @@ def merged(rows: Rows) -> Rows:
     return Rows(rows.X[groups.first], first + np.column_stack(shift), total)
 
 
+def merged_in_folds(rows: Rows, folds: Sequence[Fold]) -> tuple[Rows, list[Fold]]:
+    """The same for given folds: rows are one if their inputs are equal and they are in the same parts of all folds."""
+    if any(len(np.unique(part)) < len(part) for fold in folds for part in fold):
+        return rows, list(folds)  # a bootstrap counts rows by their number
+    parts = np.zeros((len(rows.X), len(folds)))
+    for k, (train, test) in enumerate(folds):
+        parts[train, k], parts[test, k] = 1.0, 2.0
+    both = merged(Rows(np.column_stack([rows.X, parts]), rows.Y, rows.weight))
+    X, parts = np.split(both.X, [rows.X.shape[1]], axis=1)
+    numbered = [(np.flatnonzero(part == 1.0), np.flatnonzero(part == 2.0)) for part in parts.T]
+    return Rows(np.ascontiguousarray(X), both.Y, both.weight), numbered
+
+
 def stratified_folds(Y: FloatArray, n_folds: int, rng: np.random.Generator) -> list[Fold]:
     """Random folds with nearly the same targets in each: of rows with neighbouring targets, every fold gets one."""
     n_rows = len(Y)
@@ -248,6 +261,8 @@ def default_choice(
         if len(rows.X) > MOST_ROWS:
             rows = rows.some(np.sort(rng.choice(len(rows.X), MOST_ROWS, replace=False)))
         folds = stratified_folds(rows.Y, min(n_folds, len(rows.X)), rng) if len(rows.X) > 1 else []
+    else:
+        rows, folds = merged_in_folds(rows, folds)
     if len(folds) == 0 or (len(gammas) == 1 and not keep_outputs):
         return GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
     return choose_gamma(
