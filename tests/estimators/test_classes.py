@@ -35,6 +35,14 @@ CLASSIFIERS = [
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
+@pytest.fixture(autouse=True)
+def heed_ctrl_c():
+    """A process in the background ignores Ctrl-C, and so would these tests there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def fitted(estimator, *arguments, **parameters):
     return type(estimator)(**{**estimator.get_params(), **parameters}).fit(*arguments)
 

@@ -71,8 +71,12 @@ class TestInThreads:
             while True:
                 check_stop()
 
-        with pytest.raises(KeyboardInterrupt):
-            in_threads(work, range(10), 2)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, it is ignored
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                in_threads(work, range(10), 2)
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert sorted(begun) == [0, 1]
 
     def test_an_error_stops_the_others_and_comes_first(self):
