@@ -81,7 +81,9 @@ class Session:
         """The choice of gamma, from the checkpoint if it is there."""
         found = None if self.checkpoint is None else self.checkpoint.get("gamma")
         if found is not None:
-            return GammaChoice(*(np.array(found.arrays[name]) for name in ("gammas", "errors", "weights")))
+            # Without what a classifier calibrates by: that is computed again, to the same bits.
+            gammas, errors, weights = (np.array(found.arrays[name]) for name in ("gammas", "errors", "weights"))
+            return GammaChoice(gammas, errors, weights)
         choice = compute()
         if self.checkpoint is not None and choice is not None:
             arrays = {"gammas": choice.gammas, "errors": choice.errors, "weights": choice.weights}
