@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -156,7 +157,7 @@ def encode(model: SavedModel) -> str:
     return written(content)
 
 
-def written(content: dict[str, Any]) -> str:
+def written(content: dict[str, Any], read: Callable[[bytes], object] | None = None) -> str:
     """The entries of a model file as its text.
 
     Raises
@@ -168,7 +169,7 @@ def written(content: dict[str, Any]) -> str:
     entries = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in content.items()]
     text = "{\n" + ",\n".join(entries) + "\n}\n"
     try:
-        decode(text.encode())
+        (read or decode)(text.encode())
     except ValueError as error:
         raise ValueError(f"The model cannot be saved: {error}") from error
     return text
@@ -185,6 +186,8 @@ def decode(content: bytes) -> SavedModel | SavedEnsemble:
     try:
         header = msgspec.json.decode(content, type=_Header)
         _check_header(header)
+        if header.kind == "estimator":
+            raise ValueError("it holds an estimator: read it with dconnet.persistence.estimators.load_estimator.")
         if header.is_ensemble:
             return _decode_ensemble(content)
         found = msgspec.json.decode(content, type=_Regressor | _Classifier)
@@ -265,6 +268,8 @@ def _check_header(header: _Header) -> None:
     if header.format != FORMAT:
         raise ValueError(f'it is not a model file: there is no entry "format": "{FORMAT}".')
     known = (ENSEMBLE_VERSION,) if header.is_ensemble else (VERSION, TABLE_VERSION, OUTPUTS_VERSION)
+    if header.kind == "estimator":
+        known = (TABLE_VERSION,)
     if type(header.version) is not int or header.version not in known:
         raise ValueError(
             f"its format has version {header.version!r:.40}, but this dconnet reads version "

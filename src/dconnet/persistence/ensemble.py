@@ -226,6 +226,12 @@ class SavedEnsemble:
             estimator.classes_ = np.array(classes)
         return cls(estimator, **known)
 
+    def to_estimator(self) -> AutoEstimator:
+        """The estimator, which knows the names of its columns again."""
+        estimator = copy(self.estimator)
+        estimator.feature_names_in_ = np.array(self.feature_names, dtype=object)
+        return estimator
+
     @property
     def kind(self) -> str:
         """``"regressor"`` or ``"classifier"``."""
