@@ -53,6 +53,8 @@ class Frozen:
         _restore(self, _contents(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if not hasattr(self, "__dict__"):  # nothing is cached; skops, too, then calls the class with the fields
+            return type(self), tuple(_contents(self).values())
         return _restored, (type(self), _contents(self))
 
 

@@ -32,6 +32,9 @@ class Status(Enum):
     STOPPED_BY_CALLBACK = "Stopped by a callback after {epochs} epochs: the network reached so far was kept."
     INTERRUPTED = "Interrupted after {epochs} epochs: the network reached so far was kept."
 
+    def __reduce__(self) -> tuple[type[Status], tuple[str]]:
+        return Status, (self.value,)  # skops knows no other way to the very member
+
     @property
     def is_limit(self) -> bool:
         """Whether a limit on epochs, time or evaluations kept the fit from convergence."""
@@ -149,6 +152,9 @@ class History:
     """
 
     epochs: list[Epoch] = field(default_factory=list)
+
+    def __reduce__(self) -> tuple[type[History], tuple[list[Epoch]]]:
+        return History, (self.epochs,)
 
     def __len__(self) -> int:
         return len(self.epochs)

@@ -1,0 +1,28 @@
+"""The types of this package that a skops file may hold.
+
+skops trusts the types of scikit-learn and NumPy, and has no way for a package to add its own: they are named by whoever
+loads a file.
+"""
+
+from __future__ import annotations
+
+from dconnet import estimators
+from dconnet.convex.native import Native
+from dconnet.convex.reference import Reference
+from dconnet.encoding.matrix import TableEncoding
+from dconnet.estimators.units import Units
+from dconnet.model.coordinates import Coordinates
+from dconnet.model.network import Network
+from dconnet.model.stack import Stack
+from dconnet.model.targets import Targets
+from dconnet.persistence.ensemble import KINDS, Fitted
+from dconnet.training.result import Epoch, History, Solution, Status
+
+_TYPES = (
+    *(getattr(estimators, name) for name in estimators.__all__),
+    *(Network, Targets, Coordinates, Stack, Units, Solution, History, Epoch, Status, Native, Reference, TableEncoding),
+    *(kind for kind in KINDS.by_name.values() if kind is not Fitted),
+)
+
+#: For ``skops.io.load(file, trusted=TRUSTED)``: the estimators of this package, and the data that they are made of.
+TRUSTED = sorted({f"{kind.__module__}.{kind.__name__}" for kind in _TYPES})
