@@ -314,13 +314,19 @@ def _if_plain(value: Any) -> Any:
 def _restored(cls: type[DCONEstimator], state: dict[str, Any]) -> DCONEstimator:
     estimator: DCONEstimator = cls()
     names = set(estimator.get_params(deep=False))
-    strange = [name for name in state if name not in names and (hasattr(cls, name) or not name.isidentifier())]
+    strange = [name for name in state if name not in names and _is_of_class(cls, name)]
     if strange:
         raise ValueError(f"it has no attribute {strange[0]!r:.40}")
     estimator.__dict__.update(state)
     _without_paths(estimator)._validate_params()
     _check_networks(estimator)
     return estimator
+
+
+def _is_of_class(cls: type, name: str) -> bool:
+    """Whether a name is that of a method or a property, which no attribute may hide."""
+    own = getattr(cls, name, None)
+    return callable(own) or isinstance(own, property) or not name.isidentifier()
 
 
 def _check_networks(estimator: DCONEstimator) -> None:

@@ -1,0 +1,49 @@
+"""Files of every release load, and predict what they did when they were written; ``files/write.py`` wrote them."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dconnet.persistence.estimators import load_estimator
+from dconnet.persistence.model_file import load_model
+
+FOLDER = Path(__file__).parent / "files"
+NAMES = sorted(path.name.removesuffix(".expected.json") for path in FOLDER.glob("*.expected.json"))
+KINDS_OF_ALL_RELEASES = {"regressor", "classifier", "two-classes"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_of_every_release_predict_what_they_did(name):
+    path = FOLDER / f"{name}.json"
+    is_estimator = json.loads(path.read_text())["kind"] == "estimator"
+    model = (load_estimator if is_estimator else load_model)(path)
+    expected = json.loads((FOLDER / f"{name}.expected.json").read_text())
+    X = expected["X"] if isinstance(expected["X"], list) else pd.DataFrame(expected["X"])
+    predicted = model.predict(X)
+    if predicted.dtype.kind == "f":
+        np.testing.assert_allclose(predicted, expected["predicted"], rtol=1e-12)
+    else:
+        assert predicted.tolist() == expected["predicted"]
+
+
+def test_every_release_has_its_files():
+    found = {
+        release: {n.partition("-")[2] for n in NAMES if n.startswith(release)} for release in ("0.1", "0.2", "0.3")
+    }
+    assert all(found[release] >= KINDS_OF_ALL_RELEASES for release in found)
+    assert found["0.3"] >= {"table", "auto-regressor", "auto-classifier", "estimator", "pipeline"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
+@pytest.mark.filterwarnings("ignore:.* has moved to:FutureWarning")
+def test_pickles_of_0_2_predict_what_they_did():
+    model = pickle.loads((FOLDER / "0.2-regressor.pickle").read_bytes())
+    expected = json.loads((FOLDER / "0.2-pickle.json").read_text())
+    np.testing.assert_allclose(model.predict(expected["X"]), expected["predicted"], rtol=1e-12)
+    assert model.status_.name == expected["status"]
+    assert model.history_.objective.tolist() == expected["objective"]
+    assert model.transform(expected["X"]).shape == (4, 3)
