@@ -250,7 +250,8 @@ def _without_paths(estimator: Any) -> Any:
 
 
 def _own_estimators() -> list[type]:
-    return [getattr(estimators, name) for name in estimators.__all__]
+    public = (getattr(estimators, name) for name in estimators.__all__)
+    return [each for each in public if isinstance(each, type) and issubclass(each, BaseEstimator)]
 
 
 def _data_kind(cls: type) -> Kind:

@@ -6,6 +6,8 @@ loads a file.
 
 from __future__ import annotations
 
+from sklearn.base import BaseEstimator
+
 from dconnet import estimators
 from dconnet.convex.native import Native
 from dconnet.convex.reference import Reference
@@ -19,7 +21,7 @@ from dconnet.persistence.ensemble import KINDS, Fitted
 from dconnet.training.result import Epoch, History, Solution, Status
 
 _TYPES = (
-    *(getattr(estimators, name) for name in estimators.__all__),
+    *(each for each in vars(estimators).values() if isinstance(each, type) and issubclass(each, BaseEstimator)),
     *(Network, Targets, Coordinates, Stack, Units, Solution, History, Epoch, Status, Native, Reference, TableEncoding),
     *(kind for kind in KINDS.by_name.values() if kind is not Fitted),
 )
