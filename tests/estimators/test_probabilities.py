@@ -26,10 +26,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
         DCONClassifier(3, **QUICK),
         DCONClassifier(3, gamma=0.1, **QUICK),
         DCONClassifier(3, gamma=0.01, scale=False, early_stopping=True, **QUICK),
+        DCONClassifier(3, gamma=0.1, multi_class="shared", **QUICK),
         DCONClassifierCV(3, gammas=[0.1, 1.0], cv=3, **QUICK),
         DCONClassifierCV(3, gammas=[0.1], cv=ShuffleSplit(2, random_state=0), **QUICK),
     ],
-    ids=["auto", "given", "plain", "cv", "one"],
+    ids=["auto", "given", "plain", "shared", "cv", "one"],
 )
 def test_probabilities_go_with_predictions(estimator, labels):
     model = clone(estimator).fit(X, labels)
