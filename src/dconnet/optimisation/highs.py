@@ -36,7 +36,9 @@ def solve_with_highs(programme: Programme, rel_gap: float, max_seconds: float | 
         return Answer(None, np.nan, OptimumStatus.INFEASIBLE, int(found.mip_node_count or 0))
     relaxed = programme.offset + programme.slopes.clip(0.0).sum() + (programme.alpha * z_high).clip(0.0).sum()
     bound = relaxed if found.mip_dual_bound is None else min(relaxed, programme.offset - found.mip_dual_bound)
-    status = OptimumStatus.OPTIMAL if found.status == 0 else OptimumStatus.TIME_LIMIT
+    # 4 stands for numerical trouble.
+    ends = {0: OptimumStatus.OPTIMAL, 1: OptimumStatus.TIME_LIMIT}
+    status = ends.get(found.status, OptimumStatus.INEXACT)
     v = None if found.x is None else _ascended(programme, problem, found.x[: programme.n_variables])
     return Answer(v, float(bound), status, int(found.mip_node_count or 0))
 
