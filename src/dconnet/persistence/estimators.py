@@ -31,6 +31,7 @@ from dconnet.estimators.auto import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.table_encoder import TableEncoder, _described
 from dconnet.estimators.units import Units
+from dconnet.model.calibration import Calibration
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.network import Network
 from dconnet.model.stack import Stack
@@ -205,7 +206,10 @@ def _unknown(item: Any, place: str) -> TypeError:
 def _kinds() -> Mapping[str, Kind]:
     own = {cls.__name__: _estimator_kind(cls) for cls in _own_estimators() if issubclass(cls, DCONEstimator)}
     return {
-        **{cls.__name__: _data_kind(cls) for cls in (Network, Solution, Targets, Units, Coordinates, Stack)},
+        **{
+            cls.__name__: _data_kind(cls)
+            for cls in (Network, Solution, Targets, Units, Coordinates, Stack, Calibration)
+        },
         **{cls.__name__: _data_kind(cls) for cls in (Native, Reference)},
         "History": Kind(History, _columns_of, _history),
         "Status": Kind(Status, lambda status: {"name": status.name}, lambda own: Status[own["name"]]),

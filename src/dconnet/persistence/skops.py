@@ -13,6 +13,7 @@ from dconnet.convex.native import Native
 from dconnet.convex.reference import Reference
 from dconnet.encoding.matrix import TableEncoding
 from dconnet.estimators.units import Units
+from dconnet.model.calibration import Calibration
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.network import Network
 from dconnet.model.stack import Stack
@@ -22,6 +23,7 @@ from dconnet.training.result import Epoch, History, Solution, Status
 
 _TYPES = (
     *(each for each in vars(estimators).values() if isinstance(each, type) and issubclass(each, BaseEstimator)),
+    Calibration,
     *(Network, Targets, Coordinates, Stack, Units, Solution, History, Epoch, Status, Native, Reference, TableEncoding),
     *(kind for kind in KINDS.by_name.values() if kind is not Fitted),
 )
