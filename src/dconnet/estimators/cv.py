@@ -188,8 +188,8 @@ class DCONRegressorCV(_CrossValidated, DCONRegressor):
         is given; the largest value is then taken.
     target_scale_ : float
         The unit of gamma: the standard deviation of y, or one with ``scale=False``.
-    network_ : Network
-        The trained network; the other attributes are those of `DCONRegressor`.
+    networks_ : list of Network
+        The trained network alone, which is ``network_``, too; the other attributes are those of `DCONRegressor`.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
