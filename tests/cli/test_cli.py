@@ -326,6 +326,10 @@ class TestFit:
         message = refusal("fit", "data.csv", "--target", "y", "--drop", "y")
         assert message == "The target 'y' cannot be dropped."
 
+    def test_a_second_target_does_not_make_the_first_a_feature(self, data):
+        message = refusal("fit", "data.csv", "--target", "y", "--target", "a")
+        assert message.startswith("One --target at a time, got 'y' and 'a'. Leave the other columns out with --drop")
+
     def test_too_few_rows_to_hold_any_out(self):
         write_csv("data.csv", ["a", "y"], [[1], [2]])
         message = refusal("fit", "data.csv", "--target", "y", "--single")

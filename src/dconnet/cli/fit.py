@@ -59,7 +59,7 @@ OF_AN_ENSEMBLE = ("quality", "jobs")
 def fit(
     context: typer.Context,
     data: DataArgument,
-    target: Annotated[str, typer.Option(metavar="COL", help="Column to predict.")],
+    targets: Annotated[list[str], typer.Option("--target", metavar="COL", help="Column to predict.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.json"),
     task: Annotated[
         Task, typer.Option(help="auto: regression if the target is numeric, otherwise classification.")
@@ -125,6 +125,7 @@ def fit(
     Ctrl-C ends the training early, and what was reached so far is saved.
     """
     with user_errors():
+        target = _one_target(targets)
         check_output(output, force)
         single = _wants_one_network(context, single)
         fraction = (0.2 if single else 0.0) if test_fraction is None else test_fraction
@@ -224,6 +225,16 @@ def _warn_of_slips(table: Table, names: Sequence[str]) -> None:
             table.refuse_slips(name)
         except ValueError as error:
             complain("warning", f"A column of numbers or dates is taken as text. {error}")
+
+
+def _one_target(targets: list[str]) -> str:
+    # Options that are given twice count by their last value elsewhere: the first target would become a feature.
+    if len(targets) > 1:
+        raise ValueError(
+            f"One --target at a time, got {' and '.join(map(repr, targets))}. Leave the other columns out with --drop; "
+            "in Python, DCONRegressor learns several targets at once."
+        )
+    return targets[0]
 
 
 def _feature_names(table: Table, target: str, drop: list[str]) -> list[str]:
