@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dconnet import AutoDCONRegressor, DCONClassifier, DCONRegressor
+from dconnet import AutoDCONRegressor, DCONClassifier, DCONRegressor, TableEncoder
 from dconnet.cli import app
-from dconnet.persistence.model_file import Scaling, load_model, save_model
+from dconnet.persistence.model_file import SavedModel, Scaling, load_model, save_model
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 
@@ -106,13 +106,29 @@ def test_mistakes(model):
     assert "--name is about a function" in refusal("model.json", "network.onnx", "--name", "f")
     assert "double precision" in refusal("model.json", "network.py", "--dtype", "float32")
     assert "name of a function in C" in refusal("model.json", "network.c", "--name", "double")
-    assert "Only classifiers have probabilities" in refusal("model.json", "network.c", "--probabilities")
+    assert "Leave --probabilities out" in refusal("model.json", "network.c", "--probabilities")
 
 
 def test_classifiers(in_folder):
     save_model(DCONClassifier(2, gamma=0.1, tol=0.1, random_state=0).fit(X, X[:, 0] > 0), "classes.json")
     run("classes.json", "network.c")
     assert (in_folder / "network.c").read_text() == load_model("classes.json").to_c()
+
+
+def test_tables_are_prepared_elsewhere(in_folder):
+    table = np.array([["red", 1.0], ["blue", None], ["red", 3.0], ["green", 2.0]] * 3, dtype=object)
+    encoder = TableEncoder()
+    estimator = DCONRegressor(3, gamma=0.1, tol=0.1, random_state=0).fit(encoder.fit_transform(table), np.arange(12.0))
+    of_table = SavedModel.from_estimator(estimator, encoding=encoder.encoding_, feature_names=["colour", "size"])
+    of_table.save("table.json")
+    note = run("table.json", "network.py").stderr
+    assert note.startswith("note: The preparation of the table is not exported")
+    assert f"{len(of_table.input_names)} numbers for a row of 2 columns" in note
+    module = {}
+    exec((in_folder / "network.py").read_text(), module)
+    assert module["FEATURES"] == of_table.input_names
+    found = [module["predict"](row) for row in of_table.inputs(table).tolist()]
+    np.testing.assert_allclose(found, of_table.predict(table), rtol=1e-12)
 
 
 def test_ensembles_are_refused():

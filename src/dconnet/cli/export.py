@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dconnet.cli.shared import ForceOption, MaxBytesOption, ModelArgument, check_output, load, user_errors
+from dconnet.cli.shared import ForceOption, MaxBytesOption, ModelArgument, check_output, complain, load, user_errors
 
 if TYPE_CHECKING:
     from dconnet.persistence.model_file import SavedModel
@@ -59,7 +59,8 @@ def export(
     """Write the network of a model file for another library or language.
 
     The scaling of the data is included: inputs and outputs are in their own units, and the inputs are in the order of
-    the features. ONNX models of classifiers give labels and, if there are any, probabilities; all others give numbers.
+    the features. If the table held text, dates or gaps, the inputs are the columns of numbers that it was turned into.
+    ONNX models of classifiers give labels and, if there are any, probabilities; all others give numbers.
 
     OUT is, by target: a model for ONNX Runtime and others, a program for torch.export.load, a file for
     keras.saving.load_model, or the source of a function in C99 or Python that needs nothing else.
@@ -71,8 +72,12 @@ def export(
         if dtype is DType.float32 and target is Target.python:
             raise ValueError("Python computes in double precision: leave --dtype out.")
         check_output(output, force)
-        content = _content(_network(load(model, max_bytes)), target, name or "predict", probabilities, dtype)
-        _write(content, output)
+        network = _network(load(model, max_bytes))
+        if probabilities and network.classes is None:
+            raise ValueError(f"There are no classes: {network.target_name} is a number. Leave --probabilities out.")
+        _write(_content(network, target, name or "predict", probabilities, dtype), output)
+        if network.encoding is not None:
+            complain("note", _note_on_inputs(network))
 
 
 def _target(output: Path, to: Target | None) -> Target:
@@ -94,6 +99,14 @@ def _network(model: Any) -> SavedModel:
             "of a number, with AutoDCONRegressor.distil in Python."
         )
     return model
+
+
+def _note_on_inputs(model: SavedModel) -> str:
+    return (
+        "The preparation of the table is not exported: the inputs are the columns that it makes, "
+        f"{len(model.input_names)} numbers for a row of {len(model.feature_names)} columns. In Python, "
+        "load_model(MODEL).inputs(table) computes them, and input_names names them."
+    )
 
 
 def _content(model: SavedModel, target: Target, name: str, probabilities: bool, dtype: DType) -> bytes:

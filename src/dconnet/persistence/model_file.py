@@ -213,9 +213,9 @@ class SavedModel(Exportable):
             return refuse_overflow(self.target_scaling.undo(predicted))
 
     def _exported(self) -> Exported:
-        """The model for features in their own units; names that only number the features are left out."""
-        numbered = tuple(f"x{i}" for i in range(len(self.feature_names)))
-        names = () if self.feature_names == numbered else self.feature_names
+        """The model for inputs before the scaling; names that only number the features are left out."""
+        numbered = tuple(f"x{i}" for i in range(len(self.input_names)))
+        names = () if self.input_names == numbered else self.input_names
         chain = Stack(False, (self.networks,)).chain()
         chain = chain.scaled_inputs(self.feature_scaling.mean, self.feature_scaling.scale)
         if self.classes is not None:
