@@ -5,9 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.optimize import Bounds
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from dconnet import DCONClassifier, DCONRegressor, Network, optimise
-from dconnet.optimisation import OptimumStatus, output_range
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor, Network, optimise
+from dconnet.optimisation import OptimumStatus, lipschitz_constant, output_range
+from dconnet.persistence.model_file import Scaling, load_model, save_model
 from optimisation.enumeration import enumerated_optimum
 
 SIGN = {"max": 1.0, "min": -1.0}
@@ -217,9 +221,37 @@ def test_several_outputs_and_estimators():
     assert optimise(classes, bounds, output=2).value == optimise(classes.networks_[2], bounds).value
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_networks_of_several_layers_are_refused():
+    """Their lowest network alone would give an answer to another question."""
+    X = np.random.default_rng(0).uniform(-1, 1, size=(40, 2))
+    model = LayerwiseDCONRegressor((3, 2), max_epochs=2, random_state=0).fit(X, np.abs(X[:, 0]))
+    with pytest.raises(TypeError, match="one hidden layer, but this LayerwiseDCONRegressor has 2"):
+        optimise(model, [(-1, 1)] * 2, output=0)
+    with pytest.raises(TypeError, match="one hidden layer"):
+        lipschitz_constant(model, [(-1, 1)] * 2, output=0)
+
+
+def test_models_of_files(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(60, 2))
+    Y = np.column_stack([np.abs(X[:, 0]), 10.0 * X[:, 1]])
+    model = DCONRegressor(3, gamma=0.01, tol=1e-3, random_state=0).fit(X, Y)
+    scaling = Scaling(np.array([5.0, 7.0]), np.array([2.0, 4.0]))
+    save_model(model, tmp_path / "model.json", feature_scaling=scaling, target_scaling=Scaling([0.0, 3.0], [1.0, 2.0]))
+    saved = load_model(tmp_path / "model.json")
+    found = optimise(saved, [(3, 7), (3, 11)], output=1)
+    assert found.value == pytest.approx(saved.predict(found.x[None, :])[0, 1], rel=1e-12)
+    assert found.value == pytest.approx(3.0 + 2.0 * optimise(model, [(-1, 1)] * 2, output=1).value, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"output": "high"}, "not a label"),
+        ({"output": True}, "output must be a whole number"),
+        ({"output": 0.0}, "output must be a whole number"),
+        ({"output": -1}, "output must be a whole number"),
         ({"bounds": [(0, 1)]}, "2 pairs"),
         ({"bounds": [(0, np.nan), (0, 1)]}, "NaN"),
         ({"bounds": [(0, 1), (2, 1)]}, "input 1 is above"),
@@ -249,8 +281,10 @@ def test_bad_input_is_refused(options, message):
 
 
 def test_what_is_no_network_is_refused():
-    with pytest.raises(TypeError, match="fitted"):
+    with pytest.raises(NotFittedError):
         optimise(DCONRegressor(), [(0, 1)])
+    with pytest.raises(TypeError, match=r"pipeline\[-1\]"):
+        optimise(make_pipeline(StandardScaler(), DCONRegressor()), [(0, 1)])
     several = Network([[1.0]], [0.0], [[1.0, 2.0]])
     with pytest.raises(ValueError, match="2 outputs"):
         optimise(several, [(0, 1)])

@@ -52,7 +52,7 @@ def optimise(
     Parameters
     ----------
     network : Network or estimator
-        A network, or a fitted `DCONRegressor` or `DCONClassifier`.
+        A network, a fitted `DCONRegressor` or `DCONClassifier`, or one that `load_model` has read.
     bounds : sequence of pairs (lower, upper), or scipy.optimize.Bounds
         The box of the inputs. Every bound must be finite, unless ``near`` is given; then None stands for no bound.
     A_ub, b_ub : array-like of shape (n_constraints, n_features) and (n_constraints,), optional
@@ -64,7 +64,8 @@ def optimise(
     sense : {"max", "min"}, default="max"
         What is sought.
     output : int, optional
-        Which output of several is optimised: a column of a regressor's target, or a class.
+        Which output of several is optimised: the number of a column of a regressor's target, or of a class in
+        ``classes_``. Two classes have one output, which is largest for the second of them.
     weights : array-like of shape (n_outputs,), optional
         Optimise this weighted sum of the outputs.
     near : array-like of shape (n_samples, n_features), optional

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray, frozen_copy
+from dconnet.export.chain import Affine
+from dconnet.export.methods import Exportable
 from dconnet.model.network import Network
 
 
@@ -18,9 +19,10 @@ def one_output(model: Any, output: int | None = None, weights: ArrayLike | None 
     Parameters
     ----------
     model : Network or estimator
-        A network, or anything fitted that keeps its networks as ``networks_``, such as `DCONRegressor`.
+        A network, or a model with one hidden layer: a fitted `DCONRegressor` or `DCONClassifier`, or what `load_model`
+        returns for one.
     output : int, optional
-        Which output: the column of a regressor's target, or the class of a classifier with one network for each.
+        Which output: the number of a column of a regressor's target, or of a class in ``classes_``.
     weights : array-like of shape (n_outputs,), optional
         Weights of the outputs in the sum, instead of ``output``.
 
@@ -37,31 +39,29 @@ def one_output(model: Any, output: int | None = None, weights: ArrayLike | None 
     >>> one_output(both, weights=[1.0, 1.0]).predict([[-3.0], [2.0]])  # |x| + (x + 5)
     array([5., 9.])
     """
-    networks = _networks(model)
-    n_outputs = sum(network.n_outputs for network in networks)
-    shares = np.split(_weights(n_outputs, output, weights), np.cumsum([network.n_outputs for network in networks])[:-1])
-    used = [(network, share) for network, share in zip(networks, shares, strict=True) if share.any()] or [
-        (networks[0], shares[0])
-    ]
-    alphas = [network.alpha.reshape(network.n_hidden, network.n_outputs) @ share for network, share in used]
-    return Network(
-        np.vstack([network.W for network, _ in used]),
-        np.concatenate([network.b for network, _ in used]),
-        np.concatenate(alphas),
-        float(sum(np.atleast_1d(network.intercept) @ share for network, share in used)),
-    )
+    hidden, outputs = _layers(model)
+    share = _weights(outputs.n_outputs, output, weights)
+    used = np.flatnonzero(outputs.W[share != 0.0].any(axis=0))
+    if not len(used):  # a network needs a neuron
+        used = np.arange(1)
+    return Network(hidden.W[used], hidden.b[used], share @ outputs.W[:, used], float(share @ outputs.b))
 
 
-def _networks(model: Any) -> Sequence[Network]:
-    if isinstance(model, Network):
-        return (model,)
-    found = getattr(model, "networks_", None)
-    if not found or not all(isinstance(network, Network) for network in found):
+def _layers(model: Any) -> tuple[Affine, Affine]:
+    """The hidden layer of a model, and the outputs as a map of its neurons."""
+    if not isinstance(model, Exportable):
         raise TypeError(
-            "network must be a Network or a fitted DCONRegressor or DCONClassifier, with its networks as networks_, "
-            f"got {type(model).__name__}."
+            "network must be a Network, or a fitted DCONRegressor or DCONClassifier, got "
+            f"{type(model).__name__}. Of a pipeline or a search, pass the network itself, such as pipeline[-1]; bounds "
+            "are then in the units of what it is given."
         )
-    return tuple(found)
+    layers = model.to_chain().layers
+    if len(layers) == 1:  # a network without neurons, which is constant
+        (constant,) = layers
+        return Affine(np.zeros((1, constant.n_inputs)), np.zeros(1)), Affine(constant.W[:, :1], constant.b)
+    if len(layers) != 2:
+        raise TypeError(f"network must have one hidden layer, but this {type(model).__name__} has {len(layers) - 1}.")
+    return layers[0], layers[1]
 
 
 def _weights(n_outputs: int, output: int | None, weights: ArrayLike | None) -> FloatArray:
@@ -76,7 +76,10 @@ def _weights(n_outputs: int, output: int | None, weights: ArrayLike | None) -> F
         if n_outputs > 1:
             raise ValueError(f"There are {n_outputs} outputs: choose one with output=, or weigh them with weights=.")
         output = 0
-    if not 0 <= output < n_outputs:
-        raise ValueError(f"output must be from 0 to {n_outputs - 1}, got {output}.")
+    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < n_outputs:
+        raise ValueError(
+            f"output must be a whole number from 0 to {n_outputs - 1}, got {output!r}. It counts columns or classes, "
+            "and is not a label; two classes have one output, which is largest for the second of them."
+        )
     chosen: FloatArray = np.eye(n_outputs)[output]
     return chosen
