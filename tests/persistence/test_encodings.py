@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dconnet import DCONClassifier, DCONRegressor, TableEncoder
+from dconnet import DCONClassifier, DCONRegressor, TableEncoder, optimise
 from dconnet.encoding.columns import raw_columns
 from dconnet.persistence.encodings import EncodingEntry, encoding_entries
 from dconnet.persistence.model_file import SavedModel, load_model, save_model
@@ -52,6 +52,19 @@ def test_predictions_are_the_same_to_the_last_bit(saved):
         np.testing.assert_array_equal(model.predict(table), network.predict(expected))
     assert model.input_names == tuple(encoder.get_feature_names_out())
     assert model.feature_names == tuple(TABLE.columns)
+
+
+def test_exports_do_not_pass_over_the_preparation():
+    """With as many columns as the encoder makes of them, the numbers would be wrong, and nothing would tell."""
+    table = TABLE[["size"]].rename(columns={"size": "x0"}) * 100.0
+    encoder = TableEncoder().fit(table)
+    network = DCONRegressor(2, gamma=0.1, tol=1e-2, random_state=0).fit(encoder.transform(table), NUMBERS)
+    model = SavedModel.from_estimator(network, encoding=encoder.encoding_)
+    with pytest.raises(ValueError, match="of_inputs"):
+        model.to_python()
+    with pytest.raises(ValueError, match="of_inputs"):
+        optimise(model, [(0, 1)])
+    np.testing.assert_allclose(model.of_inputs.to_chain()(model.inputs(table))[:, 0], model.predict(table), rtol=1e-12)
 
 
 def test_the_entries_alone_are_enough(saved):

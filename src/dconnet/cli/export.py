@@ -75,7 +75,7 @@ def export(
         network = _network(load(model, max_bytes))
         if probabilities and network.classes is None:
             raise ValueError(f"There are no classes: {network.target_name} is a number. Leave --probabilities out.")
-        _write(_content(network, target, name or "predict", probabilities, dtype), output)
+        _write(_content(network.of_inputs, target, name or "predict", probabilities, dtype), output)
         if network.encoding is not None:
             complain("note", _note_on_inputs(network))
 

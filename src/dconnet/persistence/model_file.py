@@ -213,9 +213,15 @@ class SavedModel(Exportable):
             return refuse_overflow(self.target_scaling.undo(predicted))
 
     def _exported(self) -> Exported:
-        """The model for inputs before the scaling; names that only number the features are left out."""
-        numbered = tuple(f"x{i}" for i in range(len(self.input_names)))
-        names = () if self.input_names == numbered else self.input_names
+        """The model for features in their own units; names that only number the features are left out."""
+        if self.encoding is not None:
+            raise ValueError(
+                "The networks see what the preparation of the table makes of its columns, and an export holds no such "
+                "preparation. Export model.of_inputs, which takes the columns of model.inputs(table) by the names in "
+                "model.input_names."
+            )
+        numbered = tuple(f"x{i}" for i in range(len(self.feature_names)))
+        names = () if self.feature_names == numbered else self.feature_names
         chain = Stack(False, (self.networks,)).chain()
         chain = chain.scaled_inputs(self.feature_scaling.mean, self.feature_scaling.scale)
         if self.classes is not None:
@@ -301,7 +307,7 @@ class SavedModel(Exportable):
             raise TypeError(
                 "A model file holds a DCONRegressor, a DCONClassifier or one of the auto estimators, not a "
                 f"{type(estimator).__name__}. For a pipeline that scales, pass its last step, and the scaling before "
-                "it as feature_scaling. Layer-wise networks and pipelines of distil have no model file: use pickle."
+                "it as feature_scaling. For layer-wise networks and whole pipelines, use save_estimator."
             )
         check_is_fitted(estimator)
         n_features, classes = int(estimator.n_features_in_), estimator.targets_.classes
