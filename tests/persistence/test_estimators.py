@@ -229,6 +229,32 @@ def test_the_output_of_steps_is_kept(tmp_path):
     assert list(found[0].transform(TABLE[["a", "b"]]).columns) == ["a", "b"]
 
 
+@pytest.mark.parametrize("multi_class", ["ovr", "shared"])
+@pytest.mark.parametrize("labels", [np.array(["a", "b", "c"]), np.array([5, 7, 9])], ids=["text", "numbers"])
+@pytest.mark.parametrize("balanced", [True, False])
+def test_weights_of_classes(multi_class, labels, balanced, tmp_path):
+    y = labels[np.digitize(X[:, 0], [-0.5, 0.5])]
+    weight = "balanced" if balanced else {labels[0]: 3.0, labels[1]: 1.0, labels[2]: 0.5}
+    model = DCONClassifier(2, gamma=0.1, multi_class=multi_class, class_weight=weight, tol=1e-2, random_state=0)
+    found = again(model.fit(X, y), tmp_path)
+    np.testing.assert_array_equal(found.predict_proba(X), model.predict_proba(X))
+    for mine, theirs in zip(found.problems(X, y), model.problems(X, y), strict=True):
+        np.testing.assert_array_equal(mine.sample_weight, theirs.sample_weight)
+    np.testing.assert_array_equal(clone(found).fit(X, y).predict_proba(X), model.predict_proba(X))
+
+
+def test_callback_and_checkpoint_stay_behind(tmp_path):
+    watched = clone(NETWORK).set_params(callback=lambda epoch: None, checkpoint=tmp_path / "state")
+    found = again(watched.fit(X, Y), tmp_path)
+    assert (found.callback, found.checkpoint) == (None, None)
+    np.testing.assert_array_equal(found.predict(X), watched.predict(X))
+    (tmp_path / "state").unlink()
+    scaled = TransformedTargetRegressor(watched, transformer=StandardScaler()).fit(X, Y)
+    found = again(scaled, tmp_path)
+    assert (found.regressor.callback, found.regressor.checkpoint) == (None, None)
+    np.testing.assert_array_equal(found.predict(X), scaled.predict(X))
+
+
 class TestWhatCannotBeSaved:
     def test_unknown_steps_are_named(self, tmp_path):
         model = make_pipeline(KNNImputer(), clone(NETWORK)).fit(X, Y)

@@ -29,6 +29,7 @@ from dconnet.convex.native import Native
 from dconnet.convex.reference import Reference
 from dconnet.estimators.auto import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.estimators.base import DCONEstimator
+from dconnet.estimators.data import ClassWeights
 from dconnet.estimators.table_encoder import TableEncoder, _described
 from dconnet.estimators.units import Units
 from dconnet.model.calibration import Calibration
@@ -49,6 +50,8 @@ from dconnet.training.result import Epoch, History, Solution, Status
 KIND = "estimator"
 # Records of the parameters of the last fit, in which an object that has no place in a file is no fault.
 RECORDS = ("_fitted_params", "_settings")
+# A function is code, and a file must not decide where files are written.
+NOT_KEPT = ("_sklearn_version", "callback", "checkpoint")
 
 
 class _EstimatorFile(Entry, frozen=True, kw_only=True):
@@ -208,7 +211,7 @@ def _kinds() -> Mapping[str, Kind]:
     return {
         **{
             cls.__name__: _data_kind(cls)
-            for cls in (Network, Solution, Targets, Units, Coordinates, Stack, Calibration)
+            for cls in (Network, Solution, Targets, Units, Coordinates, Stack, Calibration, ClassWeights)
         },
         **{cls.__name__: _data_kind(cls) for cls in (Native, Reference)},
         "History": Kind(History, _columns_of, _history),
@@ -237,13 +240,18 @@ def _or_unfitted(kind: Kind) -> Kind:
         try:
             check_is_fitted(estimator)
         except NotFittedError:
-            return {"unfitted": estimator.get_params(deep=False)}
+            return {"unfitted": _kept(estimator.get_params(deep=False))}
         return kind.fields(estimator)
 
     def made(own: dict[str, Any]) -> Any:
         return _without_paths(kind.cls(**own["unfitted"])) if list(own) == ["unfitted"] else kind.made(own)
 
     return kind if kind.cls is Pipeline else Kind(kind.cls, fields_of, made)
+
+
+def _kept(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file keeps of these: all but what belongs to the process and the machine of a fit."""
+    return {name: value for name, value in attributes.items() if name not in NOT_KEPT}
 
 
 def _without_paths(estimator: Any) -> Any:
@@ -300,7 +308,7 @@ def _estimator_kind(cls: type[DCONEstimator]) -> Kind:
 
 
 def _state(estimator: DCONEstimator) -> dict[str, Any]:
-    state = {name: value for name, value in vars(estimator).items() if name not in ("_sklearn_version", "checkpoint")}
+    state = _kept(vars(estimator))
     for record in RECORDS:
         if record in state:
             state[record] = {name: _if_plain(value) for name, value in state[record].items()}

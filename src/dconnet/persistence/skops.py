@@ -12,6 +12,7 @@ from dconnet import estimators
 from dconnet.convex.native import Native
 from dconnet.convex.reference import Reference
 from dconnet.encoding.matrix import TableEncoding
+from dconnet.estimators.data import ClassWeights
 from dconnet.estimators.units import Units
 from dconnet.model.calibration import Calibration
 from dconnet.model.coordinates import Coordinates
@@ -23,7 +24,7 @@ from dconnet.training.result import Epoch, History, Solution, Status
 
 _TYPES = (
     *(each for each in vars(estimators).values() if isinstance(each, type) and issubclass(each, BaseEstimator)),
-    Calibration,
+    *(Calibration, ClassWeights),
     *(Network, Targets, Coordinates, Stack, Units, Solution, History, Epoch, Status, Native, Reference, TableEncoding),
     *(kind for kind in KINDS.by_name.values() if kind is not Fitted),
 )
