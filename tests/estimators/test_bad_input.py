@@ -55,6 +55,22 @@ def test_bad_targets_are_named(target):
 
 
 @pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (sparse.csr_matrix(X), r"y is sparse.*y\.toarray"),
+        (np.arange(40).astype("datetime64[D]"), "y holds dates"),
+        (pd.DataFrame({"a": Y, "b": pd.Timestamp("2020-01-01")}), "y holds dates"),
+        (np.column_stack([Y, np.where(Y > 0, np.nan, Y)]), "Input y contains NaN"),
+        (np.column_stack([Y, Y])[:, :, None], "dim 3"),
+        (np.column_stack([Y, Y])[:39], "inconsistent numbers of samples"),
+    ],
+)
+def test_unusable_targets_are_named(target, message):
+    with pytest.raises(ValueError, match=message):
+        regressor().fit(X, target)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         (

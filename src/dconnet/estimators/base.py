@@ -233,7 +233,9 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             weight = self._weight(sample_weight, inputs, target)
             targets = self._targets_of(target, weight)
             if known is not None and not known.equals(targets):
-                raise ValueError("warm_start=True needs the same classes, or as many targets, as the last fit.")
+                raise ValueError(
+                    "warm_start=True needs the same classes and multi_class, or as many targets, as the last fit."
+                )
             rows = Rows(inputs, targets.columns(target, weight), weight)
             validation = self._given_validation(targets, X_val, y_val, sample_weight_val)
             if validation is None and self.early_stopping:
@@ -395,7 +397,9 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _checked_pair(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, NDArray[Any]]:
         refuse_unusable(X)
         is_regressor = isinstance(self, RegressorMixin)
-        if not is_regressor:
+        if is_regressor:
+            refuse_unusable(y, "y")
+        else:
             refuse_missing(y)
         several = is_regressor and self._takes_several_targets and has_several_columns(y)
         if not several:
