@@ -11,9 +11,12 @@ namespace {
 constexpr double kSlack = 1e-9;      // by how much rows, of a range of about one, may be violated
 constexpr double kWhole = 1e-7;      // how near to a multiple of its step a value counts as one
 constexpr double kWorthwhile = 1e-3; // share of its range by which a bound must move to be moved at all
+constexpr double kReached = 0.05;    // an end of a range is good enough if a point comes this near to it, in ranges
 constexpr int kPasses = 3;
+constexpr int kNarrowing = 2;        // ranges are narrowed by programmes at every second depth
 constexpr int kStarts = 16;
 constexpr int kAscents = 20;
+constexpr std::size_t kAscentNodes = 32;  // an ascent from the point of every so many nodes
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -26,6 +29,7 @@ SignSearch::SignSearch(const double* G, const double* g, const double* alpha, co
                        std::size_t columns)
     : relaxation_(G, g, neurons + constraints, columns),
       alpha_(alpha, alpha + neurons),
+      slopes_(slopes, slopes + columns),
       root_low_(low, low + columns + neurons + constraints),
       root_high_(high, high + columns + neurons + constraints),
       step_(step, step + columns + neurons + constraints),
@@ -33,9 +37,10 @@ SignSearch::SignSearch(const double* G, const double* g, const double* alpha, co
       columns_(columns),
       best_x_(columns, 0.0),
       x_(columns, 0.0),
+      least_(neurons, 0.0),
+      most_(neurons, 0.0),
       random_(0) {
-  for (std::size_t i = 0; i < columns; ++i) relaxation_.left[i] = relaxation_.right[i] = slopes[i];
-  open_.push_back({std::numeric_limits<double>::infinity(), {}});
+  open_.push_back({std::numeric_limits<double>::infinity(), 0, {}});
 }
 
 double SignSearch::cutoff() const {
@@ -48,15 +53,17 @@ double SignSearch::bound() const {
   return std::max({best_, closed_, open});
 }
 
+double SignSearch::argument(std::size_t l, const std::vector<double>& x) const {
+  const double* w = relaxation_.row(l);
+  double z = relaxation_.shift(l);
+  for (std::size_t i = 0; i < columns_; ++i) z += w[i] * x[i];
+  return z;
+}
+
 double SignSearch::value(const std::vector<double>& x) const {
   double sum = 0.0;
-  for (std::size_t i = 0; i < columns_; ++i) sum += relaxation_.left[i] * x[i];
-  for (std::size_t l = 0; l < neurons_; ++l) {
-    const double* w = relaxation_.row(l);
-    double z = relaxation_.shift(l);
-    for (std::size_t i = 0; i < columns_; ++i) z += w[i] * x[i];
-    sum += alpha_[l] * std::max(z, 0.0);
-  }
+  for (std::size_t i = 0; i < columns_; ++i) sum += slopes_[i] * x[i];
+  for (std::size_t l = 0; l < neurons_; ++l) sum += alpha_[l] * std::max(argument(l, x), 0.0);
   return sum;
 }
 
@@ -93,11 +100,8 @@ void SignSearch::ascend(std::vector<double> x) {
     for (std::size_t l = 0; l < neurons_; ++l) {
       if (!is_convex(l)) continue;
       const std::size_t j = columns_ + l;
-      const double* w = relaxation_.row(l);
-      double z = relaxation_.shift(l);
-      for (std::size_t i = 0; i < columns_; ++i) z += w[i] * x[i];
       relaxation_.constant[j] = 0.0;
-      relaxation_.left[j] = relaxation_.right[j] = z > 0.0 ? alpha_[l] : 0.0;
+      relaxation_.left[j] = relaxation_.right[j] = argument(l, x) > 0.0 ? alpha_[l] : 0.0;
     }
     if (relaxation_.solve(-std::numeric_limits<double>::infinity()) != Relaxation::End::optimal) return;
     relaxation_.point(x.data());
@@ -121,6 +125,7 @@ void SignSearch::begin() {
 
 // Objectives of the neurons for the ranges that they have now.
 void SignSearch::relax() {
+  for (std::size_t i = 0; i < columns_; ++i) relaxation_.left[i] = relaxation_.right[i] = slopes_[i];
   for (std::size_t l = 0; l < neurons_; ++l) {
     const std::size_t j = columns_ + l;
     const double low = relaxation_.low[j], high = relaxation_.high[j];
@@ -203,6 +208,57 @@ bool SignSearch::propagate() {
   return true;
 }
 
+// The arguments of the neurons at the point of the last programme: their ranges reach at least so far.
+void SignSearch::note_reach(bool first) {
+  relaxation_.point(x_.data());
+  for (std::size_t l = 0; l < neurons_; ++l) {
+    const double z = argument(l, x_);
+    least_[l] = first ? z : std::min(least_[l], z);
+    most_[l] = first ? z : std::max(most_[l], z);
+  }
+}
+
+// The lower or the upper end of the range of a neuron by a linear programme; false if the part is empty.
+bool SignSearch::narrow_end(std::size_t l, bool upper) {
+  const std::size_t j = columns_ + l;
+  double& low = relaxation_.low[j];
+  double& high = relaxation_.high[j];
+  const double enough = std::max(kReached * (high - low), kSlack);
+  if (upper ? most_[l] >= high - enough : least_[l] <= low + enough) return true;
+  relaxation_.left[j] = relaxation_.right[j] = upper ? 1.0 : -1.0;
+  const Relaxation::End end = relaxation_.solve(-std::numeric_limits<double>::infinity());
+  const double farthest = relaxation_.bound() + kSlack;
+  relaxation_.left[j] = relaxation_.right[j] = 0.0;
+  if (end == Relaxation::End::infeasible) return false;
+  if (end == Relaxation::End::optimal) note_reach(false);
+  if (upper) {
+    high = std::max(std::min(high, farthest), low);
+  } else {
+    low = std::min(std::max(low, -farthest), high);
+  }
+  return true;
+}
+
+// Ranges of the neurons that may be branched upon, over the whole part with its signs: interval arithmetic sees only
+// one row at a time. They hold for all that comes from the part. False if the part is empty.
+bool SignSearch::narrow(Node& node) {
+  for (auto* each : {&relaxation_.constant, &relaxation_.left, &relaxation_.right}) {
+    std::fill(each->begin(), each->end(), 0.0);
+  }
+  for (std::size_t l = 0; l < neurons_; ++l) {
+    const std::size_t j = columns_ + l;
+    if (!is_convex(l) || relaxation_.low[j] >= 0.0 || relaxation_.high[j] <= 0.0) continue;
+    if (!narrow_end(l, false) || !narrow_end(l, true)) return false;
+  }
+  if (!propagate()) return false;
+  node.decisions.clear();
+  for (std::uint32_t j = 0; j < relaxation_.variables(); ++j) {
+    if (relaxation_.low[j] > root_low_[j]) node.decisions.push_back({j, 0, relaxation_.low[j]});
+    if (relaxation_.high[j] < root_high_[j]) node.decisions.push_back({j, 1, relaxation_.high[j]});
+  }
+  return true;
+}
+
 void SignSearch::close(double bound) { closed_ = std::max(closed_, bound); }
 
 // Signs that cannot lead above the cutoff by the multipliers alone become decisions; returns the better bound.
@@ -236,9 +292,7 @@ bool SignSearch::branch(Node& node, double bound, bool solved) {
     const std::size_t j = columns_ + l;
     const double low = relaxation_.low[j], high = relaxation_.high[j];
     if (!is_convex(l) || low >= 0.0 || high <= 0.0) continue;
-    const double* w = relaxation_.row(l);
-    double z = relaxation_.shift(l);
-    for (std::size_t i = 0; i < columns_; ++i) z += w[i] * x_[i];
+    const double z = argument(l, x_);
     const double excess = alpha_[l] * (high * (z - low) / (high - low) - std::max(z, 0.0));
     if (excess > most) {
       most = excess;
@@ -282,6 +336,7 @@ bool SignSearch::branch(Node& node, double bound, bool solved) {
     above = std::min(bound, rest + relaxation_.conjugate_of(chosen, 0.0, a, 0.0, relaxation_.high[chosen]));
   }
   const auto variable = static_cast<std::uint32_t>(chosen);
+  ++node.depth;
   Node other = node;
   const bool go_below = below > above;
   other.bound = go_below ? above : below;
@@ -298,31 +353,36 @@ bool SignSearch::branch(Node& node, double bound, bool solved) {
   return true;
 }
 
+// The relaxation of the part that is loaded, solved; false if the part is empty or done with, else its bound is set.
+bool SignSearch::settle(const Node& node, double& bound) {
+  relax();
+  if (relaxation_.solve(cutoff()) == Relaxation::End::infeasible) return false;
+  bound = std::min(node.bound, relaxation_.bound());
+  relaxation_.point(x_.data());
+  if (bound > cutoff()) return true;
+  close(bound);
+  return false;
+}
+
 // From a node down, always to the child with the larger bound, until that is settled.
 void SignSearch::dive(Node node) {
   load(node);
   while (true) {
     ++nodes_;
-    if (!propagate()) return;
-    relax();
-    const Relaxation::End end = relaxation_.solve(cutoff());
-    if (end == Relaxation::End::infeasible) return;
-    double bound = std::min(node.bound, relaxation_.bound());
-    if (bound > cutoff() && end != Relaxation::End::below_cutoff) {
-      relaxation_.point(x_.data());
+    double bound = node.bound;
+    if (!propagate() || !settle(node, bound)) return;
+    try_point(x_);
+    if (nodes_ % kAscentNodes == 1) {
+      const std::vector<double> low = relaxation_.low, high = relaxation_.high;
+      ascend(x_);
+      relaxation_.low = low;
+      relaxation_.high = high;
+      if (!settle(node, bound)) return;
+    }
+    if (node.depth % kNarrowing == 0) {
+      note_reach(true);
+      if (!narrow(node) || !settle(node, bound)) return;
       try_point(x_);
-      if (nodes_ % 64 == 1) {
-        const std::vector<double> low = relaxation_.low, high = relaxation_.high;
-        ascend(x_);
-        relaxation_.low = low;
-        relaxation_.high = high;
-        relax();
-        if (relaxation_.solve(cutoff()) == Relaxation::End::infeasible) return;
-        bound = std::min(bound, relaxation_.bound());
-        relaxation_.point(x_.data());
-      }
-    } else {
-      relaxation_.point(x_.data());
     }
     if (bound <= cutoff()) return close(bound);
     bound = fixed_signs(node, relaxation_.bound());

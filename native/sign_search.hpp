@@ -4,7 +4,8 @@
 //
 // A neuron with alpha_l < 0 adds a concave function, which the relaxation takes as it is. One with alpha_l > 0 is
 // replaced by the chord between the ends of its range, and branched upon. The ranges shrink with every branching, by
-// interval arithmetic on all rows; multipliers of the relaxation fix signs that cannot lead above the best point.
+// interval arithmetic on all rows and, at every second depth, by linear programmes over the part, which is what keeps
+// the tree small. Multipliers of the relaxation fix signs that cannot lead above the best point.
 #pragma once
 
 #include <cstddef>
@@ -42,6 +43,7 @@ class SignSearch {
   };
   struct Node {
     double bound;
+    int depth;
     std::vector<Decision> decisions;
     bool operator<(const Node& other) const { return bound < other.bound; }
   };
@@ -54,18 +56,24 @@ class SignSearch {
   bool propagate();
   bool tighten_row(std::size_t r, bool& changed);
   void relax();
+  bool narrow(Node& node);
+  bool narrow_end(std::size_t l, bool upper);
+  void note_reach(bool first);
+  bool settle(const Node& node, double& bound);
   void close(double bound);
   double fixed_signs(Node& node, double bound);
   bool branch(Node& node, double bound, bool solved);
   void try_point(const std::vector<double>& x);
   void ascend(std::vector<double> x);
+  double argument(std::size_t l, const std::vector<double>& x) const;
   double value(const std::vector<double>& x) const;
 
   Relaxation relaxation_;
-  std::vector<double> alpha_, root_low_, root_high_, step_;
+  std::vector<double> alpha_, slopes_, root_low_, root_high_, step_;
   std::size_t neurons_, columns_;
   std::vector<Node> open_;
   std::vector<double> best_x_, x_;
+  std::vector<double> least_, most_;  // how far the arguments of the neurons reach at the points of a part
   double best_ = -std::numeric_limits<double>::infinity();
   double closed_ = -std::numeric_limits<double>::infinity();
   double relative_gap_ = 0.0, absolute_gap_ = 0.0, offset_ = 0.0;
