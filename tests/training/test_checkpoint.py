@@ -3,7 +3,7 @@
 import json
 import zlib
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -172,12 +172,12 @@ def test_a_stopped_descent_stays_stopped():
     descent = AcceleratedDescent(case.problem, get_backend("native"), Options(split="net"), np.random.default_rng(5))
     start = xavier(3, 7, np.random.default_rng(1))
     seen = []
-    stopped = descent.run(start, keeper=memory, stop=lambda *epoch: seen.append(epoch) or len(seen) == 2)
+    stopped = descent.run(start, keeper=memory, stop=lambda state: seen.append(replace(state)) or len(seen) == 2)
     assert stopped.status is Status.STOPPED_BY_CALLBACK
     assert stopped.message.startswith("Stopped by a callback after 2 epochs")
-    assert [number for number, _, _ in seen] == [1, 2]
-    assert seen[-1][1] is stopped.history.epochs[-1]
-    assert seen[-1][2] is stopped.network
+    assert [state.n_epochs for state in seen] == [1, 2]
+    assert seen[-1].history is stopped.history
+    assert seen[-1].network is stopped.network
     assert_same(case.run(Memory(memory.kept[-1])), stopped)
 
 

@@ -11,6 +11,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -32,6 +33,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet._threads import one_blas_thread
 from dconnet.convex.backend import get_backend
+from dconnet.estimators.callbacks import FRAMES, CallbackSupport, FitTasks, with_callbacks
 from dconnet.estimators.data import (
     ClassWeights,
     Rows,
@@ -92,7 +94,7 @@ def unchanged_if_it_fails(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What all estimators share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -179,6 +181,7 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     # --- fit and predict ---
 
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -225,8 +228,8 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ) -> Self:
         """As `fit`; with a ``visitor``, which sees the network of every epoch, without callback and checkpoint."""
         self._validate_params()
+        session = self._session(visitor)  # first: if the fit fails, what callbacks have set up is torn down
         with unchanged_if_it_fails(self):
-            session = self._session(visitor)
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
             inputs, target = self._checked_pair(X, y, reset=known is None)
             self._weigh_classes(target)
@@ -241,28 +244,43 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             if validation is None and self.early_stopping:
                 rows, validation = self._set_aside(rows, None if targets.classes is None else target, session.seed())
             session.begin(self._compared_params(), rows, validation, self._networks_to_go_on_from())
+            if session.tasks is not None:
+                n_networks = self._n_levels() * targets.n_networks
+                session.tasks.begin(n_networks, X, y, sample_weight, partial(self._fitted, targets))
             with one_blas_thread():
                 levels = self._train(rows, validation, targets, session)
         with one_blas_thread():
             self._set_fitted(targets, levels)
+        if session.tasks is not None:
+            session.tasks.end()
         self._report(levels)
         return self
 
     def _set_fitted(self, targets: Targets, levels: list[Level]) -> None:
         """Set all fitted attributes at once; an interrupt only leaves the stationarity unknown."""
-        fitted = {
+        try:
+            self.__dict__.update(self._fitted(targets, levels, levels[-1].stationarities))
+        except KeyboardInterrupt:
+            self.__dict__.update(self._fitted(targets, levels))
+            raise
+
+    def _fitted(
+        self, targets: Targets, levels: list[Level], stationarities: FloatArray | None = None
+    ) -> dict[str, Any]:
+        """All fitted attributes; without stationarities of the top level, they are NaN."""
+        solutions = levels[-1].solutions
+        return {
             "targets_": targets,
             "_levels": tuple(level.solutions for level in levels),
-            "solutions_": levels[-1].solutions,
-            "n_iter_": max(solution.n_epochs for solution in levels[-1].solutions),
+            "solutions_": solutions,
+            "n_iter_": max(solution.n_epochs for solution in solutions),
             "_fitted_params": self._lasting_params(),
+            **self._attributes(levels, np.full(len(solutions), np.nan) if stationarities is None else stationarities),
         }
-        try:
-            self.__dict__.update(fitted, **self._attributes(levels, levels[-1].stationarities))
-        except KeyboardInterrupt:
-            unknown = np.full(len(levels[-1].solutions), np.nan)
-            self.__dict__.update(fitted, **self._attributes(levels, unknown))
-            raise
+
+    def _n_levels(self) -> int:
+        """Number of levels of networks."""
+        return 1
 
     def _report(self, levels: list[Level]) -> None:
         """Raise after an interrupt, and warn if a network missed its goal."""
@@ -275,14 +293,14 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         short = [s for level in levels for s in self._short(level, is_top=level is levels[-1])]
         if short:
             count = f" ({len(short)} of {len(solutions)} networks)" if len(solutions) > 1 else ""
-            warnings.warn(short[0].message + count, ConvergenceWarning, stacklevel=4)
+            warnings.warn(short[0].message + count, ConvergenceWarning, stacklevel=4 + FRAMES)
         unsolved = sum(s.history.total("unsolved") for s in solutions)
         if unsolved:
             warnings.warn(
                 f"{unsolved} convex programmes were not solved to tolerance. Their steps were taken only where they "
                 "lowered RegLoss. Use solver='native', or raise the iteration limit of the solver.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=4 + FRAMES,
             )
 
     def _short(self, level: Level, is_top: bool) -> list[Solution]:
@@ -363,7 +381,7 @@ class DCONEstimator(Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return Session(self.random_state, visitor)
         path = self.checkpoint
         checkpoint = None if path is None else Checkpoint(path, float(self.checkpoint_seconds))
-        return Session(self.random_state, callback=self.callback, checkpoint=checkpoint)
+        return Session(self.random_state, callback=self.callback, checkpoint=checkpoint, tasks=FitTasks.of(self))
 
     def _lasting_params(self) -> dict[str, Any]:
         """The parameters that say something about the networks, and not how they were watched."""

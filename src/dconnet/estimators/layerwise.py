@@ -143,10 +143,15 @@ class _Layerwise(DCONEstimator):
                         n_jobs=self._n_threads(),
                         depth=depth,
                         below=_name(levels),
+                        title=title,
+                        complete=lambda level: [*levels, level],
                     )
                 )
             stack = stack.with_layer(levels[-1].networks)
         return levels
+
+    def _n_levels(self) -> int:
+        return len(self._sizes_and_gammas()[0])
 
     def _limit(self, depth: int, n_layers: int) -> dict[str, int]:
         """The limit on epochs that the lower layers have."""

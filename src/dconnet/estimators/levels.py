@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from dconnet._arrays import FloatArray
 from dconnet._native import Stop
 from dconnet._threads import in_threads
 from dconnet.certificates import stationarity
+from dconnet.estimators.callbacks import NetworkTask
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import GammaChoice
 from dconnet.estimators.session import Session
@@ -19,10 +21,11 @@ from dconnet.estimators.units import Units
 from dconnet.model.calibration import Calibration
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, check_outputs
+from dconnet.training.descent import State
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import check_start
 from dconnet.training.progress import work_bar
-from dconnet.training.result import Solution, Status
+from dconnet.training.result import History, Solution, Status
 from dconnet.training.trainer import Trainer
 
 
@@ -95,6 +98,50 @@ class Level:
         return self.stopped or any(solution.status is Status.INTERRUPTED for solution in self.solutions)
 
 
+# From the level under way to all levels of the estimator, as they would be if the fit stopped now.
+Complete = Callable[[Level], list[Level]]
+
+
+class _Reached:
+    """What the networks of a level have reached while they are trained, maybe by several threads."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        problems: Sequence[Problem],
+        starts: Sequence[Network],
+        validations: Sequence[Validation | None],
+        complete: Complete,
+    ) -> None:
+        self.problems, self.validations, self.complete = problems, validations, complete
+        # The best output weights do not depend on the generator, and the true ones must not be touched.
+        rng = np.random.default_rng(0)
+        pairs = zip(problems, starts, strict=True)
+        self._solutions: list[Callable[[], Solution]] = [
+            cache(partial(trainer.fit_output_layer, problem, start, rng, Status.RUNNING)) for problem, start in pairs
+        ]
+
+    def note(self, column: int, state: State) -> None:
+        """An epoch of a network has ended."""
+        validation = self.validations[column]
+        network = state.network if validation is None else validation.choose(state.network)
+        history = History(list(state.history.epochs))
+        self._solutions[column] = partial(_running, self.problems[column], network, history, state.n_epochs)
+
+    def finish(self, column: int, solution: Solution) -> None:
+        """A network is trained."""
+        self._solutions[column] = lambda: solution
+
+    def levels(self) -> list[Level]:
+        """The levels as they would be if the fit stopped now."""
+        return self.complete(Level(self.problems, tuple(solution() for solution in self._solutions)))
+
+
+def _running(problem: Problem, network: Network, history: History, n_epochs: int) -> Solution:
+    message = Status.RUNNING.value.format(epochs=n_epochs)
+    return Solution(network, history, Status.RUNNING, n_epochs, message, problem.objective(network))
+
+
 def train_level(
     trainer: Trainer,
     problems: Sequence[Problem],
@@ -107,10 +154,13 @@ def train_level(
     n_jobs: int = 1,
     depth: int = 0,
     below: str = "",
+    title: str = "network",
+    complete: Complete = lambda level: [level],
 ) -> Level:
     """Train a network for each column; after an interrupt, only the output layers of those that are left.
 
     The networks do not depend on ``n_jobs``, the number of threads. A visitor sees them in their order, in one thread.
+    ``title`` is what scikit-learn's callbacks call them, and ``complete`` tells these what the estimator would be.
     """
     n_jobs = min(n_jobs, len(problems)) if session.visitor is None else 1
     trainer = replace(trainer, several_at_once=n_jobs > 1)
@@ -118,6 +168,14 @@ def train_level(
     stop = Stop()
     if interrupted:
         stop.set()
+    tasks = session.tasks
+    reached = None if tasks is None else _Reached(trainer, problems, starts, validations, complete)
+
+    def begun(column: int) -> NetworkTask | None:
+        if tasks is None or reached is None:
+            return None
+        number = depth * len(problems) + column
+        return tasks.begin_network(number, title, trainer.options.max_epochs, column, reached)
 
     def train(column: int) -> Solution:
         problem, start, rng = problems[column], starts[column], generators[column]
@@ -125,6 +183,7 @@ def train_level(
         ended = session.ended and (keeper is None or keeper.found is None)
         if not stop.is_set() and not ended:
             try:
+                task = begun(column)
                 found = trainer.train(
                     problem,
                     start,
@@ -132,7 +191,8 @@ def train_level(
                     label=labels[column],
                     validation=validations[column],
                     visit=session.visit(problem),
-                    stop=session.stop(column, labels[column]),
+                    begin=None if task is None else task.begin_epoch,
+                    stop=session.stop(column, labels[column], task),
                     keeper=keeper,
                 )
             except KeyboardInterrupt:  # before the first epoch
@@ -140,9 +200,18 @@ def train_level(
             else:
                 if found.status is Status.INTERRUPTED:
                     stop.set()
+                if task is not None:
+                    end(task, found)
                 return found
         status = Status.INTERRUPTED if stop.is_set() else Status.STOPPED_BY_CALLBACK
         return trainer.fit_output_layer(problem, start, rng, status)
+
+    def end(task: NetworkTask, found: Solution) -> None:
+        try:
+            if task.end(found):
+                session.end()
+        except KeyboardInterrupt:  # the network is there
+            stop.set()
 
     with work_bar(int(trainer.verbose == 1 and n_jobs > 1), "networks", len(problems)) as done:
 

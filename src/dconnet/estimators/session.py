@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from dconnet.estimators.callbacks import FitTasks, NetworkTask
 from dconnet.estimators.data import Rows
 from dconnet.estimators.fingerprint import fingerprint
 from dconnet.estimators.gammas import GammaChoice
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.checkpoint import REMEDY, Checkpoint, NetworkKeeper, Snapshot
-from dconnet.training.descent import Stop, Visitor
-from dconnet.training.result import Epoch, TrainingEpoch
+from dconnet.training.descent import State, Stop, Visitor
+from dconnet.training.result import TrainingEpoch
 
 VisitorOf = Callable[[Problem], Visitor]
 Callback = Callable[[TrainingEpoch], object]
@@ -35,6 +36,8 @@ class Session:
         Called after each epoch; the fit stops if it returns True.
     checkpoint : Checkpoint, optional
         Where the state is kept.
+    tasks : FitTasks, optional
+        The fit as scikit-learn's callbacks see it.
     """
 
     def __init__(
@@ -43,8 +46,10 @@ class Session:
         visitor: VisitorOf | None = None,
         callback: Callback | None = None,
         checkpoint: Checkpoint | None = None,
+        tasks: FitTasks | None = None,
     ) -> None:
         self.random_state, self.visitor, self.callback, self.checkpoint = random_state, visitor, callback, checkpoint
+        self.tasks = tasks
         self.ended = checkpoint is not None and checkpoint.get("ended") is not None
         self._lock, self._n_seeds = Lock(), 0
 
@@ -98,17 +103,22 @@ class Session:
         """Who keeps the state of a network; ``below`` tells networks apart that see other things."""
         return None if self.checkpoint is None else self.checkpoint.network(f"network {depth}.{column}{below}")
 
-    def stop(self, column: int, label: str) -> Stop | None:
-        """What is asked after each epoch of a network whether to stop; the threads ask one after the other."""
-        if self.callback is None:
-            return None
-        callback = self.callback
+    def stop(self, column: int, label: str, task: NetworkTask | None = None) -> Stop | None:
+        """What is asked after each epoch of a network whether to stop; the threads ask one after the other.
 
-        def stop(number: int, epoch: Epoch, network: Network) -> bool:
+        The plain callback stops the whole fit, and those of scikit-learn the network whose epoch it is.
+        """
+        if self.callback is None and task is None:
+            return None
+
+        def stop(state: State) -> bool:
             with self._lock:
-                if not self.ended and bool(callback(TrainingEpoch.of(epoch, number, column, label, network))):
-                    self.end()
-            return self.ended
+                wants_end = task is not None and task.end_epoch(state)
+                if not self.ended and self.callback is not None:
+                    epoch = state.history.epochs[-1]
+                    if bool(self.callback(TrainingEpoch.of(epoch, state.n_epochs, column, label, state.network))):
+                        self.end()
+            return wants_end or self.ended
 
         return stop
 

@@ -128,6 +128,10 @@ class _Shallow(DCONEstimator):
         starts = [self._start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
         validations = self._validations(validation, targets, units.output_scale)
         labels = [label or type(self).__name__ for label in targets.labels]
+
+        def complete(level: Level) -> list[Level]:
+            return [replace(level, units=units, choice=choice, calibration=calibration)]
+
         level = train_level(
             self._trainer(),
             problems,
@@ -137,8 +141,9 @@ class _Shallow(DCONEstimator):
             validations,
             session,
             n_jobs=self._n_threads(),
+            complete=complete,
         )
-        return [replace(level, units=units, choice=choice, calibration=calibration)]
+        return complete(level)
 
     def _choice(self, rows: Rows, units: Units, seed: int) -> GammaChoice | None:
         """The errors over a grid of gamma, if gamma is to be chosen."""

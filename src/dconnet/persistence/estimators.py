@@ -51,7 +51,7 @@ KIND = "estimator"
 # Records of the parameters of the last fit, in which an object that has no place in a file is no fault.
 RECORDS = ("_fitted_params", "_settings")
 # A function is code, and a file must not decide where files are written.
-NOT_KEPT = ("_sklearn_version", "callback", "checkpoint")
+NOT_KEPT = ("_sklearn_version", "_skl_callbacks", "callback", "checkpoint")
 
 
 class _EstimatorFile(Entry, frozen=True, kw_only=True):

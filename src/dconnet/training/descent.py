@@ -26,7 +26,8 @@ LOST = 1e-3
 
 Monitor = Callable[[int, Epoch], None]
 Visitor = Callable[[Network], None]
-Stop = Callable[[int, Epoch, Network], bool]
+Begin = Callable[[], None]
+Stop = Callable[["State"], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,7 @@ class Descent:
         validation: Validation | None = None,
         monitor: Monitor | None = None,
         visit: Visitor | None = None,
+        begin: Begin | None = None,
         stop: Stop | None = None,
         keeper: Keeper | None = None,
     ) -> Solution:
@@ -158,8 +160,10 @@ class Descent:
             Called after each epoch with its number and its record.
         visit : callable, optional
             Called with the start, and with the network after each epoch.
+        begin : callable, optional
+            Called before each epoch.
         stop : callable, optional
-            Called after each epoch with its number, its record and its network; the descent stops if it returns True.
+            Called after each epoch with the state; the descent stops if it returns True.
         keeper : Keeper, optional
             Is given the state after each epoch. If it has found one, the descent goes on from there, to the same bits
             as if it had never stopped.
@@ -174,6 +178,8 @@ class Descent:
         try:
             while state.status is Status.RUNNING:
                 check_stop()
+                if begin is not None:
+                    begin()
                 self.step(state)
                 self.record(state, validation)
                 state.status = self.verdict(state, validation)
@@ -181,7 +187,7 @@ class Descent:
                     visit(state.network)
                 if monitor is not None:
                     monitor(state.n_epochs, state.history.epochs[-1])
-                wants_end = stop is not None and stop(state.n_epochs, state.history.epochs[-1], state.network)
+                wants_end = stop is not None and stop(state)
                 if wants_end and state.status is Status.RUNNING:
                     state.status = Status.STOPPED_BY_CALLBACK
                 if keeper is not None:

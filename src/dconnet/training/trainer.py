@@ -11,7 +11,7 @@ from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.checkpoint import Keeper
-from dconnet.training.descent import Descent, Options, Stop, Visitor
+from dconnet.training.descent import Begin, Descent, Options, Stop, Visitor
 from dconnet.training.early_stopping import Validation
 from dconnet.training.progress import progress_monitor
 from dconnet.training.result import Solution, Status
@@ -53,6 +53,7 @@ class Trainer:
         label: str,
         validation: Validation | None = None,
         visit: Visitor | None = None,
+        begin: Begin | None = None,
         stop: Stop | None = None,
         keeper: Keeper | None = None,
     ) -> Solution:
@@ -61,7 +62,7 @@ class Trainer:
             self.verbose, self.options.max_epochs, label, is_one_of_several=self.several_at_once
         ) as monitor:
             return self._descent(problem, rng).run(
-                start, validation=validation, monitor=monitor, visit=visit, stop=stop, keeper=keeper
+                start, validation=validation, monitor=monitor, visit=visit, begin=begin, stop=stop, keeper=keeper
             )
 
     def fit_output_layer(

@@ -1,0 +1,466 @@
+"""scikit-learn's callbacks: tasks, partly fitted estimators, stops, and what they leave alone."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dconnet import (
+    DCONClassifier,
+    DCONClassifierCV,
+    DCONRegressor,
+    DCONRegressorCV,
+    LayerwiseDCONClassifier,
+    LayerwiseDCONRegressor,
+)
+from dconnet.estimators import callbacks as module
+from dconnet.inspection.replay import replay
+from dconnet.persistence.estimators import load_estimator, save_estimator
+from dconnet.training.result import Status
+
+protocol = pytest.importorskip("sklearn.callback", reason="scikit-learn has no callbacks before 1.9")
+
+SHALLOW = {"n_hidden": 3, "tol": 1e-3, "random_state": 0}
+DEEP = {"hidden_layer_sizes": (3, 2), "gamma": 0.1, "lower_epochs": 2, "tol": 1e-3, "random_state": 0}
+ESTIMATORS = {
+    "regressor": DCONRegressor(gamma=0.1, **SHALLOW),
+    "paper": DCONRegressor(gamma=0.1, algorithm="paper", max_epochs=5, **SHALLOW),
+    "early stopping": DCONRegressor(gamma=0.1, early_stopping=True, n_iter_no_change=2, **SHALLOW),
+    "classifier": DCONClassifier(gamma=0.1, **SHALLOW),
+    "shared": DCONClassifier(gamma=0.1, multi_class="shared", **SHALLOW),
+    "regressor cv": DCONRegressorCV(gammas=[0.1, 1.0], cv=2, **SHALLOW),
+    "classifier cv": DCONClassifierCV(gammas=[0.1, 1.0], cv=2, **SHALLOW),
+    "deep regressor": LayerwiseDCONRegressor(**DEEP),
+    "deep classifier": LayerwiseDCONClassifier(**DEEP, skip=True),
+}
+every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.sin(2.0 * X[:, 0]) + np.abs(X[:, 1])
+    return X, y, np.array(["low", "mid", "top"])[np.digitize(y, [0.2, 1.0])]
+
+
+def target_of(estimator, data):
+    return data[2] if hasattr(estimator, "decision_function") else data[1]
+
+
+def fitted(estimator, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(data[0], target_of(estimator, data))
+
+
+def bits(model):
+    networks = [solution.network for solutions in model._levels for solution in solutions]
+    return [network.parameters.tobytes() for network in networks], model.statuses_, model.messages_
+
+
+def path_to(context):
+    """The task ids from the fit of the estimator down to this task."""
+    path = []
+    while context is not None:
+        path.insert(0, context.task_id)
+        context = context.parent
+    return tuple(path)
+
+
+class Recorder:
+    """Records the hooks in their order."""
+
+    def __init__(self):
+        self.hooks = []
+
+    def setup(self, estimator, context):
+        self.hooks.append(("setup",))
+
+    def teardown(self, estimator, context):
+        self.hooks.append(("teardown",))
+
+    def on_fit_task_begin(self, estimator, context):
+        self.hooks.append(("begin", context.task_name, path_to(context)))
+
+    def on_fit_task_end(self, estimator, context):
+        self.hooks.append(("end", context.task_name, path_to(context)))
+
+    def tasks(self, hook, name=None):
+        return [each[2] for each in self.hooks if each[0] == hook and (name is None or each[1] == name)]
+
+
+class Keeper(Recorder):
+    """Keeps the estimators as they would be, at the beginning and at the end of each task."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun, self.ended, self.data = {}, {}, None
+
+    def on_fit_task_begin(self, estimator, context, *, fitted_estimator=None):
+        super().on_fit_task_begin(estimator, context)
+        self.begun[path_to(context)] = fitted_estimator
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
+        super().on_fit_task_end(estimator, context)
+        self.ended[path_to(context)] = fitted_estimator
+        self.data = X, y, metadata
+
+
+class Acting(Recorder):
+    """Does something at a task."""
+
+    def __init__(self, act, hook, path):
+        super().__init__()
+        self.act, self.hook, self.path = act, hook, path
+
+    def on_fit_task_begin(self, estimator, context):
+        super().on_fit_task_begin(estimator, context)
+        return self._act("begin", context)
+
+    def on_fit_task_end(self, estimator, context):
+        super().on_fit_task_end(estimator, context)
+        return self._act("end", context)
+
+    def _act(self, hook, context):
+        return self.act() if hook == self.hook and path_to(context) == self.path else None
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def fail():
+    raise RuntimeError("no more")
+
+
+# --- the tasks ---
+
+
+@every_estimator
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_networks_and_their_epochs_are_tasks(name, n_jobs, data):
+    recorder, estimator = Recorder(), clone(ESTIMATORS[name])
+    if n_jobs is not None and "n_jobs" not in estimator.get_params():
+        pytest.skip("this estimator has no n_jobs")
+    if n_jobs is not None:
+        estimator.set_params(n_jobs=n_jobs)
+    model = fitted(estimator.set_callbacks(recorder), data)
+    solutions = [solution for level in model._levels for solution in level]
+    networks = [(0, number) for number in range(len(solutions))]
+    epochs = [(0, number, k) for number, solution in enumerate(solutions) for k in range(solution.n_epochs)]
+    assert sorted(recorder.tasks("begin")) == sorted([(0,), *networks, *epochs])
+    assert sorted(recorder.tasks("end")) == sorted(recorder.tasks("begin"))
+    assert sorted(recorder.tasks("end", "epoch")) == epochs
+    assert recorder.hooks[:2] == [("setup",), ("begin", "fit", (0,))]
+    assert recorder.hooks[-2:] == [("end", "fit", (0,)), ("teardown",)]
+    order = {hook: place for place, hook in enumerate(recorder.hooks)}
+    for path in epochs:
+        title = next(each[1] for each in recorder.hooks if each[2:] == (path[:2],))
+        begin, first = order["begin", title, path[:2]], order["begin", "epoch", path]
+        last, end = order["end", "epoch", path], order["end", title, path[:2]]
+        assert begin < first < last < end
+
+
+@every_estimator
+def test_bits_are_the_same_with_and_without_callbacks(name, data):
+    plain, watched = fitted(clone(ESTIMATORS[name]), data), clone(ESTIMATORS[name]).set_callbacks(Keeper())
+    assert bits(fitted(watched, data)) == bits(plain)
+    if "n_jobs" in plain.get_params():
+        assert bits(fitted(clone(watched).set_params(n_jobs=2), data)) == bits(plain)
+    assert set(vars(watched)) - set(vars(plain)) == {"_skl_callbacks"}
+
+
+def test_without_callbacks_nothing_is_asked_after_an_epoch(data, monkeypatch):
+    monkeypatch.setattr(module.FitTasks, "begin", lambda *_: pytest.fail("there are no callbacks"))
+    fitted(clone(ESTIMATORS["regressor"]), data)
+
+
+def test_where_scikit_learn_has_no_callbacks(data, monkeypatch):
+    monkeypatch.setattr(module, "protocol", None)
+    assert module.FitTasks.of(DCONRegressor()) is None
+    assert module.with_callbacks(fail) is fail
+
+
+def test_max_subtasks(data):
+    seen = {}
+
+    class Sizes(Recorder):
+        def on_fit_task_begin(self, estimator, context):
+            seen[path_to(context)] = context.max_subtasks
+
+    fitted(clone(ESTIMATORS["deep classifier"]).set_callbacks(Sizes()), data)
+    assert seen[0,] == 6
+    assert [seen[0, number] for number in range(6)] == [2, 2, 2, 1000, 1000, 1000]
+    assert {size for path, size in seen.items() if len(path) == 3} == {0}
+    unlimited = DCONRegressor(gamma=0.1, max_epochs=None, **SHALLOW).set_callbacks(Sizes())
+    fitted(unlimited, data)
+    assert seen[0, 0] is None
+
+
+# --- fitted estimators on the way ---
+
+
+@every_estimator
+@pytest.mark.parametrize("end_after", [(0, 1), (1, 2), (4, 1)])
+def test_a_fitted_estimator_is_what_a_stop_would_have_left(name, end_after, data):
+    number, n_epochs = end_after
+    estimator, keeper = clone(ESTIMATORS[name]), Keeper()
+    model = fitted(clone(estimator).set_callbacks(keeper), data)
+    solutions = [solution for level in model._levels for solution in level]
+    if number >= len(solutions) or solutions[number].n_epochs < n_epochs:
+        pytest.skip("there is no such epoch")
+    reached = keeper.ended[0, number, n_epochs - 1]
+    width = len(model.solutions_)
+    depth, column = divmod(number, width)
+    asked = []
+
+    def stop(epoch):
+        asked.append(epoch)
+        in_layer = not epoch.label.startswith("layer") or epoch.label.startswith(f"layer {depth + 1}")
+        return (epoch.column, epoch.number) == (column, n_epochs) and in_layer
+
+    stopped = fitted(estimator.set_params(callback=stop), data)
+    if len(reached._levels) == len(stopped._levels):
+        assert np.array_equal(reached.predict(data[0]), stopped.predict(data[0]))
+        assert np.array_equal(np.ravel(reached.objectives_), np.ravel(stopped.objectives_))
+    for own, theirs in zip(reached._levels, stopped._levels, strict=False):
+        for one, other in zip(own, theirs, strict=True):
+            assert np.array_equal(one.network.parameters, other.network.parameters)
+            assert one.objective == other.objective
+            assert one.n_epochs == other.n_epochs
+            assert len(one.history) == len(other.history)
+    assert reached._levels[depth][column].status is Status.RUNNING
+    assert reached._levels[depth][column].message == f"Still running after {n_epochs} epochs."
+
+
+@every_estimator
+def test_a_task_begins_where_the_one_before_it_ended(name, data):
+    keeper = Keeper()
+    model = fitted(clone(ESTIMATORS[name]).set_callbacks(keeper), data)
+    X = data[0]
+    assert keeper.begun[0,] is None
+    assert np.array_equal(keeper.ended[0,].predict(X), model.predict(X))
+    later = [path for path in keeper.begun if len(path) == 3 and path[2] > 0]
+    for *network, epoch in later:
+        before = keeper.ended[(*network, epoch - 1)]
+        assert np.array_equal(keeper.begun[(*network, epoch)].predict(X), before.predict(X))
+    for path in (path for path in keeper.begun if len(path) == 2):
+        assert np.array_equal(keeper.begun[path].predict(X), keeper.begun[(*path, 0)].predict(X))
+
+
+def test_fitted_estimators_are_whole(data):
+    keeper, X = Keeper(), data[0]
+    model = fitted(clone(ESTIMATORS["classifier"]).set_callbacks(keeper), data)
+    early = keeper.ended[0, 1, 0]
+    assert early is not model
+    assert early.predict_proba(X).shape == (60, 3)
+    assert early.transform(X).shape == (60, 9)
+    assert early.statuses_[0] is model.statuses_[0]
+    assert early.statuses_[1:] == (Status.RUNNING, Status.RUNNING)
+    assert np.isnan(early.stationarities_).all()
+    assert early.gamma_ == model.gamma_
+
+
+def test_callbacks_get_the_data_that_were_given(data):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, y, weight = pandas.DataFrame(data[0], columns=["a", "b", "c"]), data[1], np.arange(1.0, 61.0)
+    keeper, monitor = Keeper(), protocol.ScoringMonitor(scoring="r2")
+    model = clone(ESTIMATORS["regressor"]).set_callbacks(keeper, monitor).fit(X, y, weight)
+    assert keeper.data[0] is X
+    assert keeper.data[1] is y
+    assert keeper.data[2]["sample_weight"] is weight
+    last = monitor.get_logs().data[-1]["r2"]
+    assert last == pytest.approx(r2_score(y, model.predict(X), sample_weight=weight), abs=1e-6)
+    fitted(clone(model).set_callbacks(keeper), data)
+    assert keeper.data[2] is None
+
+
+# --- stops ---
+
+
+@pytest.mark.parametrize("n_jobs", [None, 3])
+def test_a_stop_at_an_epoch_ends_its_network(n_jobs, data):
+    callback = Acting(lambda: True, "end", (0, 1, 1))
+    whole = fitted(clone(ESTIMATORS["classifier"]), data)
+    model = fitted(clone(whole).set_params(n_jobs=n_jobs).set_callbacks(callback), data)
+    assert model.statuses_ == (whole.statuses_[0], Status.STOPPED_BY_CALLBACK, whole.statuses_[2])
+    assert model.messages_[1] == "Stopped by a callback after 2 epochs: the network reached so far was kept."
+    assert len(model.histories_[1]) == 3
+    for k in (0, 2):
+        assert np.array_equal(model.networks_[k].parameters, whole.networks_[k].parameters)
+
+
+def test_a_stop_at_a_network_leaves_the_others_out(data):
+    callback = Acting(lambda: True, "end", (0, 0))
+    whole = fitted(clone(ESTIMATORS["classifier"]), data)
+    model = fitted(clone(whole).set_callbacks(callback), data)
+    assert model.statuses_ == (whole.statuses_[0], Status.STOPPED_BY_CALLBACK, Status.STOPPED_BY_CALLBACK)
+    assert model.solutions_[1].n_epochs == model.solutions_[2].n_epochs == 0
+    assert recorded_networks(callback) == [(0, 0)]
+    assert np.array_equal(model.networks_[0].parameters, whole.networks_[0].parameters)
+
+
+def recorded_networks(callback):
+    return [path for path in callback.tasks("begin") if len(path) == 2]
+
+
+def test_a_stop_at_a_network_leaves_the_layers_above_out(data):
+    callback = Acting(lambda: True, "end", (0, 0))
+    model = fitted(clone(ESTIMATORS["deep regressor"]).set_callbacks(callback), data)
+    assert model.statuses_[1] is Status.STOPPED_BY_CALLBACK
+    assert recorded_networks(callback) == [(0, 0)]
+
+
+def test_both_kinds_of_callbacks_work_together(data):
+    recorder, seen = Recorder(), []
+    model = clone(ESTIMATORS["classifier"]).set_params(callback=lambda epoch: seen.append(epoch) or epoch.number == 2)
+    fitted(model.set_callbacks(recorder), data)
+    assert len(seen) == 2
+    assert recorder.tasks("end", "epoch") == [(0, 0, 0), (0, 0, 1)]
+    assert set(model.statuses_) == {Status.STOPPED_BY_CALLBACK}
+
+
+def test_a_network_that_was_stopped_stays_so_in_a_checkpoint(data, tmp_path):
+    model = clone(ESTIMATORS["classifier"]).set_params(checkpoint=tmp_path / "fit.checkpoint")
+    stopped = fitted(clone(model).set_callbacks(Acting(lambda: True, "end", (0, 1, 1))), data)
+    recorder = Recorder()
+    again = fitted(clone(model).set_callbacks(recorder), data)
+    assert bits(again) == bits(stopped)
+    assert recorder.tasks("begin") == [(0,), (0, 0), (0, 1), (0, 2)]
+
+
+# --- errors and interrupts ---
+
+
+@pytest.mark.parametrize("hook", ["begin", "end"])
+@pytest.mark.parametrize("path", [(0,), (0, 1), (0, 1, 0)])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_an_error_of_a_callback_leaves_the_estimator_as_it_was(hook, path, n_jobs, data):
+    callback = Acting(fail, hook, path)
+    model = clone(ESTIMATORS["classifier"]).set_params(n_jobs=n_jobs).set_callbacks(callback)
+    before = set(vars(model))
+    with pytest.raises(RuntimeError, match="no more"):
+        fitted(model, data)
+    assert callback.hooks[-1] == ("teardown",)
+    after_the_fit = (hook, path) == ("end", (0,))
+    assert (set(vars(model)) == before) is not after_the_fit
+    assert hasattr(model, "networks_") is after_the_fit
+
+
+def test_bad_data_tear_callbacks_down(data):
+    recorder = Recorder()
+    model = clone(ESTIMATORS["regressor"]).set_callbacks(recorder)
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        model.fit(data[0], data[1][:-1])
+    assert recorder.hooks == [("setup",), ("teardown",)]
+    assert not [name for name in vars(model) if "ctx" in name or "teardown" in name]
+    assert fitted(model, data).n_iter_ > 0
+
+
+@pytest.mark.parametrize(
+    ("hook", "path"),
+    [("begin", (0, 1)), ("begin", (0, 1, 1)), ("end", (0, 1, 1)), ("end", (0, 1))],
+)
+def test_an_interrupt_in_a_callback_keeps_the_networks(hook, path, data):
+    callback = Acting(interrupt, hook, path)
+    whole = fitted(clone(ESTIMATORS["classifier"]), data)
+    model = clone(whole).set_callbacks(callback)
+    with pytest.raises(KeyboardInterrupt):
+        fitted(model, data)
+    assert np.array_equal(model.networks_[0].parameters, whole.networks_[0].parameters)
+    assert model.statuses_[2] is Status.INTERRUPTED
+    assert model.predict(data[0]).shape == (60,)
+    assert callback.hooks[-2:] == [("end", "fit", (0,)), ("teardown",)]
+    epochs = callback.tasks("begin", "epoch")
+    assert sorted(callback.tasks("end", "epoch")) == sorted(epochs)
+
+
+def test_what_is_no_callback_is_refused():
+    with pytest.raises(TypeError, match="FitCallback"):
+        DCONRegressor().set_callbacks(print)
+
+
+def test_warnings_point_to_the_call_of_fit(data):
+    with pytest.warns(ConvergenceWarning, match="max_epochs") as caught:
+        DCONRegressor(3, gamma=0.1, max_epochs=1, random_state=0).fit(data[0], data[1])
+    assert caught[0].filename == __file__
+
+
+# --- with the rest of scikit-learn ---
+
+
+@every_estimator
+def test_progress_bar(name, data, capsys):
+    fitted(clone(ESTIMATORS[name]).set_callbacks(protocol.ProgressBar()), data)
+    shown = capsys.readouterr().out
+    assert f"{type(ESTIMATORS[name]).__name__} - fit" in shown
+    assert "100%" in shown
+
+
+def test_scoring_monitor(data):
+    monitor = protocol.ScoringMonitor(scoring="accuracy")
+    X, labels = data[0], data[2]
+    networks = {}
+
+    def keep(epoch):
+        networks[0, epoch.column, epoch.number - 1] = epoch.network
+
+    model = clone(ESTIMATORS["classifier"]).set_params(callback=keep)
+    fitted(model.set_callbacks(monitor), data)
+    scores = {row["task_id_path"]: row["accuracy"] for row in monitor.get_logs().data}
+    assert scores[0,] == accuracy_score(labels, model.predict(X))
+    assert set(networks) == {path for path in scores if len(path) == 3}
+    # While the last network is trained, the others are there.
+    for path, network in networks.items():
+        if path[1] == 2:
+            outputs = [network.predict(X) for network in (*model.networks_[:2], network)]
+            assert scores[path] == accuracy_score(labels, model.classes_[np.argmax(outputs, axis=0)])
+
+
+class Travelling(Recorder):
+    """A callback of the outermost estimator that goes down to all others."""
+
+    max_propagation_depth = None
+
+
+def test_callbacks_of_a_search_reach_the_networks(data):
+    recorder, pipeline = Travelling(), make_pipeline(StandardScaler(), clone(ESTIMATORS["regressor"]))
+    search = GridSearchCV(pipeline, {"dconregressor__gamma": [0.1, 1.0]}, cv=2).set_callbacks(recorder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        search.fit(data[0], data[1])
+    # Search and refit, split, step of the pipeline, network: four splits and the last fit.
+    assert len(recorder.tasks("begin", "network")) == 5
+    assert sorted(recorder.tasks("begin")) == sorted(recorder.tasks("end"))
+    last = [path for path in recorder.tasks("end", "epoch") if path[1] == 1]
+    assert len(last) == search.best_estimator_[-1].n_iter_
+    assert recorder.hooks.count(("setup",)) == recorder.hooks.count(("teardown",)) == 1
+    assert not hasattr(search.best_estimator_[-1], "_skl_callbacks")
+
+
+def test_clones_and_pickles_keep_callbacks_and_files_do_not(data, tmp_path):
+    recorder = Recorder()
+    model = fitted(clone(ESTIMATORS["regressor"]).set_callbacks(recorder), data)
+    assert clone(model)._skl_callbacks == [recorder]
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(data[0]), model.predict(data[0]))
+    save_estimator(model, tmp_path / "model.json")
+    loaded = load_estimator(tmp_path / "model.json")
+    assert np.array_equal(loaded.predict(data[0]), model.predict(data[0]))
+    assert not hasattr(loaded, "_skl_callbacks")
+    assert not hasattr(model.set_callbacks(), "_skl_callbacks")
+
+
+def test_a_replay_calls_no_callbacks(data):
+    recorder = Recorder()
+    model = fitted(clone(ESTIMATORS["regressor"]).set_callbacks(recorder), data)
+    seen = len(recorder.hooks)
+    replay(model, data[0], data[1])
+    assert len(recorder.hooks) == seen
