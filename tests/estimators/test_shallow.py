@@ -352,3 +352,10 @@ class TestClassifier:
             model.fit(X, LABELS)
         assert [status.name for status in model.statuses_] == ["INTERRUPTED"] * 3
         assert model.score(X, LABELS) > 0.4
+
+
+def test_warnings_point_to_the_call_of_fit():
+    X = np.linspace(-1.0, 1.0, 30).reshape(-1, 1)
+    with pytest.warns(ConvergenceWarning, match="max_epochs") as caught:
+        DCONRegressor(3, gamma=0.1, max_epochs=1, tol=0.0, random_state=0).fit(X, np.abs(X[:, 0]))
+    assert caught[0].filename == __file__
