@@ -277,10 +277,10 @@ class TestWhatCannotBeSaved:
 
 
 class TestOtherFiles:
-    def test_networks_for_predictions_are_told(self, tmp_path):
-        save_model(clone(NETWORK).fit(X, Y), tmp_path / "model.json")
-        with pytest.raises(ValueError, match="read it with load_model"):
-            load_estimator(tmp_path / "model.json")
+    def test_networks_for_predictions_become_estimators(self, tmp_path):
+        model = clone(NETWORK).fit(X, Y)
+        save_model(model, tmp_path / "model.json")
+        np.testing.assert_array_equal(load_estimator(tmp_path / "model.json").predict(X), model.predict(X))
 
     def test_estimators_are_told(self, tmp_path):
         save_estimator(clone(NETWORK).fit(X, Y), tmp_path / "model.json")

@@ -12,9 +12,10 @@ import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dconnet.model.calibration import Calibration
+from dconnet.model.coordinates import Coordinates
 from dconnet.model.network import Network
 from dconnet.persistence.encodings import EncodingEntry, encoding_entries, encoding_of
-from dconnet.persistence.entries import Count, Entry, Scale, Weight
+from dconnet.persistence.entries import Count, Entry, NotNegative, Scale, Weight
 from dconnet.persistence.model_file import FORMAT, OUTPUTS_VERSION, TABLE_VERSION, VERSION, SavedModel
 from dconnet.persistence.parts import Label, Scaling, Score, Setting, Training
 from dconnet.training.result import Status
@@ -114,6 +115,7 @@ class _Model(Entry, frozen=True, kw_only=True, tag_field="kind"):
     version: Literal[1, 3, 4]
     features: _Features
     encoding: EncodingEntry | UnsetType = UNSET  # with version 3
+    coordinates: _Scaling | UnsetType = UNSET  # not in files of dconnet 0.2, nor without scale=True
     settings: dict[str, Setting]
     scores: dict[str, ScoreEntry]
     trainings: list[_Training]
@@ -127,6 +129,7 @@ class _Regressor(_Model, frozen=True, kw_only=True, tag="regressor"):
 class _Classifier(_Model, frozen=True, kw_only=True, tag="classifier"):
     target: Class
     calibration: _Calibration | UnsetType = UNSET  # not in files of dconnet 0.2
+    class_weights: list[NotNegative] | UnsetType = UNSET
 
 
 def encode(model: SavedModel) -> str:
@@ -151,6 +154,8 @@ def encode(model: SavedModel) -> str:
         "settings": dict(model.settings),
         "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
         **({} if model.calibration is None else {"calibration": asdict(model.calibration)}),
+        **({} if model.class_weights is None else {"class_weights": list(model.class_weights)}),
+        **({} if model.coordinates is None else {"coordinates": _lists(model.coordinates)}),
         "trainings": [_training_entries(training) for training in model.trainings],
         "networks": [_network_entries(network) for network in model.networks],
     }
@@ -210,10 +215,12 @@ def decode(content: bytes) -> SavedModel | SavedEnsemble:
         scores={part: Score(**msgspec.to_builtins(score)) for part, score in found.scores.items()},
         encoding=None if found.encoding is UNSET else encoding_of(found.encoding, found.features.names),
         calibration=_calibration(found),
+        class_weights=_class_weights(found),
+        coordinates=_coordinates(found),
     )
 
 
-def _lists(scaling: Scaling) -> dict[str, Any]:
+def _lists(scaling: Scaling | Coordinates) -> dict[str, Any]:
     return {item.name: getattr(scaling, item.name).tolist() for item in fields(scaling)}
 
 
@@ -249,6 +256,18 @@ def _calibration(found: _Regressor | _Classifier) -> Calibration | None:
     if isinstance(found, _Regressor) or found.calibration is UNSET:
         return None
     return Calibration(found.calibration.slope, found.calibration.offset)
+
+
+def _class_weights(found: _Regressor | _Classifier) -> tuple[float, ...] | None:
+    if isinstance(found, _Regressor) or isinstance(found.class_weights, UnsetType):
+        return None
+    return tuple(found.class_weights)
+
+
+def _coordinates(found: _Model) -> Coordinates | None:
+    if isinstance(found.coordinates, UnsetType):
+        return None
+    return Coordinates(np.array(found.coordinates.mean), np.array(found.coordinates.scale))
 
 
 def _training(found: _Training) -> Training:

@@ -10,6 +10,7 @@ from dconnet.persistence.parts import LARGEST
 
 Weight: TypeAlias = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Scale: TypeAlias = Annotated[float, Meta(gt=0.0, le=LARGEST)]
+NotNegative: TypeAlias = Annotated[float, Meta(ge=0.0, le=LARGEST)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**62)]
 
 

@@ -8,6 +8,7 @@ attributes; `dconnet.persistence.steps` makes the rest anew, so that a file outl
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
@@ -37,6 +38,7 @@ from dconnet.model.coordinates import Coordinates
 from dconnet.model.network import Network
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
+from dconnet.persistence import vectorizer
 from dconnet.persistence.codec import _check_header, _Header, count_members, refuse, written
 from dconnet.persistence.encodings import EncodingEntry, encoding_entries, encoding_of
 from dconnet.persistence.ensemble import KINDS, Fitted, SavedEnsemble
@@ -70,7 +72,8 @@ def save_estimator(estimator: BaseEstimator, path: str | os.PathLike[str]) -> No
     estimator : estimator
         A fitted estimator of this package, or a Pipeline, ColumnTransformer or TransformedTargetRegressor that is made
         of these and of `TableEncoder`, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer,
-        OneHotEncoder, OrdinalEncoder and FunctionTransformer.
+        OneHotEncoder, OrdinalEncoder and FunctionTransformer, and of skrub's TableVectorizer if no column went through
+        an encoder of texts.
     path : str or path-like
         The file, which is written whole or not at all.
 
@@ -118,7 +121,8 @@ def save_estimator(estimator: BaseEstimator, path: str | os.PathLike[str]) -> No
 def load_estimator(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Any:
     """Read an estimator that `save_estimator` has written.
 
-    Files of auto estimators that `save_model` has written are read, too.
+    Files that `save_model` or ``dconnet fit`` have written are read, too; see `SavedModel.to_estimator` for what those
+    of networks know.
 
     Parameters
     ----------
@@ -166,7 +170,8 @@ def _decoded(content: bytes) -> Any:
         refuse(error)
     if count_members(content) != count_members(msgspec.json.encode(found)):
         raise ValueError("it has two members of the same name.")
-    reader = Reader(_kinds())
+    needs_skrub = any(isinstance(each, dict) and each.get("kind") in vectorizer.NAMES for each in found.objects)
+    reader = Reader(_kinds_with_skrub() if needs_skrub else _own_kinds())
     try:
         reader.objects(found.objects)
     except RecursionError as error:
@@ -184,10 +189,6 @@ def _of_model_file(content: bytes) -> Any:
     from dconnet.persistence.codec import decode
 
     model = decode(content)
-    if not isinstance(model, SavedEnsemble):
-        raise ValueError(
-            "it holds networks for predictions: read it with load_model. Estimators are saved by save_estimator."
-        )
     return model.to_estimator()
 
 
@@ -205,8 +206,19 @@ def _unknown(item: Any, place: str) -> TypeError:
 # --- the kinds of objects ---
 
 
-@cache
 def _kinds() -> Mapping[str, Kind]:
+    """All kinds; those of skrub where it was imported, without which there is none of its objects."""
+    return _kinds_with_skrub() if "skrub" in sys.modules else _own_kinds()
+
+
+@cache
+def _kinds_with_skrub() -> Mapping[str, Kind]:
+    known = vectorizer.kinds()
+    return {**_own_kinds(), **known, "TableVectorizer": _or_unfitted(known["TableVectorizer"])}
+
+
+@cache
+def _own_kinds() -> Mapping[str, Kind]:
     own = {cls.__name__: _estimator_kind(cls) for cls in _own_estimators() if issubclass(cls, DCONEstimator)}
     return {
         **{

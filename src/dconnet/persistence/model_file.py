@@ -22,11 +22,12 @@ from dconnet._text import printable
 from dconnet.export.chain import Affine, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
 from dconnet.model.calibration import Calibration
+from dconnet.model.coordinates import Coordinates
 from dconnet.model.network import Network, refuse_overflow
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.persistence.files import written_whole
-from dconnet.persistence.parts import Label, Scaling, Score, Setting, Training, check, check_classes
+from dconnet.persistence.parts import LARGEST, Label, Scaling, Score, Setting, Training, check, check_classes
 from dconnet.persistence.tables import matched_columns, require_columns, text_names
 
 if TYPE_CHECKING:
@@ -73,6 +74,11 @@ class SavedModel(Exportable):
         Names of several targets; empty if there is one.
     calibration : Calibration or None
         How the outputs of a classifier become probabilities; None for a regressor, and in files of dconnet 0.2.
+    class_weights : tuple of float or None
+        What the training rows of each class counted, if the classifier had a ``class_weight``.
+    coordinates : Coordinates or None
+        The standardised columns that an estimator with ``scale=True`` has measured its inputs by; None without it, and
+        in files of dconnet 0.2.
 
     Examples
     --------
@@ -102,6 +108,8 @@ class SavedModel(Exportable):
     encoding: TableEncoding | None = None
     target_names: tuple[str, ...] = ()
     calibration: Calibration | None = None
+    class_weights: tuple[float, ...] | None = None
+    coordinates: Coordinates | None = None
 
     def __post_init__(self) -> None:
         n_features = len(self.feature_names)
@@ -127,6 +135,11 @@ class SavedModel(Exportable):
             )
         if self.classes is not None:
             check_classes(self.classes)
+        if self.class_weights is not None:
+            check(len(self.class_weights) == len(self.classes or ()), "every class needs its weight, and no other")
+        if self.coordinates is not None:
+            n_measured = len(self.coordinates.mean)
+            check(n_measured == n_features, f"{n_measured} features are measured, but there are {n_features} features")
         needed, n_outputs = self.targets.n_networks, [network.n_outputs for network in self.networks]
         check(len(self.networks) == needed, f"{needed} network(s) needed, got {len(self.networks)}")
         n_columns = self.targets.n_columns
@@ -326,7 +339,49 @@ class SavedModel(Exportable):
             settings={name: _plain(value) for name, value in estimator._settings.items()},
             encoding=encoding,
             calibration=getattr(estimator, "calibration_", None),
+            class_weights=_class_weights(estimator),
+            coordinates=_coordinates(estimator),
         )
+
+    def to_estimator(self) -> Any:
+        """The fitted estimator of this model, for scikit-learn's tools, certificates, or more training.
+
+        Returns
+        -------
+        estimator
+            A `DCONRegressor` or `DCONClassifier` with the parameters of ``settings``. If tables or features are
+            prepared, a Pipeline of `TableEncoder` or StandardScaler and the network; if the target is scaled, a
+            TransformedTargetRegressor around it. Each is fitted, and predicts as this model.
+
+        Notes
+        -----
+        ``gamma`` is the number that was used, also if it was chosen, and the histories have RegLoss alone. Of a
+        parameter that was an object, a file knows the name only: there is a warning, and the parameter has its default
+        value. Names of the features that are just x0, x1, ... are not given to the estimator.
+
+        Raises
+        ------
+        ValueError
+            If the file does not tell gamma, or not what the shrinkage was on.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dconnet import DCONRegressor
+        >>> from dconnet.persistence.model_file import SavedModel, Scaling
+        >>> X = np.linspace(10, 20, 30).reshape(-1, 1)
+        >>> scaling = Scaling.of(X)
+        >>> estimator = DCONRegressor(3, tol=1e-3, random_state=0).fit(scaling.apply(X), np.abs(X[:, 0] - 15.0))
+        >>> model = SavedModel.from_estimator(estimator, feature_scaling=scaling)
+        >>> again = model.to_estimator()
+        >>> [type(step).__name__ for _, step in again.steps]
+        ['StandardScaler', 'DCONRegressor']
+        >>> bool(np.array_equal(again.predict(X), model.predict(X)))
+        True
+        """
+        from dconnet.persistence.restored import estimator_of
+
+        return estimator_of(self)
 
     def with_scores(self, scores: Mapping[str, Score]) -> SavedModel:
         """The same model with these scores."""
@@ -488,6 +543,20 @@ def _trainings(estimator: Any) -> tuple[Training, ...]:
         )
         for solution, objective, stationarity in figures
     )
+
+
+def _class_weights(estimator: Any) -> tuple[float, ...] | None:
+    weights = getattr(estimator, "_class_weights", None)
+    if weights is None:
+        return None
+    return tuple(weights.of_rows(estimator.targets_.classes).tolist())
+
+
+def _coordinates(estimator: Any) -> Coordinates | None:
+    """What the inputs were measured by, unless it is beyond the numbers of a file."""
+    known: Coordinates | None = estimator._units.coordinates
+    is_small = known is not None and max(np.abs(known.mean).max(), known.scale.max()) <= LARGEST
+    return known if is_small else None
 
 
 def _plain(value: object) -> Setting:

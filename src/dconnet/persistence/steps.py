@@ -281,14 +281,38 @@ def _target_fields(step: TransformedTargetRegressor) -> dict[str, Any]:
 
 
 def _target(own: dict[str, Any]) -> TransformedTargetRegressor:
+    params, regressor, transformer = own["params"], own["regressor_"], own["transformer_"]
+    return _transformed_target(params, regressor, transformer, own["training_dim"])
+
+
+def target_scaled(regressor: Any, fitted: Any, scaler: StandardScaler, n_dimensions: int) -> TransformedTargetRegressor:
+    """A fitted TransformedTargetRegressor.
+
+    Parameters
+    ----------
+    regressor : estimator
+        What a next fit is to start from.
+    fitted : estimator
+        The same, fitted to scaled targets.
+    scaler : StandardScaler
+        The fitted scaler of the target.
+    n_dimensions : {1, 2}
+        Of the target in the fit.
+    """
+    params = TransformedTargetRegressor(regressor, transformer=StandardScaler()).get_params(deep=False)
+    return _transformed_target(params, fitted, scaler, n_dimensions)
+
+
+def _transformed_target(
+    params: Mapping[str, Any], regressor: Any, transformer: Any, n_dimensions: int
+) -> TransformedTargetRegressor:
     from sklearn.frozen import FrozenEstimator
 
-    params, regressor, transformer = own["params"], own["regressor_"], own["transformer_"]
     frozen = {"regressor": FrozenEstimator(regressor), "check_inverse": False}
     if transformer is not None:
         frozen["transformer"] = FunctionTransformer()
-    step = TransformedTargetRegressor(**params | frozen)
-    y = np.ones(2) if own["training_dim"] == 1 else np.ones((2, max(1, getattr(transformer, "n_features_in_", 1))))
+    step = TransformedTargetRegressor(**dict(params) | frozen)
+    y = np.ones(2) if n_dimensions == 1 else np.ones((2, max(1, getattr(transformer, "n_features_in_", 1))))
     step.fit(np.zeros((2, 1)), y)
     step.set_params(**params)
     step.regressor_ = regressor
