@@ -101,7 +101,7 @@ def test_progress_is_told_and_the_callback_stops(capsys):
 
     def stop_late(progress):
         seen.append(progress)
-        return progress.seconds > 1.1
+        return np.bool_(progress.seconds > 1.1)  # as comparisons with numbers of NumPy give it
 
     found = optimise(network, [(-1, 1)] * 10, sense="min", callback=stop_late, verbose=1)
     assert found.status is OptimumStatus.STOPPED

@@ -168,7 +168,7 @@ class _Watch:
                 f"{seen.nodes} nodes, {seen.waiting} waiting",
                 flush=True,
             )
-        return self.callback is not None and self.callback(seen) is True
+        return self.callback is not None and bool(self.callback(seen))
 
 
 def _signed(network: Network, sign: float) -> Network:
