@@ -191,7 +191,7 @@ def test_classes_of_weight_zero_are_left_out():
     [
         ({"class_weight": "some"}, ValueError, "class_weight"),
         ({"class_weight": [1.0, 2.0]}, ValueError, "class_weight"),
-        ({"class_weight": {"yes": -1.0}}, ValueError, "must not be negative"),
+        ({"class_weight": {"yes": -1.0}}, ValueError, "finite and not negative"),
         ({"class_weight": {"yes": 0.0}}, ValueError, "only one class"),
         ({"quality": "best"}, ValueError, "quality"),
         ({"max_seconds": 0}, ValueError, "max_seconds"),

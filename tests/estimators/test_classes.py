@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.class_weight import compute_sample_weight
@@ -55,6 +56,9 @@ class TestClassWeight:
         own = np.linspace(0.5, 1.5, len(X))[rows]
         weighted = fitted(estimator, X[rows], LABELS[rows], own, class_weight=class_weight)
         factors = compute_sample_weight(class_weight, LABELS[rows])
+        if class_weight == "balanced":
+            totals = {label: sum(own[LABELS[rows] == label].tolist()) for label in np.unique(LABELS)}
+            factors = np.array([sum(totals.values()) / (3 * totals[label]) for label in LABELS[rows]])
         same = fitted(estimator, X[rows], LABELS[rows], own * factors)
         np.testing.assert_array_equal(weighted.decision_function(X), same.decision_function(X))
         assert weighted.classes_.tolist() == same.classes_.tolist()
@@ -75,6 +79,28 @@ class TestClassWeight:
         target = np.where(LABELS[::3] == "setosa", 1.0, -1.0)
         error = np.average((target - model.networks_[0].predict(X[::3])) ** 2, weights=factors)
         assert model.histories_[0].validation_mse[-1] == pytest.approx(error, rel=1e-9)
+
+    def test_balanced_counts_rows_by_their_weights(self):
+        """As fit says, a row of weight two counts like the same row twice, and one of weight zero not at all."""
+        times = np.arange(len(X)) % 3
+        times[LABELS == "setosa"] += 1
+        rows = np.repeat(np.arange(len(X)), times)
+        model = DCONClassifier(2, gamma=0.1, class_weight="balanced", tol=1e-4, random_state=0)
+        weighted = clone(model).fit(X, LABELS, sample_weight=times)
+        repeated = clone(model).fit(X[rows], LABELS[rows])
+        assert [network.intercept for network in weighted.networks_] == pytest.approx(3 * [-1.0 / 3.0])
+        np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-5, atol=1e-9)
+        with_a_ghost = clone(model).fit([*X, X[0]], [*LABELS, "ghost"], sample_weight=[*times, 0])
+        np.testing.assert_allclose(with_a_ghost.predict_proba(X), weighted.predict_proba(X), rtol=1e-5, atol=1e-9)
+
+    def test_classes_that_are_digits_as_text(self):
+        digits = np.array(["0", "1", "2"])[np.unique(LABELS, return_inverse=True)[1]]
+        model = DCONClassifier(2, gamma=0.1, max_epochs=2, random_state=0)
+        weighted = clone(model).set_params(class_weight={"0": 2.0, "1": 1.0, "2": 0.5}).fit(X, digits)
+        same = clone(model).fit(X, digits, sample_weight=np.select([digits == "0", digits == "1"], [2.0, 1.0], 0.5))
+        np.testing.assert_array_equal(weighted.decision_function(X), same.decision_function(X))
+        with pytest.raises(ValueError, match="gives a weight to 0, which is not a class of y"):
+            model.set_params(class_weight={0: 2.0}).fit(X, digits)
 
     @pytest.mark.parametrize("estimator", [*CLASSIFIERS, AutoDCONClassifier()], ids=lambda e: type(e).__name__)
     def test_must_make_sense(self, estimator):

@@ -501,7 +501,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             check_consistent_length(X, labels)
             weight = self._weight(sample_weight, len(labels))
             if self.class_weight is not None:
-                factors = ClassWeights.of(self.class_weight, labels).of_rows(labels)
+                factors = ClassWeights.of(self.class_weight, labels, weight).of_rows(labels)
                 weight = self._weight(weight * factors, len(labels))
             classes = Targets.of_labels(labels, weight).classes
             assert classes is not None

@@ -232,7 +232,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         with unchanged_if_it_fails(self):
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
             inputs, target = self._checked_pair(X, y, reset=known is None)
-            self._weigh_classes(target)
+            self._weigh_classes(target, checked_weight(sample_weight, inputs))
             weight = self._weight(sample_weight, inputs, target)
             targets = self._targets_of(target, weight)
             if known is not None and not known.equals(targets):
@@ -433,7 +433,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         weight = self._weight(sample_weight, inputs, target)
         return Rows(inputs, targets.columns(target, weight), weight)
 
-    def _weigh_classes(self, y: NDArray[Any]) -> None:
+    def _weigh_classes(self, y: NDArray[Any], weight: FloatArray) -> None:
         """Find out what the classes of the training rows count."""
 
     def _weight(self, sample_weight: ArrayLike | None, X: FloatArray, y: NDArray[Any]) -> FloatArray:
@@ -480,9 +480,9 @@ class Classification(ClassifierMixin):
         check_classification_targets(y)
         return Targets.of_labels(y, weight, shared=self.multi_class == "shared")
 
-    def _weigh_classes(self, y: NDArray[Any]) -> None:
+    def _weigh_classes(self, y: NDArray[Any], weight: FloatArray) -> None:
         check_classification_targets(y)
-        self._class_weights = None if self.class_weight is None else ClassWeights.of(self.class_weight, y)
+        self._class_weights = None if self.class_weight is None else ClassWeights.of(self.class_weight, y, weight)
 
     def _weight(self, sample_weight: ArrayLike | None, X: FloatArray, y: NDArray[Any]) -> FloatArray:
         weight = checked_weight(sample_weight, X)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from dconnet._arrays import FloatArray
@@ -90,25 +89,43 @@ class ClassWeights:
     >>> import numpy as np
     >>> from dconnet.estimators.data import ClassWeights
     >>> labels = np.array(["a", "b", "b", "b"])
-    >>> ClassWeights.of("balanced", labels).of_rows(labels).round(3)
+    >>> ClassWeights.of("balanced", labels, np.ones(4)).of_rows(labels).round(3)
     array([2.   , 0.667, 0.667, 0.667])
     """
 
     factors: dict[Any, float]
 
     @classmethod
-    def of(cls, class_weight: dict[Any, float] | str, labels: NDArray[Any]) -> ClassWeights:
-        """The weights for these training rows.
+    def of(cls, class_weight: dict[Any, float] | str, labels: NDArray[Any], weight: FloatArray) -> ClassWeights:
+        """The weights for these training rows, which have weights of their own.
 
         Raises
         ------
         ValueError
-            If a weight is negative or not finite, or is given to a class that is not there.
+            If a weight is negative or not finite, or is given to a class that is not there while another has none.
         """
-        classes = np.unique(labels)
-        factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=labels), dtype=np.float64)
-        if not np.all(np.isfinite(factors) & (factors >= 0.0)):
+        if not isinstance(class_weight, dict):
+            return cls.balanced(labels, weight)
+        classes = np.unique(labels).tolist()
+        strange = [label for label in class_weight if label not in classes]
+        if strange and not all(label in class_weight for label in classes):
+            raise ValueError(
+                f"class_weight gives a weight to {strange[0]!r}, which is not a class of y. The classes are "
+                f"{', '.join(repr(label) for label in classes[:20])}."
+            )
+        factors = {label: float(class_weight.get(label, 1.0)) for label in classes}
+        if not all(np.isfinite(factor) and factor >= 0.0 for factor in factors.values()):
             raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}.")
+        return cls(factors)
+
+    @classmethod
+    def balanced(cls, labels: NDArray[Any], weight: FloatArray) -> ClassWeights:
+        """Factors that give all classes with rows of positive weight the same total weight."""
+        classes, codes = np.unique(labels, return_inverse=True)
+        totals = np.bincount(codes.ravel(), weights=weight, minlength=len(classes))
+        there = totals > 0.0
+        factors = np.ones(len(classes))
+        factors[there] = totals.sum() / (np.count_nonzero(there) * totals[there])
         return cls(dict(zip(classes.tolist(), factors.tolist(), strict=True)))
 
     def of_rows(self, labels: NDArray[Any]) -> FloatArray:

@@ -485,7 +485,8 @@ class DCONClassifier(Classification, _Shallow):
         network with an output for each class, so that all classes use the same ``n_hidden`` neurons.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights. "balanced" gives all classes the same total weight:
-        ``n_samples / (n_classes * np.bincount(y))``. Probabilities are then those of the weighted rows.
+        ``n_samples / (n_classes * np.bincount(y))``, in which rows count by their sample weights. Probabilities are
+        then those of the weighted rows.
     warm_start : bool, default=False
         See `DCONRegressor`.
     n_jobs : int or None, default=None
