@@ -20,7 +20,7 @@ from dconnet.inspection.report.predictions import Confusion, Predictions
 from dconnet.inspection.report.summary import plain_lines
 from dconnet.persistence.model_file import SavedModel, Scaling, Score
 from dconnet.persistence.tables import Table
-from inspection_cases import EVIL, Page, attributes_that_act, examined, with_held_out_rows
+from inspection_cases import EVIL, Page, attributes_that_act, examined, examined_table, with_held_out_rows
 
 mpl.use("Agg")
 
@@ -155,6 +155,29 @@ def test_influence_is_the_rise_of_the_error():
     assert abs(found[2].rise) < 0.05
     assert found[0].share == 1.0
     assert influences(model, X, y) == found
+
+
+def test_columns_that_came_from_one_feature_are_shuffled_together():
+    rng = np.random.default_rng(0)
+    level = rng.integers(3, size=90)
+    X = np.column_stack([level == 0, rng.normal(size=90), level == 1, level == 2]).astype(float)
+    y = 5.0 * level
+    model = SavedModel.from_estimator(DCONRegressor(4, gamma=1e-3, tol=1e-4, random_state=0).fit(X, y))
+    found = influences(model, X, y, np.array([2, 0, 2, 2]))
+    assert [entry.feature for entry in found] == [2, 0]
+    assert sorted(found[0].inputs) == [0, 2, 3]
+    assert found[1].inputs == (1,)
+    # The network is all but exact: what is left after a shuffle is the difference of two levels.
+    assert found[0].rise == pytest.approx(np.sqrt(2.0) * y.std(), rel=0.1)
+
+
+def test_a_report_on_a_table_ranks_its_columns():
+    found = examined_table()
+    page = Page(report_page(found))
+    text = " ".join(page.text)
+    assert f"features ({len(found.of_table.feature_names)})" in text
+    assert f"inputs ({len(found.model.feature_names)})" in text
+    assert "in standard deviations" in text
 
 
 def test_only_the_strongest_of_many_features_are_shuffled():

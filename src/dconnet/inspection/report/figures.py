@@ -108,8 +108,11 @@ def network_figure(examination: Examination, features: Sequence[int]) -> Picture
             "the bottom are the deciles of the feature; beyond them, there are few rows."
         ),
     }
+    encoded = ""
+    if examination.of_table is not None:
+        encoded = " The columns of the table are shown as the network sees them: as inputs in standard deviations."
     meaning = "" if is_regressor else " An output of 1 speaks for the class, −1 against it."
-    return picture(display, captions[display.kind_] + meaning)
+    return picture(display, captions[display.kind_] + encoded + meaning)
 
 
 @dataclass(eq=False)

@@ -71,15 +71,18 @@ def _network_parts(examination: Examination, with_rows: bool) -> dict[str, Any]:
     from markupsafe import Markup
 
     model, predictions = examination.model, Predictions.of(examination)
-    inputs = influences(model, examination.X, examination.y)
+    of_table = examination.of_table
+    encoding = None if of_table is None else of_table.encoding
+    inputs = influences(model, examination.X, examination.y, None if encoding is None else encoding.sources)
     is_classifier = model.classes is not None
-    ranking = [entry.feature for entry in inputs]
+    ranking = [i for entry in inputs for i in entry.inputs]
     found = what_if(examination, predictions, ranking, with_rows=with_rows)
     return {
         "predictions": predictions,
         "confusion": None if model.classes is None else Confusion.of(predictions, model.classes),
         "prediction_figure": _prediction_figure(examination, predictions),
         "inputs": inputs,
+        "columns": (model if of_table is None else of_table).feature_names,
         "network_figure": network_figure(examination, ranking),
         "convergence_figure": convergence_figure(examination),
         "plain_lines": plain_lines(examination),
