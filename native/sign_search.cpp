@@ -11,7 +11,7 @@ namespace {
 constexpr double kSlack = 1e-9;      // by how much rows, of a range of about one, may be violated
 constexpr double kWhole = 1e-7;      // how near to a multiple of its step a value counts as one
 constexpr double kWorthwhile = 1e-3; // share of its range by which a bound must move to be moved at all
-constexpr double kReached = 0.05;    // an end of a range is good enough if a point comes this near to it, in ranges
+constexpr double kReached = 0.2;     // an end of a range is good enough if a point comes this near to it, in ranges
 constexpr int kPasses = 3;
 constexpr int kNarrowing = 2;        // ranges are narrowed by programmes at every second depth
 constexpr int kStarts = 16;

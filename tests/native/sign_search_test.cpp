@@ -1,0 +1,207 @@
+// Tests of the optimisation over networks with two inputs against all corners, meant to run under sanitizers:
+// `make sanitize`. A piecewise linear function has its maximum over a polygon where two of its lines meet: walls,
+// constraints and kinks.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "random.hpp"
+#include "relaxation.hpp"
+#include "sign_search.hpp"
+
+namespace {
+
+using namespace dconnet;
+using Vector = std::vector<double>;
+
+constexpr std::size_t kColumns = 2;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::size_t checks = 0, failed = 0;
+
+void check(bool holds, const std::string& what) {
+  ++checks;
+  if (holds) return;
+  ++failed;
+  std::printf("FAILED: %s\n", what.c_str());
+}
+
+bool close(double a, double b) { return std::fabs(a - b) <= 1e-7 * (1.0 + std::fabs(b)); }
+
+struct Line {
+  double u, v, side;  // u x + v y = side
+};
+
+// The points in which two of the lines meet.
+std::vector<Vector> corners(const std::vector<Line>& lines) {
+  std::vector<Vector> found;
+  for (std::size_t a = 0; a < lines.size(); ++a) {
+    for (std::size_t b = a + 1; b < lines.size(); ++b) {
+      const Line &p = lines[a], &q = lines[b];
+      const double determinant = p.u * q.v - p.v * q.u;
+      if (std::fabs(determinant) < 1e-12) continue;
+      found.push_back({(p.side * q.v - p.v * q.side) / determinant, (p.u * q.side - p.side * q.u) / determinant});
+    }
+  }
+  return found;
+}
+
+// Neurons and then constraints as rows over the unit square, with the bounds of all variables.
+struct Case {
+  Case(std::size_t neurons, std::size_t constraints, Random& random)
+      : neurons(neurons), rows(neurons + constraints), G(rows * kColumns), g(rows, 0.0), alpha(neurons),
+        slopes(kColumns), low(kColumns + rows, 0.0), high(kColumns + rows, 1.0), step(kColumns + rows, 0.0) {
+    for (double& value : G) value = random.normal();
+    for (std::size_t l = 0; l < neurons; ++l) g[l] = 0.5 * random.normal();
+    for (double& value : alpha) value = random.normal();
+    for (double& value : slopes) value = random.normal();
+    for (std::size_t r = 0; r < rows; ++r) {
+      const double u = G[r * kColumns], v = G[r * kColumns + 1];
+      low[kColumns + r] = g[r] + std::min(u, 0.0) + std::min(v, 0.0);
+      high[kColumns + r] = g[r] + std::max(u, 0.0) + std::max(v, 0.0);
+      if (r >= neurons) low[kColumns + r] += 0.3 * random.uniform() * (high[kColumns + r] - low[kColumns + r]);
+    }
+  }
+
+  double row(std::size_t r, const Vector& x) const { return g[r] + G[r * kColumns] * x[0] + G[r * kColumns + 1] * x[1]; }
+
+  double variable(std::size_t j, const Vector& x) const { return j < kColumns ? x[j] : row(j - kColumns, x); }
+
+  double value(const Vector& x) const {
+    double sum = slopes[0] * x[0] + slopes[1] * x[1];
+    for (std::size_t l = 0; l < neurons; ++l) sum += alpha[l] * std::max(row(l, x), 0.0);
+    return sum;
+  }
+
+  bool is_feasible(const Vector& x) const {
+    for (std::size_t j = 0; j < low.size(); ++j) {
+      const double v = variable(j, x);
+      if (v < low[j] - 1e-8 || v > high[j] + 1e-8) return false;
+    }
+    return true;
+  }
+
+  // The lines on which a variable is at one of its bounds or at zero.
+  std::vector<Line> lines() const {
+    std::vector<Line> all;
+    for (std::size_t j = 0; j < low.size(); ++j) {
+      const bool is_row = j >= kColumns;
+      const double* w = is_row ? &G[(j - kColumns) * kColumns] : nullptr;
+      const double u = is_row ? w[0] : (j == 0 ? 1.0 : 0.0), v = is_row ? w[1] : (j == 1 ? 1.0 : 0.0);
+      const double shift = is_row ? g[j - kColumns] : 0.0;
+      for (double at : {low[j], 0.0, high[j]}) all.push_back({u, v, at - shift});
+    }
+    return all;
+  }
+
+  template <typename Function>
+  double largest(Function function) const {
+    double best = -kInfinity;
+    for (const Vector& x : corners(lines())) {
+      if (is_feasible(x)) best = std::max(best, function(x));
+    }
+    return best;
+  }
+
+  SignSearch search() const {
+    return SignSearch(G.data(), g.data(), alpha.data(), slopes.data(), low.data(), high.data(), step.data(), neurons,
+                      rows - neurons, kColumns);
+  }
+
+  std::size_t neurons, rows;
+  Vector G, g, alpha, slopes, low, high, step;
+};
+
+void finish(SignSearch& search) {
+  while (!search.run(1.0, 1e-9, 1e-12, 0.0)) continue;
+}
+
+void test_search(const Case& given) {
+  SignSearch search = given.search();
+  finish(search);
+  const double expected = given.largest([&](const Vector& x) { return given.value(x); });
+  check(search.has_point() == (expected > -kInfinity), "a point is found where there is one");
+  if (!search.has_point()) return;
+  check(given.is_feasible(search.point()), "the point is feasible");
+  check(close(given.value(search.point()), search.best()), "the value is that of the point");
+  check(close(search.best(), expected), "the maximum is that of all corners");
+  check(search.bound() >= search.best() && close(search.bound(), expected), "the bound meets the maximum");
+  SignSearch again = given.search();
+  finish(again);
+  check(again.nodes() == search.nodes() && again.point() == search.point(), "the search repeats itself");
+}
+
+void test_integers(Case given) {
+  given.step[0] = 0.25;
+  given.step[1] = 0.2;
+  SignSearch search = given.search();
+  finish(search);
+  double expected = -kInfinity;
+  for (int i = 0; i <= 4; ++i) {
+    for (int k = 0; k <= 5; ++k) {
+      const Vector x = {0.25 * i, 0.2 * k};
+      if (given.is_feasible(x)) expected = std::max(expected, given.value(x));
+    }
+  }
+  check(search.has_point() == (expected > -kInfinity), "a point of the grid is found where there is one");
+  if (search.has_point()) check(close(search.best(), expected), "the maximum is that of all points of the grid");
+}
+
+// A concave objective with kinks: programmes one after the other, with bounds that change between them.
+void test_relaxation(Case given, Random& random) {
+  Relaxation relaxation(given.G.data(), given.g.data(), given.rows, kColumns);
+  for (int round = 0; round < 8; ++round) {
+    for (std::size_t j = 0; j < relaxation.variables(); ++j) {
+      relaxation.low[j] = given.low[j];
+      relaxation.high[j] = given.high[j];
+      relaxation.constant[j] = 0.0;
+      relaxation.right[j] = random.normal();
+      relaxation.left[j] = relaxation.right[j] + (j < kColumns ? 0.0 : std::fabs(random.normal()));
+    }
+    const std::size_t cut = kColumns + static_cast<std::size_t>(round) % given.rows;
+    Case part = given;
+    part.low[cut] += 0.8 * random.uniform() * (part.high[cut] - part.low[cut]);
+    relaxation.low[cut] = part.low[cut];
+    const auto objective = [&](const Vector& x) {
+      double sum = 0.0;
+      for (std::size_t j = 0; j < relaxation.variables(); ++j) {
+        const double v = part.variable(j, x);
+        sum += (v < 0.0 ? relaxation.left[j] : relaxation.right[j]) * v;
+      }
+      return sum;
+    };
+    const double expected = part.largest(objective);
+    const Relaxation::End end = relaxation.solve(-kInfinity);
+    if (expected == -kInfinity) {
+      check(end == Relaxation::End::infeasible, "a programme without a feasible point is found to be one");
+      continue;
+    }
+    Vector x(kColumns);
+    relaxation.point(x.data());
+    check(end == Relaxation::End::optimal, "the programme is solved");
+    check(part.is_feasible(x) && close(objective(x), expected), "the point of the programme is optimal");
+    check(close(relaxation.bound(), expected), "the multipliers prove it");
+    check(relaxation.solve(expected + 1.0) == Relaxation::End::below_cutoff, "the cutoff ends it");
+  }
+}
+
+}  // namespace
+
+int main() {
+  Random random(1);
+  for (std::size_t neurons : {1, 2, 5, 9, 16}) {
+    for (std::size_t constraints : {0, 1, 3}) {
+      for (int repeat = 0; repeat < 6; ++repeat) {
+        const Case given(neurons, constraints, random);
+        test_search(given);
+        test_integers(given);
+        test_relaxation(given, random);
+      }
+    }
+  }
+  std::printf("%zu checks, %zu failed\n", checks, failed);
+  return failed == 0 ? 0 : 1;
+}
