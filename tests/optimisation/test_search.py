@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.optimize import Bounds
+from scipy.spatial import ConvexHull
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -183,6 +184,16 @@ def test_the_hull_cut_by_bounds_and_integers(method):
     assert optimise(
         line, [(None, 2.5), (None, None)], near=rows, integrality=[1, 0], method=method
     ).value == pytest.approx(2.0)
+
+
+def test_the_message_tells_of_a_hull_of_some_rows_only():
+    network = random_network(2, n_features=2)
+    rows = np.random.default_rng(0).uniform(-1.0, 1.0, size=(1500, 2))
+    some = optimise(network, near=rows)
+    every = optimise(network, near=rows[ConvexHull(rows).vertices])
+    assert "of 1500 different rows" in some.message
+    assert "rows" not in every.message
+    assert some.value == pytest.approx(every.value, rel=1e-6)
 
 
 def test_coverage_leaves_out_far_rows():

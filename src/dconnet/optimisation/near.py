@@ -34,6 +34,11 @@ def central_rows(X: ArrayLike, coverage: float = 1.0) -> FloatArray:
     >>> central_rows([[0.0], [1.0], [2.0], [1.0], [30.0]], coverage=0.8).ravel()
     array([0., 1., 2.])
     """
+    return hull_rows(X, coverage)[0]
+
+
+def hull_rows(X: ArrayLike, coverage: float) -> tuple[FloatArray, int]:
+    """The rows of `central_rows`, and how many different rows there were before only the outermost were kept."""
     rows = frozen_copy(X, name="near", ndim=2)
     if not len(rows):
         raise ValueError("near has no rows: give rows of data to stay near to, or leave it out.")
@@ -44,10 +49,10 @@ def central_rows(X: ArrayLike, coverage: float = 1.0) -> FloatArray:
     kept = np.argsort(distance, kind="stable")[: max(1, int(np.ceil(coverage * len(rows) - 1e-9)))]
     _, first = np.unique(rows[kept], axis=0, return_index=True)
     kept = kept[first]
+    central = len(kept)
     if len(kept) > MOST_CORNERS:
         kept = kept[outermost(white[kept], MOST_CORNERS)]
-    nearest: FloatArray = rows[kept]
-    return nearest
+    return rows[kept], central
 
 
 def whitened(rows: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dconnet._arrays import BoolArray, FloatArray, Frozen, frozen_copy
-from dconnet.optimisation.near import central_rows
+from dconnet.optimisation.near import hull_rows
 
 # By how much, in parts of its range, a bound of an integer input may lie beside an integer.
 INTEGER_SLACK = 1e-9
@@ -31,6 +31,8 @@ class Region(Frozen):
         Which inputs are integers.
     corners : array of shape (n_corners, n_features) or None
         Points whose convex hull the region lies in.
+    n_rows : int
+        How many rows there were before the outermost of them were taken as corners.
     """
 
     low: FloatArray
@@ -40,11 +42,19 @@ class Region(Frozen):
     most: FloatArray
     integer: BoolArray
     corners: FloatArray | None
+    n_rows: int = 0
 
     @property
     def is_empty_box(self) -> bool:
         """Whether there is an input without a value, such as an integer between 0.2 and 0.8."""
         return bool((self.low > self.high).any())
+
+    @property
+    def remark(self) -> str:
+        """What the user should know of the region: where its corners are not all rows."""
+        if self.corners is None or len(self.corners) == self.n_rows:
+            return ""
+        return f" The hull is that of the outermost {len(self.corners)} of {self.n_rows} different rows of near."
 
     def violation(self, x: FloatArray) -> float:
         """The largest violation of a linear constraint, in parts of the range of its values over the box."""
@@ -68,7 +78,7 @@ def region_of(
     coverage: float,
 ) -> Region:
     """The region, checked; parameters as of `optimise`."""
-    corners = None if near is None else _checked_corners(near, coverage, n_features)
+    corners, n_rows = (None, 0) if near is None else _checked_corners(near, coverage, n_features)
     low, high = _checked_bounds(bounds, n_features, corners)
     integer = _checked_integrality(integrality, n_features)
     upper, most = _checked_rows(A_ub, b_ub, "ub", n_features)
@@ -81,14 +91,15 @@ def region_of(
         np.concatenate([most, exact]),
         integer,
         corners,
+        n_rows,
     )
 
 
-def _checked_corners(near: ArrayLike, coverage: float, n_features: int) -> FloatArray:
-    corners = central_rows(near, coverage)
+def _checked_corners(near: ArrayLike, coverage: float, n_features: int) -> tuple[FloatArray, int]:
+    corners, n_rows = hull_rows(near, coverage)
     if corners.shape[1] != n_features:
         raise ValueError(f"near must have {n_features} columns, as the network has inputs, got {corners.shape[1]}.")
-    return corners
+    return corners, n_rows
 
 
 def _checked_bounds(bounds: Any, n_features: int, corners: FloatArray | None) -> tuple[FloatArray, FloatArray]:

@@ -70,8 +70,8 @@ def optimise(
         Optimise this weighted sum of the outputs.
     near : array-like of shape (n_samples, n_features), optional
         Rows of data to stay near to: the optimum is sought in their convex hull. Without it, optima tend to sit in
-        corners of the box, far from all data. The hull of more than 1000 rows is that of the outermost 1000, see
-        `dconnet.optimisation.near.central_rows`.
+        corners of the box, far from all data. The hull of more than 1000 rows is that of the outermost 1000, and
+        the message of the result says so; see `dconnet.optimisation.near.central_rows`.
     coverage : float, default=1.0
         Share of the rows of ``near`` that count: those nearest to their mean by the Mahalanobis distance.
     rel_gap : float, default=1e-6
@@ -120,7 +120,8 @@ def optimise(
     watch = _Watch(sign, callback, verbose)
     answer, x = _searched(_signed(target, sign), region, rel_gap, max_seconds, method, watch)
     size = float(np.abs(target.alpha) @ (np.abs(target.W) @ (region.high - region.low)))
-    return _told(target, sign, answer, x, time.perf_counter() - began, rel_gap, size)
+    found = _told(target, sign, answer, x, time.perf_counter() - began, rel_gap, size)
+    return replace(found, message=found.message + region.remark)
 
 
 def output_range(network: Any, bounds: Any = None, **options: Any) -> tuple[Optimum, Optimum]:
