@@ -4,6 +4,7 @@ from functools import cache
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import Bounds
 from scipy.spatial import ConvexHull
@@ -257,6 +258,25 @@ def test_networks_of_several_layers_are_refused():
         lipschitz_constant(model, [(-1, 1)] * 2, output=0)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e9])
+@pytest.mark.parametrize("sense", ["max", "min"])
+def test_units_of_the_output_do_not_matter_to_highs(sense, unit):
+    """Its tolerances are absolute, so that a small objective would be no objective."""
+    network = random_network(3)
+    small = Network(network.W, network.b, unit * network.alpha, unit * network.intercept)
+    options = {"bounds": [(-1, 1)] * 3, "A_ub": [[1.0, 1.0, 0.0]], "b_ub": [0.5], "sense": sense}
+    expected = unit * optimise(network, **options).value
+    found = optimise(small, method="highs", **options)
+    assert found.value == pytest.approx(expected, rel=CLOSE, abs=0.0)
+    assert SIGN[sense] * (found.bound - expected) >= -CLOSE * abs(expected)
+
+
+def test_bounds_of_a_table():
+    network, low, high = random_network(2), [-1.0, 0.0, 2.0], [1.0, 3.0, 2.5]
+    frame = pd.DataFrame({"min": low, "max": high}, index=["a", "b", "c"])
+    assert optimise(network, frame).value == optimise(network, list(zip(low, high, strict=True))).value
+
+
 def test_models_of_files(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(60, 2))
@@ -277,6 +297,8 @@ def test_models_of_files(tmp_path):
         ({"output": True}, "output must be a whole number"),
         ({"output": 0.0}, "output must be a whole number"),
         ({"output": -1}, "output must be a whole number"),
+        ({"bounds": 5}, "2 pairs of numbers"),
+        ({"bounds": [("a", "b"), (0, 1)]}, "2 pairs of numbers"),
         ({"bounds": [(0, 1)]}, "2 pairs"),
         ({"bounds": [(0, np.nan), (0, 1)]}, "NaN"),
         ({"bounds": [(0, 1), (2, 1)]}, "input 1 is above"),

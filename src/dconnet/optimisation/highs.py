@@ -117,9 +117,14 @@ class _Milp:
         options: Any,
     ) -> OptimizeResult:
         constraints = LinearConstraint(self.rows, self.least, self.most) if len(self.rows) else ()
-        found = milp(cost, integrality=integrality, bounds=Bounds(low, high), constraints=constraints, options=options)
+        # The tolerances of HiGHS are absolute: to it, an objective of small units would be as good as none.
+        unit = float(np.abs(cost).max(initial=0.0)) or 1.0
+        bounds = Bounds(low, high)
+        found = milp(cost / unit, integrality=integrality, bounds=bounds, constraints=constraints, options=options)
         if found.x is not None:
             found.x = found.x * self.scale
+        if found.mip_dual_bound is not None:
+            found.mip_dual_bound *= unit
         return found
 
 

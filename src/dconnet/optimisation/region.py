@@ -129,7 +129,11 @@ def _ends(bounds: Any, n_features: int) -> tuple[FloatArray, FloatArray]:
     if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
         sides = [np.broadcast_to(np.asarray(side, dtype=np.float64), (n_features,)) for side in (bounds.lb, bounds.ub)]
         return sides[0].copy(), sides[1].copy()
-    pairs = np.array([[_end(end) for end in pair] for pair in bounds], dtype=object)
+    given = bounds.to_numpy() if hasattr(bounds, "to_numpy") else bounds  # a DataFrame is a sequence of names
+    try:
+        pairs = np.array([[_end(end) for end in pair] for pair in given], dtype=object)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"bounds must be {n_features} pairs of numbers (lower, upper): {error}.") from error
     if pairs.shape != (n_features, 2):
         raise ValueError(f"bounds must be {n_features} pairs (lower, upper), got shape {pairs.shape}.")
     low = np.array([-np.inf if end is None else end for end in pairs[:, 0]], dtype=np.float64)
