@@ -252,3 +252,15 @@ def test_pickles_keep_the_targets_and_those_from_before_are_read():
     units = object.__new__(Units)
     units.__setstate__([None, np.zeros(1), 2.0])
     assert (units.measure, units.output_scale) == (2.0, None)
+
+
+def test_validation_errors_that_overflow_are_infinite(tmp_path):
+    """A checkpoint keeps the best network also where none has a finite error."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    Y = np.column_stack([np.abs(X[:, 0]), X[:, 1]])
+    options = {"gamma": 0.1, "tol": 1e-2, "early_stopping": True, "random_state": 0}
+    model = DCONRegressor(2, **options, checkpoint=tmp_path / "state", checkpoint_seconds=0.0)
+    model.fit(X, Y, X_val=1e300 * X, y_val=Y)
+    assert np.isinf(model.history_.validation_mse).all()
+    assert np.isfinite(model.predict(X)).all()

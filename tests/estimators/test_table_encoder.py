@@ -242,3 +242,8 @@ class TestBeforeANetwork:
         encoder = make_column_transformer((TableEncoder(), ["t", "d"]), remainder="passthrough")
         found = encoder.fit_transform(FRAME)
         assert found.shape[1] == len(encoder.get_feature_names_out()) > 3
+
+
+def test_a_target_of_another_length_is_refused_also_where_it_is_not_used():
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        TableEncoder().fit(pd.DataFrame({"a": np.arange(30.0)}), np.arange(5))

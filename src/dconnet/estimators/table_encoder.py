@@ -181,6 +181,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _learn(self, schema: Schema, table: Table, y: ArrayLike | None) -> FloatArray:
         by_target = Coding(self.n_bins, by_target=True)
         target = None
+        if y is not None:
+            check_consistent_length(y, np.empty(len(table)))
         if y is not None and self.target_type is not None and any(map(by_target.is_by_target, table.fields)):
             target = self.target_columns(y, len(table))
         coding = Coding(self.n_bins) if target is None else by_target

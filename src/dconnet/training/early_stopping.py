@@ -41,15 +41,16 @@ class Validation:
     def mse(self, network: Network) -> float:
         """Weighted mean over the validation data of the squared error, which is the sum of those of all outputs."""
         error = self.y - network.predict(self.X)
-        squares = (
-            error**2 if error.ndim == 1 else np.sum((error if self.scale is None else error / self.scale) ** 2, axis=1)
-        )
-        return float(np.average(squares, weights=self.sample_weight))
+        if self.scale is not None:
+            error = error / self.scale
+        with np.errstate(over="ignore"):  # an infinite error is an error, too
+            squares = error**2 if error.ndim == 1 else np.sum(error**2, axis=1)
+            return float(np.average(squares, weights=self.sample_weight))
 
     def observe(self, network: Network) -> float:
         """Measure a network after an epoch and remember it if it is the best so far."""
         mse = self.mse(network)
-        if mse < self.best_mse:
+        if mse < self.best_mse or self.best is None:
             self.best, self.best_mse, self.epochs_since_best = network, mse, 0
         else:
             self.epochs_since_best += 1
