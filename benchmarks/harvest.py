@@ -157,7 +157,7 @@ def guess_from(programme: Programme, v: np.ndarray) -> ConvexSolution:
     return ConvexSolution(v, np.where(kinked, 0.5 * programme.slope, off_kink), 0, True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecordingSweep(PythonSweep):
     """The sweep in Python, which tells the recorder where each neuron stands."""
 

@@ -149,14 +149,19 @@ class TestFit:
         assert one["objects"] == two["objects"]
 
     @pytest.mark.parametrize("options", [("--single",), ("--gamma", 0.1), ("--no-scale",)])
-    def test_options_of_one_network_give_one_network(self, files, options):
-        folder, _ = files
-        drop = [part for name in ("class", "size", "town", "sold", "number") for part in ("--drop", name)][:-2]
+    def test_options_of_one_network_give_one_network(self, options):
         write_csv("numbers.csv", ["a", "price"], [np.linspace(0, 1, 20), np.linspace(0, 1, 20) ** 2])
         run("fit", "numbers.csv", "--target", "price", *options)
         assert isinstance(load_model("model.json"), SavedModel)
-        message = refusal("fit", folder / "data.csv", "--target", "price", *drop, *options, "--force")
-        assert "is not a number" in message
+
+    def test_one_network_on_text_dates_and_gaps(self, files):
+        folder, _ = files
+        data = ("fit", folder / "data.csv", "--target", "price", "--drop", "class")
+        run(*data, "--single", "--max-seconds", 0.2, "-q")
+        model = load_model("model.json")
+        assert isinstance(model, SavedModel)
+        assert model.encoding is not None
+        assert "Leave it out" in refusal(*data, "--no-scale", "--force")
 
     def test_options_of_both_kinds_are_refused(self, files):
         folder, _ = files

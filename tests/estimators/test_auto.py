@@ -317,8 +317,8 @@ def test_missing_labels_are_refused(labels):
     ("y", "message"),
     [
         (np.r_[np.inf, Y[1:]], "infinity"),
-        (np.column_stack([Y, Y]), "1d array"),
-        (pd.DataFrame({"y": Y, "z": Y}), "1d array"),
+        (np.column_stack([Y, Y]), "takes one target"),
+        (pd.DataFrame({"y": Y, "z": Y}), "takes one target"),
         (LABELS, "could not convert"),
         (pd.Series(pd.date_range("2020", periods=60)), "y holds dates"),
         (pd.Series(pd.to_timedelta(np.arange(60), unit="h")), "y holds dates or times"),
