@@ -203,7 +203,8 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets of a regressor, class labels of a classifier. `DCONRegressor` takes several targets.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; a row of weight two counts like the same row twice.
+            Weights; a row of weight two counts like the same row twice. Weights that add up to one count like a single
+            row, for which gamma is strong: let them add up to the number of rows.
         X_val, y_val : array-like, optional
             Validation data. Their error is recorded, and early stopping uses it.
         sample_weight_val : array-like, optional
