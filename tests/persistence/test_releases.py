@@ -28,6 +28,8 @@ def test_files_of_every_release_predict_what_they_did(name):
         np.testing.assert_allclose(predicted, expected["predicted"], rtol=1e-12)
     else:
         assert predicted.tolist() == expected["predicted"]
+    if "probabilities" in expected:
+        np.testing.assert_allclose(model.predict_proba(X), expected["probabilities"], rtol=1e-12)
 
 
 def test_every_release_has_its_files():
@@ -36,6 +38,7 @@ def test_every_release_has_its_files():
     }
     assert all(found[release] >= KINDS_OF_ALL_RELEASES for release in found)
     assert found["0.3"] >= {"table", "auto-regressor", "auto-classifier", "estimator", "pipeline"}
+    assert found["0.3"] >= {"several-targets", "shared-classifier"}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")

@@ -1,5 +1,10 @@
 """skops saves all estimators, and loads them with the types of this package trusted and no others."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,3 +94,16 @@ def test_the_status_is_the_very_member_and_networks_stay_frozen():
 
 def test_all_names_are_of_this_package():
     assert all(name.startswith("dconnet.") for name in TRUSTED)
+
+
+def test_changed_files_are_refused_or_predict_and_never_end_the_process():
+    """Each array of a file in other shapes, and each whole number changed, in a process of its own."""
+    script = Path(__file__).with_name("hostile.py")
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    told = json.loads(ran.stdout)
+    for kind in ("regressor", "classifier"):
+        for shape in ("shorter", "longer", "deeper", "flat", "empty"):
+            assert f"{shape}: predicted" not in told[kind]
+            assert told[kind][f"{shape}: refused"] >= 1
+    assert all(sum(found.values()) > 20 for found in told.values())

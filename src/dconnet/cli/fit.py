@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dconnet._arrays import FloatArray
+    from dconnet.encoding.matrix import TableEncoding
     from dconnet.persistence.ensemble import SavedEnsemble
     from dconnet.persistence.model_file import SavedModel
     from dconnet.persistence.tables import Frame, Table
@@ -177,8 +178,7 @@ def fit(
             "verbose": verbose,
         }
         fit_rows, test_rows = (X[train], X[test]) if is_plain else (X.rows(train), X.rows(test))
-        trained = _trained if is_plain else _trained_on_table
-        model, interrupted = trained(fit_rows, y[train], names, target, classify, scale, parameters)
+        model, interrupted = _trained(fit_rows, y[train], names, target, classify, scale, parameters)
         model = _scored(model, {"train": (fit_rows, y[train]), "test": (test_rows, y[test])})
         model.save(output)
         if not quiet:
@@ -279,7 +279,7 @@ def _split(y: NDArray[Any], test_fraction: float, seed: int, classify: bool) -> 
 
 
 def _trained(
-    X: FloatArray,
+    X: FloatArray | Frame,
     y: NDArray[Any],
     names: Sequence[str],
     target: str,
@@ -287,58 +287,41 @@ def _trained(
     scale: bool,
     parameters: dict[str, Any],
 ) -> tuple[SavedModel, bool]:
-    """Scale and train; return the model, and whether an interrupt has cut the training short."""
-    from dconnet.persistence.model_file import Scaling
+    """Prepare the data and train; return the model, and whether an interrupt has cut the training short."""
+    import numpy as np
 
-    features = Scaling.of(X, names) if scale else Scaling.identity(X.shape[1])
-    return _network(
-        features.apply(X), y, target, classify, scale, parameters, feature_names=names, feature_scaling=features
+    from dconnet.estimators import DCONClassifier, DCONRegressor
+    from dconnet.persistence.model_file import SavedModel, Scaling
+
+    preparation: dict[str, Any]
+    if isinstance(X, np.ndarray):
+        features = Scaling.of(X, names) if scale else Scaling.identity(X.shape[1])
+        inputs, preparation = features.apply(X), {"feature_scaling": features}
+    elif scale:
+        inputs, encoding = _encoded(X, y, target, classify, parameters["random_state"])
+        preparation = {"encoding": encoding}
+    else:
+        raise ValueError("--no-scale is about columns of numbers, but some hold text, dates or gaps. Leave it out.")
+    outcome = Scaling.of(y[:, None], [target]) if scale and not classify else Scaling.identity(1)
+    estimator = (DCONClassifier if classify else DCONRegressor)(**parameters)
+    interrupted = fit_until_interrupted(estimator, inputs, y if classify else outcome.apply(y))
+    model = SavedModel.from_estimator(
+        estimator, feature_names=names, target_name=target, target_scaling=outcome, **preparation
     )
+    return model, interrupted
 
 
-def _trained_on_table(
-    X: Frame,
-    y: NDArray[Any],
-    names: Sequence[str],
-    target: str,
-    classify: bool,
-    scale: bool,
-    parameters: dict[str, Any],
-) -> tuple[SavedModel, bool]:
-    """Encode and train; return the model, and whether an interrupt has cut the training short."""
+def _encoded(X: Frame, y: NDArray[Any], target: str, classify: bool, seed: int) -> tuple[FloatArray, TableEncoding]:
+    """The columns that a network sees of a table, and how they are made."""
     from dconnet.estimators import TableEncoder
 
-    if not scale:
-        raise ValueError("--no-scale is about columns of numbers, but some hold text, dates or gaps. Leave it out.")
-    kind = "class" if classify else "number"
-    encoder = TableEncoder(target_type=kind, random_state=parameters["random_state"])
+    encoder = TableEncoder(target_type="class" if classify else "number", random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # slips were told with their lines
         inputs = encoder.fit_transform(X, y)
     if inputs.shape[1] == 0:
         raise ValueError(f"There is nothing to predict {target!r} from: no column varies.")
-    encoding = encoder.encoding_
-    return _network(inputs, y, target, classify, scale, parameters, feature_names=names, encoding=encoding)
-
-
-def _network(
-    inputs: FloatArray,
-    y: NDArray[Any],
-    target: str,
-    classify: bool,
-    scale: bool,
-    parameters: dict[str, Any],
-    **preparation: Any,
-) -> tuple[SavedModel, bool]:
-    """Train on inputs that were prepared."""
-    from dconnet.estimators import DCONClassifier, DCONRegressor
-    from dconnet.persistence.model_file import SavedModel, Scaling
-
-    outcome = Scaling.of(y[:, None], [target]) if scale and not classify else Scaling.identity(1)
-    estimator = (DCONClassifier if classify else DCONRegressor)(**parameters)
-    interrupted = fit_until_interrupted(estimator, inputs, y if classify else outcome.apply(y))
-    model = SavedModel.from_estimator(estimator, target_name=target, target_scaling=outcome, **preparation)
-    return model, interrupted
+    return inputs, encoder.encoding_
 
 
 def _scored(model: SavedModel, parts: dict[str, tuple[Any, NDArray[Any]]]) -> SavedModel:

@@ -36,9 +36,12 @@ def keep(name: str, new: pd.DataFrame) -> None:
     """Store what the file predicts."""
     path = FOLDER / f"{RELEASE}-{name}.json"
     is_estimator = json.loads(path.read_text())["kind"] == "estimator"
-    predicted = (load_estimator if is_estimator else load_model)(path).predict(new)
+    loaded = (load_estimator if is_estimator else load_model)(path)
+    predicted = loaded.predict(new)
     columns = {column: [None if pd.isna(cell) else cell for cell in new[column]] for column in new}
     expected = {"X": columns, "predicted": predicted.tolist()}
+    if getattr(loaded, "classes_", getattr(loaded, "classes", None)) is not None:
+        expected["probabilities"] = loaded.predict_proba(new).tolist()
     path.with_suffix(".expected.json").write_text(json.dumps(expected) + "\n")
 
 
@@ -57,16 +60,22 @@ def main() -> None:
     encoder = TableEncoder(2, random_state=0)
     network = DCONRegressor(2, **QUICK).fit(encoder.fit_transform(TABLE, Y), Y)
     model(network, "table", NEW_TABLE, encoding=encoder.encoding_)
-    for kind, y, name in ((AutoDCONRegressor, Y, "auto-regressor"), (AutoDCONClassifier, LABELS, "auto-classifier")):
-        save_model(kind(max_seconds=1e-9, random_state=0).fit(TABLE[:20], y[:20]), FOLDER / f"{RELEASE}-{name}.json")
-        keep(name, NEW_TABLE)
+    several = DCONRegressor(2, **QUICK).fit(X, np.column_stack([Y, X[:, 1]]))
+    model(several, "several-targets", NEW, target_name=["y", "b again"])
+    shared = DCONClassifier(2, multi_class="shared", class_weight="balanced", **QUICK).fit(X, LABELS)
+    model(shared, "shared-classifier", NEW)
+    # Few rows, columns and classes: the files are as small as they can be.
+    few, new = TABLE[["a", "kind"]][:12], NEW_TABLE[["a", "kind"]]
+    for kind, y, name in ((AutoDCONRegressor, Y, "auto-regressor"), (AutoDCONClassifier, Y > 0.5, "auto-classifier")):
+        save_model(kind(max_seconds=1e-9, random_state=0).fit(few, y[:12]), FOLDER / f"{RELEASE}-{name}.json")
+        keep(name, new)
     numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
     columns = make_column_transformer((numbers, ["a", "b"]), (OneHotEncoder(handle_unknown="ignore"), ["town"]))
     columns.sparse_threshold = 0.0
     holes = TABLE.assign(a=np.where(np.arange(40) % 9 == 0, np.nan, X[:, 0]))
     for estimator, rows, y, name in (
         (DCONRegressor(2, max_epochs=2, **QUICK), TABLE[["a", "b"]], Y, "estimator"),
-        (make_pipeline(columns, DCONClassifier(1, max_epochs=2, **QUICK)), holes, LABELS, "pipeline"),
+        (make_pipeline(columns, DCONClassifier(1, max_epochs=2, **QUICK)), holes, Y > 0.5, "pipeline"),
     ):
         save_estimator(estimator.fit(rows, y), FOLDER / f"{RELEASE}-{name}.json")
         keep(name, NEW if name == "estimator" else NEW_TABLE.assign(town=["t1", "t2", "elsewhere", "t3"]))
