@@ -379,7 +379,8 @@ void SignSearch::dive(Node node) {
       relaxation_.high = high;
       if (!settle(node, bound)) return;
     }
-    if (node.depth % kNarrowing == 0) {
+    // With more columns than rows, as in hulls of data, these programmes cost more than they save.
+    if (columns_ <= relaxation_.rows() && node.depth % kNarrowing == 0) {
       note_reach(true);
       if (!narrow(node) || !settle(node, bound)) return;
       try_point(x_);
