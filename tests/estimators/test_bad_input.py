@@ -186,3 +186,12 @@ def test_more_columns_than_rows_are_fitted():
     target = RNG.normal(size=10)
     model = regressor(gamma=1e-3).fit(wide, target)
     assert model.score(wide, target) > 0.9
+
+
+def test_targets_whose_squares_underflow_are_refused():
+    with pytest.raises(ValueError, match=r"squares underflow.*Scale y up"):
+        regressor(scale=True).fit(X, 1e-200 * Y)
+    small = regressor(scale=True, n_hidden=5).fit(X, 1e-140 * Y)
+    np.testing.assert_allclose(
+        1e140 * small.predict(X), regressor(scale=True, n_hidden=5).fit(X, Y).predict(X), rtol=1e-6
+    )

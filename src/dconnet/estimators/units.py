@@ -12,6 +12,9 @@ from dconnet.estimators.data import Rows
 from dconnet.model.coordinates import Coordinates, mean_and_spread
 from dconnet.model.network import Network
 
+# Standard deviation of a target below which its squares lose digits, and with them RegLoss.
+SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
@@ -58,6 +61,11 @@ class Units:
         if each_target:
             scale = np.where(moments[:, 1] > 0.0, moments[:, 1], 1.0)
             return cls(Coordinates.of(rows.X, rows.weight), moments[:, 0], 1.0, scale)
+        if 0.0 < moments[:, 1].max() < SMALLEST:
+            raise ValueError(
+                f"The values of y differ by so little ({moments[:, 1].max():.1e}) that their squares underflow. "
+                "Scale y up, for example with sklearn.compose.TransformedTargetRegressor."
+            )
         size = float(np.sqrt(np.mean(moments[:, 1] ** 2)))
         return cls(Coordinates.of(rows.X, rows.weight), moments[:, 0], size or 1.0)
 
