@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from timing import ONE_THREAD
 
@@ -190,6 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="+", choices=NAMES, metavar="NAME", default=NAMES)
     parser.add_argument("--splits", type=int, default=3, help="number of splits of each dataset")
+    parser.add_argument("--pack", type=Path, help="file to collect the cells in")
     add_run_options(parser, "calibration")
     chosen = parser.parse_args()
     console, store = make_console(), Store(chosen.results)
@@ -199,6 +201,8 @@ def main() -> None:
     report = table_of(store, chosen.datasets, chosen.splits)
     report.notes += builds([result for cell in cells if (result := store.read(cell))])
     report.publish("calibration", console, chosen.results)
+    if chosen.pack:
+        store.pack(cells, chosen.pack)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,14 @@ class Store:
         result = work(cell) | {"build": fingerprint()}
         with written_whole(self.path(cell)) as file:
             json.dump(result, file)
+
+    def pack(self, cells: Iterable[Any], path: Path) -> None:
+        """Write all cells that are there into one file, a line each, for keeping."""
+        found = [(cell, self.read(cell)) for cell in cells]
+        with written_whole(path) as file:
+            for cell, result in found:
+                if result is not None:
+                    file.write(json.dumps({"cell": asdict(cell), "result": result}) + "\n")
 
     def compute(self, cells: Iterable[Any], work: Work, jobs: int, console: Console) -> None:
         """Fill all cells that are not there; those that fail are told at the end, and end the programme."""

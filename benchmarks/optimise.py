@@ -1,6 +1,6 @@
 """The global optimum of trained networks: ours against mixed-integer formulations, as ratios in one run.
 
-    python benchmarks/optimise.py [--datasets NAME ...] [--hidden 10 20 50] [--seconds 60] [--jobs 1] [--report]
+    python benchmarks/optimise.py [--datasets NAME ...] [--hidden 10 20 50] [--seconds 60] [--report] [--pack FILE]
 
 Rivals are the plain big-M programme in SciPy's HiGHS, our own programme there, and the formulations of
 gurobi-machinelearning and of OMLT (big-M, and a partition of the inputs of each neuron) in Gurobi, within the limits of
@@ -17,6 +17,7 @@ import os
 import time
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from timing import ONE_THREAD
@@ -208,6 +209,7 @@ def main() -> None:
     parser.add_argument("--hidden", nargs="+", type=int, default=(10, 20, 50))
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--seconds", type=float, default=60.0, help="limit for each optimum")
+    parser.add_argument("--pack", type=Path, help="file to collect the cells in")
     add_run_options(parser, "optimise")
     options = parser.parse_args()
     cells = [
@@ -220,6 +222,8 @@ def main() -> None:
     if not options.report:
         store.compute(cells, run, options.jobs, console)
     show(store, cells, console)
+    if options.pack:
+        store.pack(cells, options.pack)
 
 
 if __name__ == "__main__":
