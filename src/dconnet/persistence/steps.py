@@ -7,6 +7,7 @@ the same public attributes: whatever else they know then fits together, and is w
 from __future__ import annotations
 
 import warnings
+from collections import UserList
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -192,11 +193,16 @@ def _column_transformer_fields(step: ColumnTransformer) -> dict[str, Any]:
     given = {name: transformer for name, transformer, _ in step.transformers} | {"remainder": step.remainder}
     return _common(step) | {
         "transformers_": [
-            (name, given[name] if isinstance(given[name], str) else transformer, columns)
+            (name, given[name] if isinstance(given[name], str) else transformer, _plain_columns(columns))
             for name, transformer, columns in step.transformers_
         ],
         "sparse_output_": step.sparse_output_,
     }
+
+
+def _plain_columns(columns: Any) -> Any:
+    """The columns of a transformer; older versions of scikit-learn have a kind of list for those of the remainder."""
+    return columns.data if isinstance(columns, UserList) else columns
 
 
 def _column_transformer(own: dict[str, Any]) -> ColumnTransformer:
