@@ -1,6 +1,7 @@
 // The border to Python: typed contiguous arrays in, results written in place, no lock held while computing.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -161,9 +162,13 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> swee
 
 // The objective with the design that it looks at.
 struct NetworkObjective {
-  NetworkObjective(dconnet::Design given, const Matrix& y, double gamma, std::size_t n_hidden)
-      : design(std::move(given)), objective(design, y.data(), gamma, n_hidden, y.shape(1)) {}
+  NetworkObjective(dconnet::Design given, const Matrix& y, double gamma, std::size_t n_hidden,
+                   dconnet::SharedTeam shared)
+      : team(dconnet::or_alone(std::move(shared))),
+        design(std::move(given)),
+        objective(design, y.data(), gamma, n_hidden, y.shape(1), *team) {}
 
+  dconnet::SharedTeam team;
   dconnet::Design design;
   dconnet::Objective objective;
 };
@@ -195,13 +200,13 @@ void solve_output_weights(NetworkObjective& self, Matrix V, OutMatrix alpha) {
 
 void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, Matrix y, double gamma,
                    std::size_t n_hidden, std::size_t starts, bool burst, const std::string& hop,
-                   double stalled, std::size_t patience, bool revive, std::uint64_t seed) {
+                   double stalled, std::size_t patience, bool revive, std::uint64_t seed, dconnet::SharedTeam team) {
   check_targets(y, design);
   const dconnet::Hop kind = hop == "perturb"   ? dconnet::Hop::kPerturb
                             : hop == "restart" ? dconnet::Hop::kRestart
                                                : dconnet::Hop::kNone;
   new (self) dconnet::Explorer(view_of(design, columns), y.data(), gamma, n_hidden, y.shape(1),
-                               {starts, burst, kind, stalled, patience, revive}, seed);
+                               {starts, burst, kind, stalled, patience, revive}, seed, std::move(team));
 }
 
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> explore(
@@ -367,7 +372,8 @@ void make_sign_search(dconnet::SignSearch* search, Matrix G, Vector g, Vector al
 
 NB_MODULE(_native, module) {
   module.doc() = "The C++ kernel of dconnet.";
-  module.attr("AVX2") = dconnet::use_avx2;
+  module.attr("AVX2") = dconnet::instructions != dconnet::Instructions::kPlain;
+  module.attr("FMA") = dconnet::instructions == dconnet::Instructions::kFma;
   module.attr("DCA_TOLERANCE") = dconnet::kDcaTolerance;
   module.attr("KINK_TOLERANCE") = dconnet::kNeuronKinkTolerance;
   module.attr("ROUNDING") = dconnet::kObjectiveRounding;
@@ -378,6 +384,9 @@ NB_MODULE(_native, module) {
       .def("is_set", [](const Stop& self) { return self.is_set.load(); });
   module.def("watch", [](const Stop* stop) { watched_stop = stop; }, nb::arg("stop").none(),
              "Let the kernel raise KeyboardInterrupt in this thread once this is set; None ends that.");
+  nb::class_<dconnet::Team>(module, "Team", "Threads that share the rows; kernel objects that take turns may share one.")
+      .def(nb::init<std::size_t>(), nb::arg("size"))
+      .def_prop_ro("size", &dconnet::Team::size);
   nb::class_<ProgrammeSolver>(module, "Solver", "Solves convex programmes over one design.")
       .def("__init__",
            [](ProgrammeSolver* self, Matrix design, std::size_t columns) {
@@ -414,12 +423,12 @@ NB_MODULE(_native, module) {
   nb::class_<NetworkObjective>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
       .def("__init__",
            [](NetworkObjective* self, Matrix design, std::size_t columns, Matrix y, double gamma,
-              std::size_t n_hidden) {
+              std::size_t n_hidden, dconnet::SharedTeam team) {
              check_targets(y, design);
-             new (self) NetworkObjective(view_of(design, columns), y, gamma, n_hidden);
+             new (self) NetworkObjective(view_of(design, columns), y, gamma, n_hidden, std::move(team));
            },
            nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"), nb::arg("columns"), kept("y"),
-           nb::arg("gamma"), nb::arg("n_hidden"))
+           nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("team") = nb::none())
       .def("gradient", &gradient, nb::arg("V"), nb::arg("alpha"), kept("gradient_V"), kept("gradient_alpha"),
            "Write the gradient of F at V (n_hidden, rank) and alpha (n_hidden, n_outputs), and return F.")
       .def("solve_output_weights", &solve_output_weights, nb::arg("V"), kept("alpha"),
@@ -427,7 +436,8 @@ NB_MODULE(_native, module) {
   nb::class_<dconnet::Explorer>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
       .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"),
            nb::arg("columns"), kept("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
-           nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"))
+           nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"),
+           nb::arg("team") = nb::none())
       .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"),
            "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns "
            "the evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")

@@ -4,6 +4,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 
 AVX2: bool
+FMA: bool
 DCA_TOLERANCE: float
 KINK_TOLERANCE: float
 ROUNDING: float
@@ -15,6 +16,11 @@ class Stop:
     def is_set(self) -> bool: ...
 
 def watch(stop: Stop | None) -> None: ...
+
+class Team:
+    def __init__(self, size: int) -> None: ...
+    @property
+    def size(self) -> int: ...
 
 class Solver:
     def __init__(self, design: FloatArray, columns: int) -> None: ...
@@ -33,7 +39,9 @@ class Solver:
     ) -> tuple[int, bool]: ...
 
 class Objective:
-    def __init__(self, design: FloatArray, columns: int, y: FloatArray, gamma: float, n_hidden: int) -> None: ...
+    def __init__(
+        self, design: FloatArray, columns: int, y: FloatArray, gamma: float, n_hidden: int, team: Team | None = None
+    ) -> None: ...
     def gradient(
         self, V: FloatArray, alpha: FloatArray, gradient_V: FloatArray, gradient_alpha: FloatArray
     ) -> float: ...
@@ -54,6 +62,7 @@ class Explorer:
         patience: int,
         revive: bool,
         seed: int,
+        team: Team | None = None,
     ) -> None: ...
     def explore(
         self, evaluations: int, seconds: float, V: FloatArray, alpha: FloatArray
