@@ -29,7 +29,7 @@ from dconnet.convex.backend import ConvexSolution, Solver, get_backend
 from dconnet.convex.programme import Programme
 from dconnet.paper.processes import progress_bar
 from dconnet.persistence.files import written_whole
-from dconnet.training.dc import KINK_TOLERANCE, SPLITS, NeuronProblem
+from dconnet.training.dc import KINK_TOLERANCE, SPLITS
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.initialization import xavier
 from dconnet.training.sweep import PythonSweep
@@ -157,17 +157,6 @@ def guess_from(programme: Programme, v: np.ndarray) -> ConvexSolution:
     return ConvexSolution(v, np.where(kinked, 0.5 * programme.slope, off_kink), 0, True)
 
 
-@dataclass(slots=True)
-class RecordingSweep(PythonSweep):
-    """The sweep in Python, which tells the recorder where each neuron stands."""
-
-    def neuron(self, Z: np.ndarray, alpha: np.ndarray, unit: int, size: float) -> NeuronProblem:
-        """The DC subproblem of one neuron."""
-        assert isinstance(self.solver, Recorder)
-        self.solver.current = self.problem.Q.T @ Z[:, unit]  # Q is orthonormal
-        return PythonSweep.neuron(self, Z, alpha, unit, size)
-
-
 def observed_fit(cell: Cell, quota: int, observe: Callable[[int, Programme, dict[str, ConvexSolution]], None]) -> int:
     """Show the first programmes of a fit to the observer, ``quota`` of them or a few more; return how many."""
     problem = problem_of(cell.dataset, cell.gamma)
@@ -180,7 +169,7 @@ def observed_fit(cell: Cell, quota: int, observe: Callable[[int, Programme, dict
     descent = Descent(problem, get_backend("native"), options, rng)
     recorder = Recorder(problem.whitened.Q, lambda *seen: observe(recorder.programmes, *seen))
     state = descent.init(start)
-    sweep = RecordingSweep(problem.whitened, recorder, cell.split, options.max_dca_iter)
+    sweep = PythonSweep(problem.whitened, recorder, cell.split, options.max_dca_iter)
     for _ in range(RECORDED_EPOCHS):
         _recorded_epoch(descent, state, sweep, quota)
         if recorder.programmes >= quota:
@@ -188,10 +177,13 @@ def observed_fit(cell: Cell, quota: int, observe: Callable[[int, Programme, dict
     return recorder.programmes
 
 
-def _recorded_epoch(descent: Descent, state: State, sweep: RecordingSweep, quota: int) -> None:
+def _recorded_epoch(descent: Descent, state: State, sweep: PythonSweep, quota: int) -> None:
     """One epoch, which ends early once the quota is met."""
+    assert isinstance(sweep.solver, Recorder)
+    state.swept = True
     for unit in descent.rng.permutation(len(state.alpha)):
-        sweep.run(state.V, state.Z, state.alpha, np.array([unit]), math.inf)
+        sweep.solver.current = state.V[unit].copy()
+        sweep.run(state.V, state.alpha, np.array([unit]), math.inf)
         if sweep.solver.programmes >= quota:
             return
     descent.improve_output_layer(state)

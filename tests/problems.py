@@ -186,10 +186,10 @@ def _one_row(linear: float) -> Programme:
 
 
 def whitened_setting(n_hidden=5, seed=0, gamma=0.05):
-    """A whitened problem, and a start with its preactivations."""
+    """A whitened problem, and a start V, alpha."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(70, 4))
     problem = Problem(X, np.abs(X[:, 0]) - X[:, 1] + 0.1 * rng.normal(size=70), gamma).whitened
     start = xavier(4, n_hidden, rng)
     V = problem.whiten(start)
-    return problem, V, problem.preactivations(V), start.alpha.copy()
+    return problem, V, start.alpha.copy()

@@ -71,7 +71,7 @@ def test_objective_is_regloss_and_the_weights_squared(make):
     expected = plain.objective(network) + problem.gamma * SHRINKAGE * np.sum(network.W**2)
     assert problem.objective(network) == pytest.approx(expected, rel=1e-13)
     white = problem.whitened
-    assert white.regloss(white.whiten(network), None, network.alpha) == pytest.approx(expected, rel=1e-12)
+    assert white.regloss(white.whiten(network), network.alpha) == pytest.approx(expected, rel=1e-12)
 
 
 def test_without_shrinkage_weights_of_any_size_have_an_objective():

@@ -104,7 +104,7 @@ def test_the_papers_decrease_of_a_dca_step_is_too_large():
     start = Network(W=[[0.5 * solution]], b=[solution], alpha=[alpha])
     descent = Descent(problem, get_backend("native"), Options(split="paper"), np.random.default_rng(0))
     state = descent.init(start)
-    tally = descent.sweep.run(state.V, state.Z, state.alpha, np.array([0]), np.inf)
+    tally = descent.sweep.run(state.V, state.alpha, np.array([0]), np.inf)
     end = problem.whitened.network(state.V, state.alpha)
     assert tally.programmes == 1
     np.testing.assert_allclose([end.W[0, 0], end.b[0]], [0.0, solution], atol=1e-12 * solution)
@@ -121,7 +121,7 @@ def test_the_output_layer_decreases_enough():
     Z, y, gamma = rng.normal(size=(30, 5)), rng.normal(size=30), 0.2
     problem = Problem(rng.normal(size=(30, 1)), y, gamma)
     hidden, alpha = np.maximum(Z, 0.0), rng.normal(size=5)
-    best = solve_output_weights(Z, y, gamma)
+    best = solve_output_weights(Z, np.eye(5), y, gamma)
 
     def objective(alpha):
         return (np.sum((y - hidden @ alpha) ** 2) + gamma * alpha @ alpha) / 30.0
@@ -137,7 +137,7 @@ def test_the_papers_decrease_of_the_output_layer_is_too_large():
     X, y, gamma = np.array([[-1.0], [0.0], [1.0]]), np.zeros(3), 0.5
     problem = Problem(X, y, gamma)
     before = Network(W=[[0.0]], b=[-1.0], alpha=[2.0])
-    alpha = solve_output_weights(before.preactivations(X), y, gamma)
+    alpha = solve_output_weights(before.preactivations(X), np.eye(1), y, gamma)
     after = Network(before.W, before.b, alpha)
     decrease = problem.objective(before) - problem.objective(after)
     assert alpha[0] == 0.0

@@ -22,13 +22,13 @@ SEVERAL = [2, 3, 4, 5, 9]  # outputs: some less than, some equal to and some mor
 
 
 def setting(n_outputs, n_hidden=5, seed=0, gamma=GAMMA):
-    """A whitened problem, and a start V, Z, alpha."""
+    """A whitened problem, and a start V, alpha."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(90, 4))
     Y = np.abs(X @ rng.normal(size=(4, n_outputs))) + 0.1 * rng.normal(size=(90, n_outputs))
     problem = Problem(X, Y, gamma).whitened
     V = problem.whiten(xavier(4, n_hidden, rng, n_outputs))
-    return problem, V, problem.preactivations(V), 0.5 * rng.normal(size=(n_hidden, n_outputs))
+    return problem, V, 0.5 * rng.normal(size=(n_hidden, n_outputs))
 
 
 def objective(problem, V, alpha):
@@ -37,16 +37,16 @@ def objective(problem, V, alpha):
     return np.sum(residual**2) + problem.gamma * (np.sum(V**2) + np.sum(alpha**2))
 
 
-def sweep(problem, V, Z, alpha, split="net", backend="native", sweeps=1):
+def sweep(problem, V, alpha, split="net", backend="native", sweeps=1):
     """The hidden weights after some sweeps, and the values of F after each."""
-    V, Z = V.copy(), Z.copy(order="F")
+    V = V.copy()
     runner = make_sweep(problem, get_backend(backend), len(V), split, max_dca_iter=50)
     values = []
     for _ in range(sweeps):
-        tally = runner.run(V, Z, alpha, np.arange(len(V)), np.inf)
+        tally = runner.run(V, alpha, np.arange(len(V)), np.inf)
         assert (tally.visited, tally.refused, tally.unsolved) == (len(V), 0, 0)
         values.append(objective(problem, V, alpha))
-    return SimpleNamespace(V=V, Z=Z, values=np.array(values), programmes=tally.programmes)
+    return SimpleNamespace(V=V, values=np.array(values), programmes=tally.programmes)
 
 
 def explorer(problem, n_hidden, *, starts=1, hop="none", burst=True, revive=False, seed=0):
@@ -80,7 +80,7 @@ def random_rotation(n, seed=0):
 @pytest.mark.parametrize("n_outputs", SEVERAL)
 @pytest.mark.parametrize("n_hidden", [1, 4, 9])
 def test_objective_and_gradient(n_outputs, n_hidden):
-    problem, V, _, alpha = setting(n_outputs, n_hidden)
+    problem, V, alpha = setting(n_outputs, n_hidden)
     kernel = _native.Objective(padded(problem.Q), problem.Q.shape[1], problem.y, problem.gamma, n_hidden)
     slope_V, slope_alpha = np.empty_like(V), np.empty_like(alpha)
     value = kernel.gradient(V, alpha, slope_V, slope_alpha)
@@ -100,7 +100,7 @@ def test_objective_and_gradient(n_outputs, n_hidden):
 @pytest.mark.parametrize("n_outputs", SEVERAL)
 @pytest.mark.parametrize("gamma", [1e-4, 1.0])
 def test_ridge_regression(n_outputs, gamma):
-    problem, V, _, _ = setting(n_outputs, n_hidden=7, gamma=gamma)
+    problem, V, _ = setting(n_outputs, n_hidden=7, gamma=gamma)
     alpha = np.full((7, n_outputs), np.nan)
     kernel = _native.Objective(padded(problem.Q), problem.Q.shape[1], problem.y, problem.gamma, 7)
     kernel.solve_output_weights(V, alpha)
@@ -117,14 +117,13 @@ def test_sweep_is_that_of_python(split, n_outputs):
     compiled = sweep(*start, split)
     specified = sweep(*start, split, backend="reference")
     np.testing.assert_allclose(compiled.V, specified.V, atol=1e-8 * np.abs(specified.V).max())
-    np.testing.assert_allclose(compiled.Z, start[0].preactivations(compiled.V), atol=1e-10)
     assert compiled.programmes == specified.programmes
 
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_sweeps_never_raise_the_objective(split):
-    problem, V, Z, alpha = setting(3, n_hidden=8)
-    values = sweep(problem, V, Z, alpha, split, sweeps=10).values
+    problem, V, alpha = setting(3, n_hidden=8)
+    values = sweep(problem, V, alpha, split, sweeps=10).values
     assert values[0] < 0.9 * objective(problem, V, alpha)
     assert np.all(np.diff(values) <= 1e-13 * values[:-1])
 
@@ -132,11 +131,11 @@ def test_sweeps_never_raise_the_objective(split):
 @pytest.mark.parametrize("n_outputs", [2, 5])
 def test_outputs_may_be_rotated(n_outputs):
     """F and the net split know nothing but inner products of output weights and residuals."""
-    problem, V, Z, alpha = setting(n_outputs, seed=1)
+    problem, V, alpha = setting(n_outputs, seed=1)
     R = random_rotation(n_outputs)
     turned = replace(problem, y=problem.y @ R)
     assert objective(turned, V, alpha @ R) == pytest.approx(objective(problem, V, alpha), rel=1e-13)
-    plain, rotated = sweep(problem, V, Z, alpha, sweeps=3), sweep(turned, V, Z, alpha @ R, sweeps=3)
+    plain, rotated = sweep(problem, V, alpha, sweeps=3), sweep(turned, V, alpha @ R, sweeps=3)
     np.testing.assert_allclose(rotated.V, plain.V, atol=1e-8 * np.abs(plain.V).max())
     np.testing.assert_allclose(rotated.values, plain.values, rtol=1e-12)
     V_plain, alpha_plain, _ = explored(explorer(problem, len(V)), V, alpha, evaluations=5)
@@ -150,11 +149,11 @@ def test_outputs_may_be_rotated(n_outputs):
 def test_one_output_in_the_guise_of_several(split, w):
     """Targets y wᵀ with a unit vector w, and output weights a wᵀ, are the problem of y and a."""
     w = np.array(w)
-    several, V, Z, alpha = setting(len(w))
+    several, V, alpha = setting(len(w))
     one = replace(several, y=several.y[:, 0].copy())
     a = alpha[:, 0].copy()
     guise = replace(several, y=np.outer(one.y, w))
-    plain, dressed = sweep(one, V, Z, a, split, sweeps=3), sweep(guise, V, Z, np.outer(a, w), split, sweeps=3)
+    plain, dressed = sweep(one, V, a, split, sweeps=3), sweep(guise, V, np.outer(a, w), split, sweeps=3)
     np.testing.assert_allclose(dressed.V, plain.V, atol=1e-9 * np.abs(plain.V).max())
     np.testing.assert_allclose(dressed.values, plain.values, rtol=1e-12)
 
@@ -162,7 +161,7 @@ def test_one_output_in_the_guise_of_several(split, w):
 def test_search_for_one_output_in_the_guise_of_several():
     """For one burst of L-BFGS, in which rounding does not grow too much yet."""
     w = np.array([0.6, -0.8])
-    several, V, _, alpha = setting(2, seed=1)
+    several, V, alpha = setting(2, seed=1)
     a = alpha[:, 0].copy()
     one = replace(several, y=several.y[:, 0].copy())
     guise = replace(several, y=np.outer(one.y, w))
@@ -177,7 +176,7 @@ def test_search_for_one_output_in_the_guise_of_several():
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_start_is_balanced_and_scaled(sign):
     """With one start and no work the race only scales: c = <f, Y> / <f, f>, with the sign that fits better."""
-    problem, V, _, alpha = setting(3)
+    problem, V, alpha = setting(3)
     V, alpha = 10.0 * V, sign * np.abs(alpha)  # the targets are positive
     f = np.maximum(problem.Q @ V.T, 0.0) @ alpha
     c = np.sum(f * problem.y) / np.sum(f * f)
@@ -190,7 +189,7 @@ def test_start_is_balanced_and_scaled(sign):
 
 
 def test_dead_neurons_are_revived_by_useful_ones():
-    problem, V, _, alpha = setting(3)
+    problem, V, alpha = setting(3)
     V[[1, 3]], alpha[3] = 0.0, 0.0
     before = objective(problem, V, alpha)
     V_new, alpha_new, counts = explored(explorer(problem, len(V), revive=True, burst=False), V, alpha, evaluations=0)
@@ -210,7 +209,7 @@ def test_dead_neurons_are_revived_by_useful_ones():
 
 
 def test_no_neuron_is_useful_under_a_huge_penalty():
-    problem, V, _, alpha = setting(2, gamma=1e4)
+    problem, V, alpha = setting(2, gamma=1e4)
     _, alpha_new, counts = explored(explorer(problem, len(V), revive=True), 0.0 * V, 0.0 * alpha, evaluations=0)
     assert counts[3:] == (0, len(V))
     assert not alpha_new.any()
@@ -218,7 +217,7 @@ def test_no_neuron_is_useful_under_a_huge_penalty():
 
 @pytest.mark.parametrize("hop", ["perturb", "restart"])
 def test_search_never_rises_and_is_the_same_each_time(hop):
-    problem, V, _, alpha = setting(3, n_hidden=6, gamma=1e-3)
+    problem, V, alpha = setting(3, n_hidden=6, gamma=1e-3)
 
     def run():
         kernel, point, values = explorer(problem, 6, starts=4, hop=hop, revive=True), (V, alpha), []
@@ -246,16 +245,15 @@ def test_accelerated_descent(gamma):
     assert np.all(np.diff(solution.history.objective) <= 0.0)
     assert solution.history.total("refused") == 0
     white = problem.whitened
-    Z = white.preactivations(white.whiten(solution.network))
-    best = solve_output_weights(Z, white.y, white.gamma)
+    best = solve_output_weights(white.Q, white.whiten(solution.network), white.y, white.gamma)
     np.testing.assert_allclose(solution.network.alpha, best, atol=1e-3 * np.abs(best).max())
 
 
 def test_arrays_that_do_not_fit_are_refused():
-    problem, V, Z, alpha = setting(2)
+    problem, V, alpha = setting(2)
     runner = make_sweep(problem, get_backend("native"), len(V), "net", 5)
     with pytest.raises(ValueError, match=r"alpha must have the shape \(5, 2\), got \(5, 1\)"):
-        runner.run(V, Z, alpha[:, :1], np.arange(5), np.inf)
+        runner.run(V, alpha[:, :1], np.arange(5), np.inf)
     kernel = explorer(problem, len(V))
     with pytest.raises(ValueError, match=r"alpha must have the shape \(5, 2\), got \(5, 3\)"):
         kernel.explore(1, np.inf, V, np.zeros((5, 3)))

@@ -1,12 +1,21 @@
 """The alpha subproblem: normal equations, independent solvers, and tiny gammas."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
 from dconnet import _native
 from dconnet.convex.native import by_output, padded
+from dconnet.model.blocks import QR_ROWS
+from dconnet.model.problem import Problem
 from dconnet.training.output_layer import solve_output_weights
+
+
+def output_weights(hidden, y, gamma):
+    """The best ones for a hidden layer that is given."""
+    return solve_output_weights(hidden, np.eye(hidden.shape[1]), y, gamma)
 
 
 @pytest.mark.parametrize("shape", [(60, 5), (5, 60), (20, 20), (1, 3), (3, 1)])
@@ -14,7 +23,7 @@ from dconnet.training.output_layer import solve_output_weights
 def test_gradient_vanishes_and_ridge_agrees(shape, gamma):
     rng = np.random.default_rng(0)
     hidden, y = np.maximum(rng.normal(size=shape), 0.0), rng.normal(size=shape[0])
-    alpha = solve_output_weights(hidden, y, gamma)
+    alpha = output_weights(hidden, y, gamma)
     gradient = hidden.T @ (hidden @ alpha - y) + gamma * alpha
     assert np.abs(gradient).max() <= 1e-12 * np.abs(hidden.T @ y).max()
     ridge = Ridge(alpha=gamma, fit_intercept=False, solver="svd").fit(hidden, y)
@@ -23,14 +32,14 @@ def test_gradient_vanishes_and_ridge_agrees(shape, gamma):
 
 def test_two_equal_neurons_share_the_weight_at_tiny_gamma():
     column = np.linspace(0.1, 1.0, 30)
-    alpha = solve_output_weights(np.column_stack([column, column]), 2.0 * column, gamma=1e-12)
+    alpha = output_weights(np.column_stack([column, column]), 2.0 * column, gamma=1e-12)
     np.testing.assert_allclose(alpha, [1.0, 1.0], rtol=1e-9)
 
 
 def test_dead_neurons_get_weight_zero():
     hidden = np.column_stack([np.linspace(0.0, 1.0, 10), np.zeros(10)])
-    assert solve_output_weights(hidden, np.ones(10), gamma=1e-3)[1] == 0.0
-    np.testing.assert_array_equal(solve_output_weights(np.zeros((4, 2)), np.ones(4), gamma=1e-3), 0.0)
+    assert output_weights(hidden, np.ones(10), gamma=1e-3)[1] == 0.0
+    np.testing.assert_array_equal(output_weights(np.zeros((4, 2)), np.ones(4), gamma=1e-3), 0.0)
 
 
 @pytest.mark.parametrize("shape", [(60, 5), (5, 60), (20, 20), (131, 12)])
@@ -40,7 +49,7 @@ def test_the_ridge_regression_of_the_kernel_agrees(shape, gamma):
     V, alpha = rng.normal(size=(shape[1], 6)), np.zeros(shape[1])
     Q, y = rng.normal(size=(shape[0], 6)), rng.normal(size=shape[0])
     _native.Objective(padded(Q), 6, by_output(y), gamma, shape[1]).solve_output_weights(V, alpha[:, None])
-    np.testing.assert_allclose(alpha, solve_output_weights(Q @ V.T, y, gamma), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(alpha, solve_output_weights(Q, V, y, gamma), rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("closeness", [1e-3, 1e-6, 1e-9, 0.0])
@@ -59,5 +68,44 @@ def test_on_nearly_equal_neurons_both_are_as_good_as_lstsq(closeness):
     best = objective(np.linalg.lstsq(stacked, np.append(y, np.zeros(6)), rcond=None)[0])
     alpha = np.zeros(6)
     _native.Objective(padded(Q), 4, by_output(y), gamma, 6).solve_output_weights(V, alpha[:, None])
-    assert objective(solve_output_weights(Q @ V.T, y, gamma)) <= best * (1.0 + 1e-13)
+    assert objective(solve_output_weights(Q, V, y, gamma)) <= best * (1.0 + 1e-13)
     assert objective(alpha) <= best * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("n_rows", [QR_ROWS - 1, QR_ROWS + 1, 5 * QR_ROWS + 3])
+@pytest.mark.parametrize("closeness", [1.0, 1e-6, 1e-12])
+@pytest.mark.parametrize("gamma", [1e-12, 1e-3])
+def test_many_blocks_are_as_exact_as_one_decomposition(n_rows, closeness, gamma):
+    """Also where neurons are nearly equal or differ in size by ten powers of ten."""
+    rng = np.random.default_rng(3)
+    Q, Y = rng.normal(size=(n_rows, 4)), rng.normal(size=(n_rows, 2))
+    V = np.repeat(rng.normal(size=(4, 4)), 2, axis=0)
+    V[::2] += closeness * rng.normal(size=(4, 4))
+    V[-2:] *= 1e-10
+    hidden = np.maximum(Q @ V.T, 0.0)
+    left, singular, right = np.linalg.svd(hidden, full_matrices=False)
+    direct = right.T @ ((singular / (singular**2 + gamma))[:, None] * (left.T @ Y))
+
+    def objective(alpha):
+        return np.sum((Y - hidden @ alpha) ** 2, axis=0) + gamma * np.sum(alpha**2, axis=0)
+
+    alpha = solve_output_weights(Q, V, Y, gamma)
+    # Weights that cancel are large, and with them the rounding of the outputs.
+    size = np.linalg.norm(Y) + singular[0] * np.abs(alpha).max()
+    assert np.all(objective(alpha) <= objective(direct) + 1e-15 * size * np.linalg.norm(Y))
+    gradient = hidden.T @ (hidden @ alpha - Y) + gamma * alpha
+    assert np.all(np.abs(gradient) <= 1e-14 * singular[0] * size)
+
+
+def test_neither_weights_nor_error_need_the_whole_hidden_layer():
+    problem = Problem(np.random.default_rng(4).normal(size=(40_000, 2)), np.ones(40_000), 1e-2).whitened
+    V = np.random.default_rng(5).normal(size=(64, 3))
+    whole = 8 * len(problem.y) * len(V)
+    tracemalloc.start()
+    try:
+        alpha = solve_output_weights(problem.Q, V, problem.y, problem.gamma)
+        problem.regloss(V, alpha)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.6 * whole

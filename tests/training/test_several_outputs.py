@@ -70,12 +70,12 @@ def test_the_objective_is_the_formula_in_both_coordinates(scale):
     assert problem.objective(network) == pytest.approx(expected, rel=1e-13)
     white = problem.whitened
     V = white.whiten(network)
-    assert white.regloss(V, None, white.output_weights(network)) == pytest.approx(expected, rel=1e-12)
+    assert white.regloss(V, white.output_weights(network)) == pytest.approx(expected, rel=1e-12)
     back = white.network(V, white.output_weights(network))
     np.testing.assert_allclose(back.alpha, network.alpha, rtol=1e-15)
     zero = Network(np.zeros((1, 3)), np.zeros(1), np.zeros((1, 3)), network.intercept)
     assert problem.zero_objective == pytest.approx(problem.objective(zero), rel=1e-13)
-    assert problem.mse(network) == pytest.approx(white.mse(white.preactivations(V), white.output_weights(network)))
+    assert problem.mse(network) == pytest.approx(white.mse(V, white.output_weights(network)))
     assert problem.residual(network).shape == Y.shape
 
 
@@ -150,7 +150,7 @@ def test_the_subproblem_of_a_neuron_is_the_objective():
         moved = V.copy()
         moved[2] = rng.normal(size=V.shape[1])
         change = neuron.value(moved[2], white.Q @ moved[2]) - neuron.value(V[2], Z[:, 2])
-        expected = white.total_weight * (white.regloss(moved, None, alpha) - white.regloss(V, Z, alpha))
+        expected = white.total_weight * (white.regloss(moved, alpha) - white.regloss(V, alpha))
         assert change == pytest.approx(expected, rel=1e-10)
 
 
@@ -181,8 +181,7 @@ def test_both_sweeps_end_in_the_same_network(split, seed):
     ends = []
     for backend in ("native", "reference"):
         V = white.whiten(network)
-        Z = white.preactivations(V)
-        tally = make_sweep(white, get_backend(backend), 5, split, 50).run(V, Z, network.alpha, order, np.inf)
+        tally = make_sweep(white, get_backend(backend), 5, split, 50).run(V, network.alpha, order, np.inf)
         assert (tally.visited, tally.refused, tally.unsolved) == (5, 0, 0)
         ends.append((V, tally.programmes))
     np.testing.assert_allclose(ends[0][0], ends[1][0], atol=1e-8 * np.abs(ends[1][0]).max())
@@ -194,11 +193,11 @@ def test_the_output_layer_solves_the_normal_equations(shape):
     rng = np.random.default_rng(0)
     Z, Y = rng.normal(size=shape), rng.normal(size=(shape[0], 4))
     Z[:, 1] = -1.0  # a dead neuron
-    alpha, hidden = solve_output_weights(Z, Y, 0.3), np.maximum(Z, 0.0)
+    alpha, hidden = solve_output_weights(Z, np.eye(shape[1]), Y, 0.3), np.maximum(Z, 0.0)
     np.testing.assert_allclose((hidden.T @ hidden + 0.3 * np.eye(shape[1])) @ alpha, hidden.T @ Y, atol=1e-12)
     assert not alpha[1].any()
     for k in range(4):
-        np.testing.assert_allclose(alpha[:, k], solve_output_weights(Z, Y[:, k], 0.3), atol=1e-13)
+        np.testing.assert_allclose(alpha[:, k], solve_output_weights(Z, np.eye(shape[1]), Y[:, k], 0.3), atol=1e-13)
 
 
 def test_derivatives_of_all_weights_are_those_of_finite_differences():
@@ -206,13 +205,13 @@ def test_derivatives_of_all_weights_are_those_of_finite_differences():
     white = Problem(X, Y, 0.1).whitened
     network = start_of(n_hidden=3)
     V, alpha = white.whiten(network), network.alpha
-    piece = Piece.around(white, V, white.preactivations(V), alpha, 1e-9)
+    piece = Piece.around(white, V, alpha, 1e-9)
     gradient, hessian = piece.gradient_and_hessian()
     assert piece.n_unknowns == 3 * (4 + 3)
 
     def half(step):
         step_V, step_alpha = piece.spread(step)
-        return 0.5 * white.total_weight * white.regloss(V + step_V, None, alpha + step_alpha)
+        return 0.5 * white.total_weight * white.regloss(V + step_V, alpha + step_alpha)
 
     eye, h = np.eye(piece.n_unknowns), 1e-4
     np.testing.assert_array_equal(hessian, hessian.T)
@@ -224,7 +223,7 @@ def test_derivatives_of_all_weights_are_those_of_finite_differences():
         d /= np.linalg.norm(d)
         second = (half(h * d) - 2.0 * half(0.0 * d) + half(-h * d)) / h**2
         assert d @ hessian @ d == pytest.approx(second, rel=1e-4)
-    step_V, step_alpha = newton_step(white, V, white.preactivations(V), alpha)
+    step_V, step_alpha = newton_step(white, V, alpha)
     assert step_V.shape == V.shape
     assert step_alpha.shape == alpha.shape
 

@@ -345,25 +345,25 @@ class WhitenedProblem(Frozen):
         """
         return Constants(self.gamma, self.total_weight, float(np.linalg.norm(self.y)), sigma_min=1.0, sigma_max=1.0)
 
-    def regloss(self, V: FloatArray, Z: FloatArray | None, alpha: FloatArray) -> float:
-        """RegLoss at hidden weights ``V`` (n_hidden, rank), computed from their preactivations ``Z`` if given."""
-        return self.mse(self.preactivations(V) if Z is None else Z, alpha) + self.penalty(V, alpha)
+    def regloss(self, V: FloatArray, alpha: FloatArray) -> float:
+        """RegLoss at hidden weights ``V`` (n_hidden, rank) and output weights ``alpha``."""
+        return self.mse(V, alpha) + self.penalty(V, alpha)
 
     def penalty(self, V: FloatArray, alpha: FloatArray) -> float:
         """The penalty: RegLoss minus the mean squared error."""
         return self.gamma * (float(np.vdot(V, V)) + float(np.vdot(alpha, alpha))) / self.total_weight
 
-    def mse(self, Z: FloatArray, alpha: FloatArray) -> float:
-        """Mean squared error at preactivations ``Z``."""
+    def mse(self, V: FloatArray, alpha: FloatArray) -> float:
+        """Mean squared error, block by block: the hidden layer of all rows may be larger than the data."""
         total = self.scatter
         for rows in blocks(len(self.y)):
-            residual = self.y[rows] - np.maximum(Z[rows], 0.0) @ alpha
+            residual = self.y[rows] - hidden_layer(self.Q[rows], V) @ alpha
             total += float(np.vdot(residual, residual))
         return total / self.total_weight
 
-    def preactivations(self, V: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order; written into ``out`` if given."""
-        Z = np.empty((len(self.y), len(V)), order="F") if out is None else out
+    def preactivations(self, V: FloatArray) -> FloatArray:
+        """``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order: for problems with few rows."""
+        Z = np.empty((len(self.y), len(V)), order="F")
         for rows in blocks(len(self.y)):
             Z[rows] = (V @ self.Q[rows].T).T
         return Z
@@ -395,6 +395,12 @@ class WhitenedProblem(Frozen):
         U = V @ self.whitening.from_white.T
         own = alpha if self.output_scale is None else alpha * self.output_scale
         return Network(W=U[:, :-1], b=U[:, -1], alpha=own, intercept=self.intercept)
+
+
+def hidden_layer(Q: FloatArray, V: FloatArray) -> FloatArray:
+    """``σ(Q v_l)`` of every neuron, of shape (n_rows, n_hidden) in Fortran order."""
+    Z = (V @ Q.T).T
+    return np.maximum(Z, 0.0, out=Z)
 
 
 def check_outputs(network: Network, y: FloatArray) -> None:

@@ -230,7 +230,7 @@ class AcceleratedDescent(Descent):
 
     def newton_step(self, state: State, width: float) -> bool:
         """Take a Newton step, or a part of it, if RegLoss falls enough; return whether it did."""
-        step = newton_step(self.problem, state.V, state.Z, state.alpha, width)
+        step = newton_step(self.problem, state.V, state.alpha, width)
         return step is not None and any(self.advance(state, t * step[0], t * step[1]) for t in NEWTON_LENGTHS)
 
     def advance(self, state: State, step_V: FloatArray, step_alpha: FloatArray) -> bool:
@@ -249,11 +249,10 @@ class AcceleratedDescent(Descent):
 
     def move(self, state: State, V: FloatArray, alpha: FloatArray, decrease: float = 0.0) -> bool:
         """Move to these weights if RegLoss falls by at least ``decrease``; return whether it did."""
-        Z = self.problem.preactivations(V)
-        mse = self.problem.mse(Z, alpha)
+        mse = self.problem.mse(V, alpha)
         lower = mse + self.problem.penalty(V, alpha) <= self.objective(state) - decrease
         if lower:
-            state.V, state.alpha, state.Z, state.mse, state.swept = V, alpha, Z, mse, False
+            state.V, state.alpha, state.mse, state.swept = V, alpha, mse, False
         return lower
 
     def has_converged(self, state: State) -> bool:

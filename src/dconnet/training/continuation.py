@@ -85,7 +85,7 @@ def _in_units_of(white: WhitenedProblem, network: Network) -> Network:
 def whitened_regloss(white: WhitenedProblem, network: Network) -> float:
     """RegLoss, summed over the rows in the order of the whitened problem."""
     V = white.whiten(network)
-    return white.regloss(V, white.preactivations(V), white.output_weights(network))
+    return white.regloss(V, white.output_weights(network))
 
 
 def _completed(copy: Network, fresh: Network, shrink: float) -> Network:

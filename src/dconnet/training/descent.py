@@ -79,16 +79,14 @@ class State:
     """The iterate, and the counts of the epoch under way.
 
     ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) or (n_hidden, n_outputs) are the network in whitened coordinates; a
-    neuron changes in one assignment, so that an interrupt finds a whole network between any two lines. ``Z`` (n_rows,
-    n_hidden) are its preactivations, in Fortran order: those of one neuron lie together. ``mse`` is the mean squared
-    error at ``Z`` and ``alpha``. A sweep rounds ``Z`` in its own way, and an interrupt may leave it half done: after
-    ``swept``, both are computed anew before they are recorded. ``recorded`` are V and alpha of the last record, and
-    ``risen`` tells whether the last epoch was undone because it would have raised RegLoss by more than rounding.
+    neuron changes in one assignment, so that an interrupt finds a whole network between any two lines. ``mse`` is its
+    mean squared error; but a sweep changes V alone, and an interrupt may leave it half done: after ``swept``, it is
+    computed anew before it is recorded. ``recorded`` are V and alpha of the last record, and ``risen`` tells whether
+    the last epoch was undone because it would have raised RegLoss by more than rounding.
     """
 
     V: FloatArray
     alpha: FloatArray
-    Z: FloatArray
     mse: float
     network: Network
     recorded: tuple[FloatArray, FloatArray]
@@ -278,8 +276,7 @@ class Descent:
         check_outputs(start, self.problem.y)
         start = start.with_intercept(self.problem.intercept)
         V, alpha = self.problem.whiten(start), self.problem.output_weights(start).copy()
-        Z = self.problem.preactivations(V)
-        state = State(V, alpha, Z, self.problem.mse(Z, alpha), start, recorded=(V.copy(), alpha))
+        state = State(V, alpha, self.problem.mse(V, alpha), start, recorded=(V.copy(), alpha))
         options = self.options
         self.sweep = make_sweep(
             self.problem,
@@ -299,17 +296,16 @@ class Descent:
         return state.mse + self.problem.penalty(state.V, state.alpha)
 
     def settle(self, state: State) -> None:
-        """Compute what a sweep has left to be computed anew."""
+        """Compute the error that a sweep has left to be computed anew."""
         if state.swept:
-            self.problem.preactivations(state.V, out=state.Z)
-            state.mse = self.problem.mse(state.Z, state.alpha)
+            state.mse = self.problem.mse(state.V, state.alpha)
             state.swept = False
 
     def step(self, state: State) -> None:
         """One epoch: all neurons in random order, then the output layer."""
         order = self.rng.permutation(len(state.alpha))
         state.swept = True
-        state.tally = self.sweep.run(state.V, state.Z, state.alpha, order, self.seconds_left())
+        state.tally = self.sweep.run(state.V, state.alpha, order, self.seconds_left())
         if state.tally.visited == len(order):
             self.improve_output_layer(state)
             state.n_epochs += 1
@@ -318,8 +314,9 @@ class Descent:
 
     def improve_output_layer(self, state: State) -> None:
         """The alpha subproblem."""
-        alpha = solve_output_weights(state.Z, self.problem.y, self.problem.gamma)
-        state.mse, mse = (self.problem.mse(state.Z, weights) for weights in (state.alpha, alpha))
+        alpha = solve_output_weights(self.problem.Q, state.V, self.problem.y, self.problem.gamma)
+        self.settle(state)
+        mse = self.problem.mse(state.V, alpha)
         before, after = self.objective(state), mse + self.problem.penalty(state.V, alpha)
         if after <= before:
             state.alpha, state.mse = alpha, mse

@@ -56,12 +56,13 @@ class Piece:
     directions: list[FloatArray]
 
     @classmethod
-    def around(cls, problem: WhitenedProblem, V: FloatArray, Z: FloatArray, alpha: FloatArray, width: float) -> Piece:
-        """The piece next to these weights, which have preactivations ``Z``.
+    def around(cls, problem: WhitenedProblem, V: FloatArray, alpha: FloatArray, width: float) -> Piece:
+        """The piece next to these weights.
 
         Rows nearer to a kink than ``width``, as a fraction of the neuron's largest preactivation, are taken to it, if
         it is one where a row would stay: the slope rises there.
         """
+        Z = problem.preactivations(V)
         residual = problem.y - np.maximum(Z, 0.0) @ alpha
         band = width * np.max(np.abs(Z), axis=0)
         directions = []
@@ -135,7 +136,7 @@ def newton_work(problem: WhitenedProblem, n_hidden: int) -> float:
 
 
 def newton_step(
-    problem: WhitenedProblem, V: FloatArray, Z: FloatArray, alpha: FloatArray, width: float = KINK_TOLERANCE
+    problem: WhitenedProblem, V: FloatArray, alpha: FloatArray, width: float = KINK_TOLERANCE
 ) -> tuple[FloatArray, FloatArray] | None:
     """The step of ``V`` (n_hidden, rank) and ``alpha`` to the minimiser of the second-order model of their piece.
 
@@ -144,7 +145,7 @@ def newton_step(
     """
     if newton_work(problem, len(alpha)) > LARGEST_WORK:
         return None
-    piece = Piece.around(problem, V, Z, alpha, width)
+    piece = Piece.around(problem, V, alpha, width)
     gradient, hessian = piece.gradient_and_hessian()
     largest = float(np.max(np.diag(hessian)))
     for shift in SHIFTS:

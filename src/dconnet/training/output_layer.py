@@ -6,22 +6,26 @@ import numpy as np
 
 from dconnet._arrays import FloatArray
 from dconnet.model.blocks import qr_blocks, triangle_of
+from dconnet.model.problem import hidden_layer
 
 
-def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArray:
-    """Minimise ``|y - Σ alpha|² + gamma |alpha|²`` over alpha, where Σ = max(Z, 0) is the hidden layer.
+def solve_output_weights(Q: FloatArray, V: FloatArray, y: FloatArray, gamma: float) -> FloatArray:
+    """Minimise ``|y - Σ alpha|² + gamma |alpha|²`` over alpha, where Σ = max(Q Vᵀ, 0) is the hidden layer.
 
     Several outputs are as many right-hand sides, all with the same factorisation.
 
     The QR factorisation of [Σ y] reduces the problem to min(n_rows, n_hidden) rows, the smaller of the two Gram forms;
     the singular values of what is left then solve (ΣᵀΣ + gamma I) alpha = Σᵀy. ΣᵀΣ itself, which would square the
-    condition number, is never formed. The kernel has a ridge regression of its own, by the faster normal equations,
-    within its hops: L-BFGS goes on from there, and so the last digits do not count.
+    condition number, is never formed, and Σ only block by block: it may be larger than the data. The kernel has a ridge
+    regression of its own, by the faster normal equations, within its hops: L-BFGS goes on from there, and so the last
+    digits do not count.
 
     Parameters
     ----------
-    Z : array of shape (n_rows, n_hidden)
-        Preactivations of the hidden layer.
+    Q : array of shape (n_rows, rank)
+        The design.
+    V : array of shape (n_hidden, rank)
+        Hidden weights.
     y : array of shape (n_rows,) or (n_rows, n_outputs)
         Targets.
     gamma : float
@@ -31,8 +35,9 @@ def solve_output_weights(Z: FloatArray, y: FloatArray, gamma: float) -> FloatArr
     -------
     array of shape (n_hidden,) or (n_hidden, n_outputs)
     """
-    triangle = triangle_of(np.column_stack([np.maximum(Z[rows], 0.0), y[rows]]) for rows in qr_blocks(*Z.shape))
-    n_hidden = Z.shape[1]
+    n_hidden = len(V)
+    parts = (np.column_stack([hidden_layer(Q[rows], V), y[rows]]) for rows in qr_blocks(len(Q), n_hidden))
+    triangle = triangle_of(parts)
     hidden, target = triangle[:, :n_hidden], triangle[:, n_hidden:] if y.ndim == 2 else triangle[:, -1]
     alpha = np.zeros((n_hidden, *y.shape[1:]))
     alive = hidden.any(axis=0)  # a dead neuron's weight is zero, and not the rounding of a decomposition

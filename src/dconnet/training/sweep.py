@@ -78,15 +78,13 @@ _COUNTS = tuple(field.name for field in fields(Tally) if field.name != "visited"
 class Sweep(Protocol):
     """A sweep over the neurons of one problem."""
 
-    def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+    def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """Improve the neurons in place, in this order, until the time is over.
 
         Parameters
         ----------
         V : array of shape (n_hidden, rank)
             Hidden weights in whitened coordinates; each neuron changes in one assignment.
-        Z : array of shape (n_rows, n_hidden), in Fortran order
-            Their preactivations.
         alpha : array of shape (n_hidden,) or (n_hidden, n_outputs)
             Output weights.
         order : array of shape (n_hidden,)
@@ -147,26 +145,27 @@ class PythonSweep:
     def restore(self, snapshot: Snapshot) -> None:
         """The solver is new already."""
 
-    def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+    def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""
         deadline = time.perf_counter() + seconds
-        size = self.problem.total_weight * self.problem.regloss(V, Z, alpha)
+        size = self.problem.total_weight * self.problem.regloss(V, alpha)
+        hidden = np.maximum(self.problem.preactivations(V), 0.0)
         improve = dca_with_restarts if self.restart else dca
         tally = Tally()
         for unit in order:
             check_stop()
             if time.perf_counter() >= deadline:
                 break
-            neuron = self.neuron(Z, alpha, int(unit), size)
+            neuron = self.neuron(hidden, alpha, int(unit), size)
             outcome = improve(neuron, V[unit], self.solver, self.max_dca_iter, inexact=self.inexact)
             V[unit] = outcome.v
-            Z[:, unit] = self.problem.Q @ outcome.v
+            hidden[:, unit] = np.maximum(self.problem.Q @ outcome.v, 0.0)
             tally = tally.plus(outcome)
         return tally
 
-    def neuron(self, Z: FloatArray, alpha: FloatArray, unit: int, size: float) -> NeuronProblem:
+    def neuron(self, hidden: FloatArray, alpha: FloatArray, unit: int, size: float) -> NeuronProblem:
         """The DC subproblem of one neuron."""
-        return NeuronProblem.of(self.problem, np.maximum(Z, 0.0), alpha, unit, self.split, size)
+        return NeuronProblem.of(self.problem, hidden, alpha, unit, self.split, size)
 
 
 class NativeSweep:
@@ -192,7 +191,7 @@ class NativeSweep:
         tile = np.arange(padded_width(problem.Q.shape[1])) // 4
         self.used = tile[:, None] <= tile
 
-    def run(self, V: FloatArray, Z: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+    def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""
         counts = self.kernel.run(
             y=self.y,
@@ -206,7 +205,7 @@ class NativeSweep:
             share=self.share,
             seconds=seconds,
             V=V,
-            Z=Z.T,
+            Z=self.problem.preactivations(V).T,
         )
         return Tally(*counts)
 

@@ -43,10 +43,9 @@ def test_last_neuron_of_an_epoch_is_optimal_for_its_programme(name, split):
     for last in range(5):
         order = np.roll(np.arange(5), -1 - last)
         V, alpha = white.whiten(start), start.alpha
-        Z = white.preactivations(V)
         sweep = make_sweep(white, get_backend("native"), 5, split, max_dca_iter=1000)
-        sweep.run(V, Z, alpha, order, seconds=np.inf)
-        betas = SPLITS[split](white.y, np.maximum(Z, 0.0), alpha, last)
+        sweep.run(V, alpha, order, seconds=np.inf)
+        betas = SPLITS[split](white.y, np.maximum(white.preactivations(V), 0.0), alpha, last)
         neuron = NeuronProblem(white.Q, *betas, float(alpha[last]) ** 2, problem.gamma)
         v = V[last]
         programme = neuron.majoriser(neuron.not_negative(white.Q @ v))
