@@ -13,6 +13,7 @@ constexpr std::size_t kLeaf = 4096;
 
 struct Leaf {
   std::size_t first, count;  // rows
+  std::size_t end() const { return first + count; }
 };
 
 struct Leaves {
@@ -40,6 +41,14 @@ class LeafSums {
     for (std::size_t at = 0; at < parts_.size(); at += size_) {
       for (std::size_t i = 0; i < size_; ++i) total[i] += parts_[at + i];
     }
+  }
+  // The largest of one number over all leaves; if one is no number, that.
+  double largest(std::size_t number) const {
+    double most = parts_.empty() ? 0.0 : parts_[number];
+    for (std::size_t at = number; at < parts_.size(); at += size_) {
+      if (!(parts_[at] <= most) && most == most) most = parts_[at];
+    }
+    return most;
   }
 
  private:

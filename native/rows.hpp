@@ -2,7 +2,11 @@
 // add up to is merged in their order.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <thread>
+#include <vector>
 
 #include "design.hpp"
 #include "leaves.hpp"
@@ -25,6 +29,22 @@ class Rows {
     team_.run(leaves_.count(), [&](std::size_t i, std::size_t thread) { body(leaves_[i], i, thread); });
   }
 
+  // Adds what body(leaf, part) adds to a part that is zero to the total, over all leaves in their order. For sums that are
+  // too long to be kept for each leaf: a thread waits until those before its own are added.
+  template <typename Body>
+  void add_in_order(std::size_t size, double* total, const Body& body) {
+    parts_.resize(std::max(parts_.size(), team_.size() * size));
+    std::atomic<std::size_t> turn{0};
+    each([&](const Leaf& leaf, std::size_t i, std::size_t thread) {
+      double* part = parts_.data() + thread * size;
+      std::fill_n(part, size, 0.0);
+      body(leaf, part);
+      while (turn.load(std::memory_order_acquire) != i) std::this_thread::yield();
+      for (std::size_t k = 0; k < size; ++k) total[k] += part[k];
+      turn.store(i + 1, std::memory_order_release);
+    });
+  }
+
   // z = Q v
   void apply(const double* v, double* z) {
     each([&](const Leaf& leaf, std::size_t, std::size_t) { apply(leaf, v, z + leaf.first); });
@@ -45,7 +65,8 @@ class Rows {
   const Design& design_;
   Team& team_;
   Leaves leaves_;
-  LeafSums products_;  // columns
+  LeafSums products_;          // columns
+  std::vector<double> parts_;  // of long sums, one a thread
 };
 
 }  // namespace dconnet

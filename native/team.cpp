@@ -45,14 +45,14 @@ Team::~Team() {
   for (std::thread& thread : others_) thread.join();
 }
 
-void Team::run(std::size_t count, const Body& body) {
+void Team::share(std::size_t count, const Work& work) {
   if (size_ == 1 || count < 2 || !ready()) {
-    for (std::size_t item = 0; item < count; ++item) body(item, 0);
+    for (std::size_t item = 0; item < count; ++item) work(item, 0);
     return;
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    body_ = &body;
+    work_ = work;
     count_ = count;
     next_ = 0;
     ++turn_;
@@ -60,7 +60,7 @@ void Team::run(std::size_t count, const Body& body) {
   work_came_.notify_all();
   do_items(0);
   std::unique_lock<std::mutex> lock(mutex_);
-  body_ = nullptr;  // who has not begun by now need not
+  work_.body = nullptr;  // who has not begun by now need not
   if (at_work_ == 0) return;
   lock.unlock();
   if (comes_soon([&] { return at_work_.load(std::memory_order_acquire) == 0; })) return;
@@ -92,7 +92,7 @@ void Team::wait_for_work(std::size_t thread) {
     if (!soon) work_came_.wait(lock, came);
     seen = turn_;
     if (ends_) return;
-    if (body_ == nullptr) continue;
+    if (work_.body == nullptr) continue;
     ++at_work_;
     lock.unlock();
     do_items(thread);
@@ -102,7 +102,7 @@ void Team::wait_for_work(std::size_t thread) {
 }
 
 void Team::do_items(std::size_t thread) {
-  for (std::size_t item = next_++; item < count_; item = next_++) (*body_)(item, thread);
+  for (std::size_t item = next_++; item < count_; item = next_++) work_(item, thread);
 }
 
 }  // namespace dconnet

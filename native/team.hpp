@@ -7,7 +7,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -19,9 +18,6 @@ namespace dconnet {
 
 class Team {
  public:
-  // One item for the given thread, which is below size(), so that each can have room for work of its own.
-  using Body = std::function<void(std::size_t item, std::size_t thread)>;
-
   // The calling thread is one of them; the others start with the first work that is shared.
   explicit Team(std::size_t size = 1) : size_(size < 1 ? 1 : size) {}
   ~Team();
@@ -30,10 +26,26 @@ class Team {
 
   std::size_t size() const { return size_; }
 
-  // Does all items below `count`, and returns when they are done. The body must not throw.
-  void run(std::size_t count, const Body& body);
+  // Calls body(item, thread) for all items below `count`, and returns when they are done. The number of the thread is
+  // below size(), so that each can have room for work of its own. The body must not throw.
+  template <typename Body>
+  void run(std::size_t count, const Body& body) {
+    const auto call = [](const void* body, std::size_t item, std::size_t thread) {
+      (*static_cast<const Body*>(body))(item, thread);
+    };
+    share(count, {&body, call});
+  }
 
  private:
+  // A function that is somebody else's: nothing is allocated for it.
+  struct Work {
+    const void* body = nullptr;  // null while there is nothing to do
+    void (*call)(const void* body, std::size_t item, std::size_t thread) = nullptr;
+
+    void operator()(std::size_t item, std::size_t thread) const { call(body, item, thread); }
+  };
+
+  void share(std::size_t count, const Work& work);
   bool ready();
   void wait_for_work(std::size_t thread);
   void do_items(std::size_t thread);
@@ -45,7 +57,7 @@ class Team {
 
   std::mutex mutex_;
   std::condition_variable work_came_, work_done_;
-  const Body* body_ = nullptr;  // null while there is nothing to do
+  Work work_;
   std::size_t count_ = 0;
   std::atomic<std::size_t> next_{0};   // item
   std::atomic<std::size_t> turn_{0};   // counts the pieces of work

@@ -73,7 +73,9 @@ class Explorer:
     def restore(self, state: list[int]) -> None: ...
 
 class Sweep:
-    def __init__(self, design: FloatArray, columns: int, n_hidden: int, n_outputs: int) -> None: ...
+    def __init__(
+        self, design: FloatArray, columns: int, n_hidden: int, n_outputs: int, team: Team | None = None
+    ) -> None: ...
     def run(
         self,
         y: FloatArray,
@@ -87,16 +89,7 @@ class Sweep:
         share: float,
         seconds: float,
         V: FloatArray,
-        Z: FloatArray,
     ) -> tuple[int, int, int, int, int]: ...
-    @property
-    def sample_rows(self) -> int: ...
-    def save_grams(
-        self, sample: bool, members: NDArray[np.uint8], values: FloatArray, changes: NDArray[np.uintp]
-    ) -> None: ...
-    def restore_grams(
-        self, sample: bool, members: NDArray[np.uint8], values: FloatArray, changes: NDArray[np.uintp]
-    ) -> None: ...
 
 def predict(
     kinds: NDArray[np.uintp],

@@ -95,21 +95,14 @@ Vector products(std::size_t rows, std::size_t columns) {
 
 Vector swept(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, Split split) {
   Data data(rows, columns, n_hidden, n_outputs);
-  Vector Z(n_hidden * rows);
   std::vector<std::size_t> order(n_hidden);
-  for (std::size_t unit = 0; unit < n_hidden; ++unit) {
-    order[unit] = unit;
-    for (std::size_t j = 0; j < rows; ++j) {
-      for (std::size_t k = 0; k < columns; ++k) Z[unit * rows + j] += data.design.row(j)[k] * data.V[unit * columns + k];
-    }
-  }
+  for (std::size_t unit = 0; unit < n_hidden; ++unit) order[unit] = unit;
   Tally tally;
   Sweep sweep(Design::view(data.design.row(0), rows, columns), n_hidden, n_outputs);
   for (int repetition = 0; repetition < 3; ++repetition) {
     sweep.run(data.y.data(), data.alpha.data(), 0.01, order.data(), split, Limits{50, 300, 1e-10}, [] { return true; },
-              data.V.data(), Z.data(), tally);
+              data.V.data(), tally);
   }
-  data.V.insert(data.V.end(), Z.begin(), Z.end());
   return data.V;
 }
 
