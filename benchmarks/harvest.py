@@ -3,7 +3,8 @@
 The fits are those of the paper: nine datasets, every gamma and width of its grid, both splits. In each of them some
 neurons are improved from a random start, and some after a number of epochs. Every programme that the DCA meets on the
 way is solved twice, without a start and from the start that the compiled sweep would use. Both answers must close the
-duality gap and satisfy the optimality conditions; a seeded part of them is compared with other backends.
+duality gap and satisfy the optimality conditions; a seeded part of them is compared with other backends. The report
+also says which method of the backend settled how many programmes, and in what time.
 
     python benchmarks/harvest.py [--programmes 100000] [--seed 0] [--compare 2000] [--output benchmark-output]
 """
@@ -15,6 +16,7 @@ import hashlib
 import itertools
 import math
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -86,6 +88,10 @@ class Check:
         What the backend says itself.
     iterations : int
         What it took.
+    method : str
+        Which method of the backend settled it.
+    seconds : float
+        CPU time of the answer.
     excess : float
         Objective above that of the best other backend, relative to ``|P|`` plus the programme's magnitude; NaN if it
         was not compared.
@@ -100,6 +106,8 @@ class Check:
     kkt: float
     converged: bool
     iterations: int
+    method: str
+    seconds: float
     excess: float = math.nan
     pure_excess: float = math.nan
 
@@ -113,10 +121,24 @@ class Check:
         return f"{self.cell} index={self.index} {self.start}"
 
 
-def check(cell: Cell, index: int, start: str, programme: Programme, answer: ConvexSolution) -> Check:
+@dataclass(frozen=True, slots=True, eq=False)
+class Timed(ConvexSolution):
+    """An answer, and the CPU time that it took."""
+
+    seconds: float = math.nan
+
+
+def timed(solver: Solver, programme: Programme, start: ConvexSolution | None = None) -> Timed:
+    began = time.thread_time()
+    answer = solver.solve(programme, start)
+    seconds = time.thread_time() - began
+    return Timed(answer.v, answer.multipliers, answer.iterations, answer.converged, answer.method, seconds)
+
+
+def check(cell: Cell, index: int, start: str, programme: Programme, answer: Timed) -> Check:
     """The answer by the definitions of `Programme`, which share no code with the solver."""
     gap, kkt = answer.relative_gap(programme), answer.kkt_residual(programme)
-    return Check(cell, index, start, gap, kkt, answer.converged, answer.iterations)
+    return Check(cell, index, start, gap, kkt, answer.converged, answer.iterations, answer.method, answer.seconds)
 
 
 def excesses(programme: Programme, answer: ConvexSolution, best: float) -> dict[str, float]:
@@ -132,7 +154,7 @@ def excesses(programme: Programme, answer: ConvexSolution, best: float) -> dict[
 class Recorder:
     """A solver that passes programmes on to the native one, twice each, and shows them to an observer."""
 
-    def __init__(self, design: np.ndarray, observe: Callable[[Programme, dict[str, ConvexSolution]], None]) -> None:
+    def __init__(self, design: np.ndarray, observe: Callable[[Programme, dict[str, Timed]], None]) -> None:
         native = get_backend("native")
         # Two of them, because each goes on from the rows that were active in its last answer.
         self.cold, self.warm = native.prepare(design), native.prepare(design)
@@ -143,7 +165,7 @@ class Recorder:
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
         """The warm answer, with which the compiled sweep goes on."""
         guess = guess_from(programme, self.current) if start is None else start
-        answers = {"cold": self.cold.solve(programme), "warm": self.warm.solve(programme, guess)}
+        answers = {"cold": timed(self.cold, programme), "warm": timed(self.warm, programme, guess)}
         self.observe(programme, answers)
         self.programmes += 1
         return answers["warm"]
@@ -157,7 +179,7 @@ def guess_from(programme: Programme, v: np.ndarray) -> ConvexSolution:
     return ConvexSolution(v, np.where(kinked, 0.5 * programme.slope, off_kink), 0, True)
 
 
-def observed_fit(cell: Cell, quota: int, observe: Callable[[int, Programme, dict[str, ConvexSolution]], None]) -> int:
+def observed_fit(cell: Cell, quota: int, observe: Callable[[int, Programme, dict[str, Timed]], None]) -> int:
     """Show the first programmes of a fit to the observer, ``quota`` of them or a few more; return how many."""
     problem = problem_of(cell.dataset, cell.gamma)
     rng = np.random.default_rng(cell.seed)
@@ -224,8 +246,8 @@ class Harvest:
             if self.seen >= self.programmes:
                 return
 
-    def _observer(self, cell: Cell) -> Callable[[int, Programme, dict[str, ConvexSolution]], None]:
-        def observe(index: int, programme: Programme, answers: dict[str, ConvexSolution]) -> None:
+    def _observer(self, cell: Cell) -> Callable[[int, Programme, dict[str, Timed]], None]:
+        def observe(index: int, programme: Programme, answers: dict[str, Timed]) -> None:
             compared = self.rng.random() < self.compare / self.programmes
             best = self._best_of_others(cell.dataset, programme) if compared else math.nan
             for start, answer in answers.items():
@@ -311,7 +333,8 @@ HEADER = (
     "iterations: median",
     "max",
 )
-HARD_HEADER = ("fit", "programme", "start", "gap", "KKT", "converged", "iterations")
+HARD_HEADER = ("fit", "programme", "start", "gap", "KKT", "converged", "iterations", "method")
+METHOD_HEADER = ("method", "start", "answers", "share", "share of the CPU time", "microseconds: median", "max")
 
 
 def summary(checks: list[Check]) -> list[tuple[str, ...]]:
@@ -351,8 +374,30 @@ def hard_lines(checks: Iterable[Check]) -> list[tuple[str, ...]]:
             f"{one.kkt:.1e}",
             "yes" if one.converged else "no",
             str(one.iterations),
+            one.method,
         )
         for one in checks
+    ]
+
+
+def methods(checks: list[Check]) -> list[tuple[str, ...]]:
+    """One line for each method and kind of start: how many answers were its own, and in what time."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    for one in checks:
+        groups.setdefault((one.method, one.start), []).append(one.seconds)
+    answers = Counter(one.start for one in checks)
+    seconds = {start: sum(one.seconds for one in checks if one.start == start) for start in answers}
+    return [
+        (
+            method,
+            start,
+            str(len(times)),
+            f"{len(times) / answers[start]:.4%}",
+            f"{sum(times) / seconds[start]:.2%}",
+            f"{1e6 * np.median(times):.0f}",
+            f"{1e6 * max(times):.0f}",
+        )
+        for (method, start), times in sorted(groups.items(), key=lambda group: -len(group[1]))
     ]
 
 
@@ -394,6 +439,8 @@ def report(harvest: Harvest) -> str:
             f"Compared with: {others}. Solved by {harvest.build}.\n",
             markdown(HEADER, summary(harvest.checks)),
             quantiles(harvest.checks),
+            "## Methods\n",
+            markdown(METHOD_HEADER, methods(harvest.checks)),
             "## Failed\n",
             markdown(HARD_HEADER, hard_lines(failures[:100])) if failures else "None.\n",
             "## Hardest\n",
@@ -413,6 +460,7 @@ def show(console: Console, harvest: Harvest) -> None:
     for line in summary(harvest.checks):
         table.add_row(*line)
     console.print(table)
+    console.print(markdown(METHOD_HEADER, methods(harvest.checks)))
     console.print(quantiles(harvest.checks))
     for one in itertools.islice((one for one in harvest.checks if one.failed), 20):
         console.print(f"failed: {one} gap={one.gap:.1e} KKT={one.kkt:.1e} converged={one.converged}", soft_wrap=True)

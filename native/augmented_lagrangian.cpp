@@ -10,19 +10,31 @@ namespace dconnet {
 
 namespace {
 
-// The penalty grows only while the violation of z = Q v does not shrink by itself: a new penalty moves all kinks and
-// costs Newton steps, an unchanged one costs a single step once the pattern of active rows is found.
-constexpr double kPenaltyGrowth = 5.0;
+// All numbers are in units in which the largest entry of t and the largest possible curvature are one.
+
+// A soft penalty holds many rows at their kinks at first, which is what the programmes have in common that get here. How
+// soft hardly matters: from 30 to 1000 the same ones are solved in the same time.
+constexpr double kFirstPenalty = 100.0;
+// The penalty grows only while the violation of z = Q v does not shrink to this share by itself: a new penalty moves all
+// kinks and costs Newton steps, an unchanged one costs a single step once the pattern of active rows is found.
 constexpr double kGoodReduction = 0.2;
+constexpr double kPenaltyGrowth = 1.0 / kGoodReduction;  // with which the violation would shrink by as much
+// What a penalty costs in rounding is in proportion to it and to z: half of the digits at most.
 constexpr double kLargestPenalty = 1e6;
+// Near zero it would have no limit; beyond this one the kinked rows outweigh gamma by more digits than there are.
 constexpr double kLargestPenaltyAtZero = 1e10;
 // At the largest penalty, slow progress is still progress: degenerate programmes make no other.
 constexpr double kStandstill = 0.95;
-// Gradient of a minimiser in units of order one. Newton's method is exact once the pattern is right, so that nothing
-// would be saved by asking for less.
+// What is left of the gradient, or of z = Q v, that is rounding. Newton's method is exact once the pattern is right, so
+// that nothing would be saved by asking for less.
 constexpr double kExact = 1e-13;
 // Rounding of the gradient for each unit of penalty.
 constexpr double kRounding = 1e-15;
+// A full step is good enough if the slope at its end is this share of the first one, or negative; a shorter one has to
+// come closer to where it is zero, since it is there that the pattern changes.
+constexpr double kFullStepSlope = 0.1, kShortStepSlope = 0.01;
+// The search converges superlinearly: what is not found by then is rounding.
+constexpr int kLineSearchSteps = 30;
 
 // Slope of the envelope of a hinge where penalty and multiplier pull that much: zero, the pull itself up to the
 // hinge's own slope, and beyond that a share of the excess.
@@ -75,39 +87,79 @@ AugmentedLagrangian::AugmentedLagrangian(const Design& design, ActiveGram::Room&
       gradient_(design.stride()),
       direction_(design.stride()),
       hessian_(design.stride() * design.stride()),
+      linear_(design.stride()),
+      slope_(design.rows()),
       room_(room) {}
 
-std::size_t AugmentedLagrangian::solve(const Programme& programme, double tolerance, std::size_t max_steps,
-                                       double penalty, double* v, double* multipliers, ActiveGram& gram) {
+std::size_t AugmentedLagrangian::solve(const Programme& programme, std::size_t max_steps, double* v,
+                                       double* multipliers, ActiveGram& gram) {
   const std::size_t rows = design_.rows(), columns = design_.columns();
-  penalty_ = penalty;
-  std::size_t steps = 0;
+  const double gradient_unit = max_abs(programme.linear, columns);
+  const double hessian = programme.gamma + programme.curvature, length_unit = gradient_unit / hessian;
+  for (std::size_t k = 0; k < columns; ++k) {
+    linear_[k] = programme.linear[k] / gradient_unit;
+    v[k] /= length_unit;
+  }
+  for (std::size_t j = 0; j < rows; ++j) {
+    slope_[j] = programme.slope[j] / gradient_unit;
+    multipliers[j] = std::max(multipliers[j] / gradient_unit, 0.0);
+  }
+  const Programme scaled{design_, linear_.data(), slope_.data(), programme.curvature / hessian,
+                         programme.gamma / hessian};
+  const std::size_t steps = solve_in_units(scaled, max_steps, v, multipliers, gram);
+  for (std::size_t k = 0; k < columns; ++k) v[k] *= length_unit;
+  for (std::size_t j = 0; j < rows; ++j) multipliers[j] *= gradient_unit;
+  return steps;
+}
+
+std::size_t AugmentedLagrangian::solve_in_units(const Programme& programme, std::size_t max_steps, double* v,
+                                                double* multipliers, ActiveGram& gram) {
+  const std::size_t rows = design_.rows();
+  start(programme, v, multipliers);
+  penalty_ = kFirstPenalty;
   double last_violation = INFINITY;
-  design_.apply(v, z_.data());
-  while (true) {
-    evaluate(programme, v, multipliers);
-    const double reachable = std::max(kExact, kRounding * penalty_ * max_abs(z_.data(), rows));
-    while (max_abs(gradient_.data(), columns) > reachable) {
-      if (steps == max_steps || !newton_direction(programme, gram)) return steps;
-      ++steps;
-      const double tau = step_length(programme, v, multipliers);
-      if (tau == 0.0) break;  // the gradient is nothing but rounding
-      for (std::size_t k = 0; k < columns; ++k) v[k] += tau * direction_[k];
-      for (std::size_t j = 0; j < rows; ++j) z_[j] += tau * along_[j];
-      evaluate(programme, v, multipliers);
-    }
+  std::size_t steps = 0;
+  while (steps < max_steps && minimise(programme, max_steps, v, multipliers, gram, steps)) {
+    ++steps;  // counts as one, too: without any Newton step this would go on
     const double violation = update_multipliers(multipliers);
-    if (violation <= tolerance) return steps;
+    if (!(violation > kExact)) break;
     if (violation > kGoodReduction * last_violation) {
-      // What a penalty costs in rounding is in proportion to z: at a solution near zero it may be far stiffer.
       const double largest =
           std::max(penalty_, std::min(kLargestPenalty / max_abs(z_.data(), rows), kLargestPenaltyAtZero));
-      if (penalty_ == largest && violation > kStandstill * last_violation) return steps;
+      if (penalty_ == largest && violation > kStandstill * last_violation) break;
       penalty_ = std::min(penalty_ * kPenaltyGrowth, largest);
     }
     last_violation = violation;
     design_.apply(v, z_.data());  // sweeps out the rounding of the steps
   }
+  return steps;
+}
+
+// A start that is worse than zero, where P is zero, only misleads.
+void AugmentedLagrangian::start(const Programme& programme, double* v, double* multipliers) {
+  design_.apply(v, z_.data());
+  if (value(programme, v, z_.data()) <= 0.0) return;
+  std::fill(v, v + design_.columns(), 0.0);
+  std::fill(z_.begin(), z_.end(), 0.0);
+  std::fill(multipliers, multipliers + design_.rows(), 0.0);
+}
+
+// Newton steps to the minimiser of the augmented Lagrangian over v; false if there are none left.
+bool AugmentedLagrangian::minimise(const Programme& programme, std::size_t max_steps, double* v,
+                                   const double* multipliers, ActiveGram& gram, std::size_t& steps) {
+  const std::size_t rows = design_.rows(), columns = design_.columns();
+  evaluate(programme, v, multipliers);
+  const double reachable = std::max(kExact, kRounding * penalty_ * max_abs(z_.data(), rows));
+  while (max_abs(gradient_.data(), columns) > reachable) {
+    if (steps == max_steps || !newton_direction(programme, gram)) return false;
+    ++steps;
+    const double tau = step_length(programme, v, multipliers);
+    if (tau == 0.0) break;  // the gradient is nothing but rounding
+    for (std::size_t k = 0; k < columns; ++k) v[k] += tau * direction_[k];
+    for (std::size_t j = 0; j < rows; ++j) z_[j] += tau * along_[j];
+    evaluate(programme, v, multipliers);
+  }
+  return true;
 }
 
 // The slope of the envelope is the next multiplier; the change of it is the violation of z = Q v.
@@ -168,13 +220,13 @@ double AugmentedLagrangian::step_length(const Programme& programme, const double
   if (!(at_zero < 0.0)) return 0.0;
   double low = 0.0, high = 1.0, slope_low = at_zero;
   double slope_high = slope_along(programme, multipliers, 1.0, linear, quadratic);
-  if (slope_high <= -0.1 * at_zero) return 1.0;
+  if (slope_high <= -kFullStepSlope * at_zero) return 1.0;
   double tau = 1.0;
   int last_side = 0;
-  for (int i = 0; i < 30; ++i) {  // regula falsi, Illinois variant: an end that stays is given half its weight
+  for (int i = 0; i < kLineSearchSteps; ++i) {  // regula falsi, Illinois variant: an end that stays is given half its weight
     tau = (low * slope_high - high * slope_low) / (slope_high - slope_low);
     const double slope = slope_along(programme, multipliers, tau, linear, quadratic);
-    if (std::fabs(slope) <= -0.01 * at_zero) break;
+    if (std::fabs(slope) <= -kShortStepSlope * at_zero) break;
     const int side = slope > 0.0 ? 1 : -1;
     if (side > 0) {
       high = tau, slope_high = slope;

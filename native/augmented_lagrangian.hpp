@@ -1,8 +1,8 @@
 // Augmented Lagrangian method with semismooth Newton steps (SSNAL) for the convex programme.
 //
 // The constraint z = Q v is moved into the objective with multipliers and a penalty; what is left is a smooth,
-// piecewise quadratic function of the n + 1 unknowns v, minimised by Newton's method with a line search. With a good
-// start it needs a handful of Newton steps, each of them two passes over the design.
+// piecewise quadratic function of the n + 1 unknowns v, minimised by Newton's method with a line search. Unlike the walk it
+// needs no independent rows at the kinks: it settles the programmes whose solution is where many rows meet.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,17 @@ class AugmentedLagrangian {
  public:
   AugmentedLagrangian(const Design& design, ActiveGram::Room& room, Scratch& scratch);
 
-  // Improves (v, multipliers) in place until z = Q v holds to `tolerance` (absolute: the programme is expected in
-  // units in which its numbers are of order one). Returns the number of Newton steps; at most `max_steps` are made. `penalty` is the first penalty; `gram` may hold any set of rows of the design.
-  std::size_t solve(const Programme& programme, double tolerance, std::size_t max_steps, double penalty, double* v,
-                    double* multipliers, ActiveGram& gram);
+  // Improves (v, multipliers) in place until z = Q v holds to rounding, there is no progress, or `max_steps` are made:
+  // Newton steps and updates of the multipliers. Returns their number. `gram` may hold any set of rows of the design.
+  std::size_t solve(const Programme& programme, std::size_t max_steps, double* v, double* multipliers,
+                    ActiveGram& gram);
 
  private:
+  std::size_t solve_in_units(const Programme& programme, std::size_t max_steps, double* v, double* multipliers,
+                             ActiveGram& gram);
+  void start(const Programme& programme, double* v, double* multipliers);
+  bool minimise(const Programme& programme, std::size_t max_steps, double* v, const double* multipliers,
+                ActiveGram& gram, std::size_t& steps);
   void evaluate(const Programme& programme, const double* v, const double* multipliers);
   bool newton_direction(const Programme& programme, ActiveGram& gram);
   double step_length(const Programme& programme, const double* v, const double* multipliers);
@@ -36,6 +41,7 @@ class AugmentedLagrangian {
   std::vector<double>&z_, &derivative_, &along_;        // rows
   std::vector<unsigned char> active_;                   // rows beyond their kink
   std::vector<double> gradient_, direction_, hessian_;  // columns
+  std::vector<double> linear_, slope_;                  // of the programme, in units of order one
   ActiveGram::Room& room_;
 };
 

@@ -73,9 +73,9 @@ struct ProgrammeSolver {
   std::vector<double> linear, v, z;
 };
 
-std::tuple<std::size_t, bool> solve(ProgrammeSolver& self, Vector linear, Vector slope, double curvature,
-                                    double gamma, double tolerance, std::size_t max_iterations,
-                                    double start_value, double share, OutVector v, OutVector multipliers) {
+std::tuple<std::size_t, bool, const char*> solve(ProgrammeSolver& self, Vector linear, Vector slope, double curvature,
+                                                 double gamma, double tolerance, std::size_t max_iterations,
+                                                 double start_value, double share, OutVector v, OutVector multipliers) {
   dconnet::Solver& solver = self.solver;
   check_length(linear.size(), solver.design().columns(), "linear");
   check_length(v.size(), solver.design().columns(), "v");
@@ -91,7 +91,7 @@ std::tuple<std::size_t, bool> solve(ProgrammeSolver& self, Vector linear, Vector
                                                 self.z.data(), multipliers.data(), self.gram,
                                                 dconnet::Enough{start_value, share});
   std::copy(self.v.begin(), self.v.begin() + static_cast<std::ptrdiff_t>(columns), v.data());
-  return {outcome.iterations, outcome.converged};
+  return {outcome.iterations, outcome.converged, dconnet::name_of(outcome.method)};
 }
 
 // A request to stop. Ctrl-C reaches the main thread of Python alone: with this, that thread tells the others.

@@ -5,18 +5,23 @@
 #include <memory>
 #include <vector>
 
-#include "active_set.hpp"
 #include "augmented_lagrangian.hpp"
 #include "face_walk.hpp"
-#include "interior_point.hpp"
 #include "origin.hpp"
 #include "programme.hpp"
 
 namespace dconnet {
 
+// What settled a programme: the start was the solution, or zero was; the walk, another one with a new Gram matrix, or what
+// takes over where many rows meet.
+enum class Method : unsigned char { kNone, kStart, kOrigin, kWalk, kSecondWalk, kAugmentedLagrangian };
+
+const char* name_of(Method method);
+
 struct Outcome {
   std::size_t iterations;
   bool converged;  // to the tolerance in both the duality gap and the optimality conditions
+  Method method = Method::kNone;  // of a converged answer
 };
 
 class Sample;
@@ -48,29 +53,34 @@ class Solver {
  private:
   bool is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers);
   void shorten(const Programme& programme, double* v, double* z) const;
-  bool walk(const Programme& programme, std::size_t max_iterations, bool resume, double* v, double* z,
-            double* multipliers, ActiveGram& gram, std::size_t& used, const Enough& enough);
-  bool settle_at_zero(const Programme& programme, double tolerance, std::size_t max_rounds, double* v, double* z,
-                      double* multipliers, std::size_t& rounds);
-  Outcome solve_in_units(const Programme& programme, double tolerance, std::size_t max_iterations, double* v,
-                         double* z, double* multipliers, ActiveGram& gram);
-  Outcome escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* z,
+  Method walk(const Programme& programme, std::size_t max_iterations, bool resume, double* v, double* z,
+              double* multipliers, ActiveGram& gram, std::size_t& used, const Enough& enough);
+  Outcome escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* v, double* z,
                    double* multipliers, ActiveGram& gram);
+  void keep(const Certificate& certificate, Method method, const double* v, const double* multipliers);
+  void keep_if_better(const Programme& programme, Method method, const double* v, const double* z,
+                      const double* multipliers);
+  void keep_zero(const Programme& programme, double tolerance, double* v, double* z, const double* multipliers);
+
+  // The best answer so far, while others are tried.
+  struct Kept {
+    Certificate certificate;
+    Method method;
+    std::vector<double> v, multipliers;
+  };
 
   Design design_;
   ActiveGram::Room room_;
   Scratch scratch_;
   Face face_;
   std::unique_ptr<Sample> sample_;
-  ActiveSet active_set_;
   FaceWalk face_walk_;
-  bool walked_ = false;  // to the last answer
+  bool walked_ = false;       // to the last answer
+  bool uncertified_ = false;  // whether the last walk came to an end that is not exact
   Origin origin_;
   AugmentedLagrangian augmented_lagrangian_;
-  std::unique_ptr<InteriorPoint> interior_point_;  // hardly ever needed, and large: made the first time it is
   Certifier certifier_;
-  std::vector<double> linear_, slope_, v_;         // in units of order one
-  std::vector<double> kept_v_, kept_multipliers_;  // the better answer, while another one is tried
+  Kept kept_;
 };
 
 }  // namespace dconnet

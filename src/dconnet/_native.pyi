@@ -36,7 +36,7 @@ class Solver:
         share: float,
         v: FloatArray,
         multipliers: FloatArray,
-    ) -> tuple[int, bool]: ...
+    ) -> tuple[int, bool, str]: ...
 
 class Objective:
     def __init__(

@@ -7,6 +7,8 @@ from dconnet.convex.backend import ConvexSolution, get_backend
 from dconnet.convex.native import Native
 from dconnet.convex.programme import Programme
 from dconnet.model.whitening import Whitening, padded
+from problems import catalogue
+from tolerances import KKT
 
 
 def dying_neuron(seed):
@@ -52,3 +54,35 @@ def test_padded_rows_begin_at_multiples_of_four():
     matrix = padded((3, 5))
     assert matrix.shape == (3, 5)
     assert matrix.strides == (64, 8)
+
+
+@pytest.mark.parametrize(
+    ("case", "method"),
+    [
+        ("typical 300x8 gamma=0.01 alpha=1", "walk"),
+        ("zero: multipliers well inside", "origin"),
+        ("zero: no linear term", "origin"),
+        ("repeated rows", "augmented Lagrangian"),
+    ],
+)
+def test_an_answer_names_the_method_that_settled_it(case, method):
+    programme = catalogue()[case].programme
+    answer = Native().prepare(programme.design).solve(programme)
+    assert answer.converged
+    assert answer.method == method
+
+
+def test_a_start_that_is_the_solution_takes_no_step():
+    """Also where so many rows are at their kink that the walk cannot begin."""
+    programme = catalogue()["repeated rows"].programme
+    solver = Native().prepare(programme.design)
+    solved = solver.solve(programme)
+    again = solver.solve(programme, solved)
+    assert (again.method, again.iterations) == ("start", 0)
+    assert again.kkt_residual(programme) <= KKT
+
+
+def test_an_answer_that_is_not_settled_names_no_method():
+    programme = dying_neuron(0)
+    broken = Programme(programme.design, np.full(5, np.nan), programme.slope, 1.0, 1e-3)
+    assert Native().prepare(programme.design).solve(broken).method == "none"

@@ -26,12 +26,15 @@ class ConvexSolution:
         Iterations of the backend's own method.
     converged : bool
         False if the backend stopped at its iteration limit.
+    method : str
+        What settled the programme, where a backend has several methods.
     """
 
     v: FloatArray
     multipliers: FloatArray
     iterations: int
     converged: bool
+    method: str = ""
 
     def relative_gap(self, programme: Programme) -> float:
         """Duality gap, relative to the size of the programme."""

@@ -1,8 +1,8 @@
 """The compiled backend, in C++.
 
 A walk downhill from face to face settles nearly all programmes, and a test of its own those whose solution is zero.
-What they do not settle goes to an augmented Lagrangian method with semismooth Newton steps, and the last few to an
-interior-point method. Every answer is checked by its duality gap and its optimality conditions.
+What they do not settle, because many rows meet at the solution, goes to an augmented Lagrangian method with semismooth
+Newton steps. Every answer is checked by its duality gap and its optimality conditions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Native:
     tol : float
         Relative duality gap that counts as solved; the answers are usually exact to rounding.
     max_iter : int
-        Limit on Newton steps and interior-point iterations together.
+        Limit on the steps of all methods together.
     """
 
     tol: float = 1e-10
@@ -86,7 +86,7 @@ class NativeSolver:
             v, multipliers = np.zeros(programme.design.shape[1]), np.zeros(len(programme.slope))
         else:
             v, multipliers = start.v.copy(), start.multipliers.copy()
-        iterations, converged = self.kernel.solve(
+        iterations, converged, method = self.kernel.solve(
             programme.linear,
             programme.slope,
             programme.curvature,
@@ -98,4 +98,4 @@ class NativeSolver:
             v,
             multipliers,
         )
-        return ConvexSolution(v, multipliers, iterations, converged)
+        return ConvexSolution(v, multipliers, iterations, converged, method)
