@@ -32,17 +32,20 @@ bool comes_soon(const Condition& holds) {
 }  // namespace
 
 Team::~Team() {
-  if (process_ != getpid()) {  // in a fork there is nobody to wait for
-    for (std::thread& thread : others_) thread.detach();
+  if (!others_) return;
+  if (process_ != getpid()) {
+    // In a fork there is nobody to wait for, but threads seem to sleep on the condition still, and the system may have
+    // given their names to other threads: nothing of this can be destroyed.
+    static_cast<void>(others_.release());
     return;
   }
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<std::mutex> lock(others_->mutex);
     ends_ = true;
     ++turn_;
   }
-  work_came_.notify_all();
-  for (std::thread& thread : others_) thread.join();
+  others_->work_came.notify_all();
+  for (std::thread& thread : others_->threads) thread.join();
 }
 
 void Team::share(std::size_t count, const Work& work) {
@@ -51,36 +54,37 @@ void Team::share(std::size_t count, const Work& work) {
     return;
   }
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<std::mutex> lock(others_->mutex);
     work_ = work;
     count_ = count;
     next_ = 0;
     ++turn_;
   }
-  work_came_.notify_all();
-  do_items(0);
-  std::unique_lock<std::mutex> lock(mutex_);
+  others_->work_came.notify_all();
+  do_items(work, 0);
+  std::unique_lock<std::mutex> lock(others_->mutex);
   work_.body = nullptr;  // who has not begun by now need not
   if (at_work_ == 0) return;
   lock.unlock();
   if (comes_soon([&] { return at_work_.load(std::memory_order_acquire) == 0; })) return;
   lock.lock();
-  work_done_.wait(lock, [&] { return at_work_ == 0; });
+  others_->work_done.wait(lock, [&] { return at_work_ == 0; });
 }
 
 // Starts the other threads if that was not done yet; false if there are none, and the caller is alone.
 bool Team::ready() {
-  if (others_.empty() && process_ == 0) {
+  if (!others_) {
+    others_ = std::make_unique<Others>();
     process_ = getpid();
     try {
       for (std::size_t thread = 1; thread < size_; ++thread) {
-        others_.emplace_back([this, thread] { wait_for_work(thread); });
+        others_->threads.emplace_back([this, thread] { wait_for_work(thread); });
       }
     } catch (const std::system_error&) {
       // the system gives no more threads: those that there are will do
     }
   }
-  return !others_.empty() && process_ == getpid();
+  return !others_->threads.empty() && process_ == getpid();
 }
 
 void Team::wait_for_work(std::size_t thread) {
@@ -88,21 +92,22 @@ void Team::wait_for_work(std::size_t thread) {
   while (true) {
     const auto came = [&] { return turn_is_over(seen); };
     const bool soon = comes_soon(came);
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (!soon) work_came_.wait(lock, came);
+    std::unique_lock<std::mutex> lock(others_->mutex);
+    if (!soon) others_->work_came.wait(lock, came);
     seen = turn_;
     if (ends_) return;
     if (work_.body == nullptr) continue;
+    const Work work = work_;
     ++at_work_;
     lock.unlock();
-    do_items(thread);
+    do_items(work, thread);
     lock.lock();
-    if (--at_work_ == 0) work_done_.notify_one();
+    if (--at_work_ == 0) others_->work_done.notify_one();
   }
 }
 
-void Team::do_items(std::size_t thread) {
-  for (std::size_t item = next_++; item < count_; item = next_++) work_(item, thread);
+void Team::do_items(const Work& work, std::size_t thread) {
+  for (std::size_t item = next_++; item < count_; item = next_++) work(item, thread);
 }
 
 }  // namespace dconnet

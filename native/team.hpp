@@ -48,15 +48,20 @@ class Team {
   void share(std::size_t count, const Work& work);
   bool ready();
   void wait_for_work(std::size_t thread);
-  void do_items(std::size_t thread);
+  void do_items(const Work& work, std::size_t thread);
   bool turn_is_over(std::size_t seen) const { return turn_.load(std::memory_order_acquire) != seen; }
 
-  std::size_t size_;
-  std::vector<std::thread> others_;
-  pid_t process_ = 0;  // the threads of a process do not live on in its forks
+  // The other threads, and what they wait for.
+  struct Others {
+    std::vector<std::thread> threads;
+    std::mutex mutex;
+    std::condition_variable work_came, work_done;
+  };
 
-  std::mutex mutex_;
-  std::condition_variable work_came_, work_done_;
+  std::size_t size_;
+  std::unique_ptr<Others> others_;  // none before the first work that is shared
+  pid_t process_ = 0;               // the threads of a process do not live on in its forks
+
   Work work_;
   std::size_t count_ = 0;
   std::atomic<std::size_t> next_{0};   // item

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -219,6 +220,20 @@ void test_explorer(Data data, Hop hop) {
   check(data.V == V && data.alpha == alpha, "told to stop, nothing moves");
 }
 
+// The same to the bit, whoever does which leaf.
+void test_team(const Data& data) {
+  std::vector<Vector> found;
+  for (std::size_t size : {1, 2, 3, 7}) {
+    Data at = data;
+    Explorer explorer(at.design(), at.y.data(), kGamma, at.n_hidden, at.n_outputs, {2, true, Hop::kPerturb, 0.5, 3, true},
+                      7, std::make_shared<Team>(size));
+    for (int round = 0; round < 3; ++round) explorer.explore(60, [] { return true; }, at.V.data(), at.alpha.data());
+    at.V.insert(at.V.end(), at.alpha.begin(), at.alpha.end());
+    found.push_back(at.V);
+  }
+  for (const Vector& weights : found) check(weights == found.front(), "threads change no bit");
+}
+
 void test_twister() {
   for (std::uint64_t seed : {std::uint64_t{5489}, std::uint64_t{0}, ~std::uint64_t{0}}) {
     Twister ours(seed);
@@ -295,6 +310,8 @@ int main() {
       test_explorer_goes_on(data, hop);
     }
   }
+  test_team(Data(10'000, 3, 4, 1, 2000));
+  test_team(Data(10'000, 3, 4, 2, 2001));
   test_twister();
   test_random_goes_on();
   std::printf("%zu checks, %zu failed\n", checks, failed);

@@ -417,8 +417,8 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
     warm_start : bool, default=False
         See `LayerwiseDCONRegressor`.
     n_jobs : int or None, default=None
-        Number of threads, for the networks of a layer. None means one, and -1 all cores. The result does not depend on
-        it.
+        Number of threads. The networks of a layer are shared first; with more threads than networks, the rows of each
+        are shared, too. See `DCONRegressor`.
     callback : callable or None, default=None
         See `LayerwiseDCONRegressor`.
     checkpoint : path or None, default=None

@@ -159,11 +159,12 @@ def train_level(
 ) -> Level:
     """Train a network for each column; after an interrupt, only the output layers of those that are left.
 
-    The networks do not depend on ``n_jobs``, the number of threads. A visitor sees them in their order, in one thread.
+    The networks do not depend on ``n_jobs``, the number of threads: several networks at once come first, and what is
+    left are threads over the rows of each. A visitor sees the networks in their order.
     ``title`` is what scikit-learn's callbacks call them, and ``complete`` tells these what the estimator would be.
     """
-    n_jobs = min(n_jobs, len(problems)) if session.visitor is None else 1
-    trainer = replace(trainer, several_at_once=n_jobs > 1)
+    n_at_once = min(n_jobs, len(problems)) if session.visitor is None else 1
+    trainer = trainer.sharing(n_jobs, n_at_once)
     _ = problems[0].whitening  # all share it: computed once, before threads begin
     stop = Stop()
     if interrupted:
@@ -213,14 +214,14 @@ def train_level(
         except KeyboardInterrupt:  # the network is there
             stop.set()
 
-    with work_bar(int(trainer.verbose == 1 and n_jobs > 1), "networks", len(problems)) as done:
+    with work_bar(int(trainer.verbose == 1 and n_at_once > 1), "networks", len(problems)) as done:
 
         def counted(column: int) -> Solution:
             solution = train(column)
             done(1)
             return solution
 
-        solutions = in_threads(counted, range(len(problems)), n_jobs, stop)
+        solutions = in_threads(counted, range(len(problems)), n_at_once, stop)
     return Level(problems, tuple(solutions), stopped=stop.is_set())
 
 

@@ -321,8 +321,9 @@ class DCONRegressor(Regression, _Shallow):
         Whether to continue from the network of the previous call to `fit`; gamma and the output intercept are found
         anew.
     n_jobs : int or None, default=None
-        Number of threads, for the folds of the choice of gamma. None means one, and -1 all cores. The result does not
-        depend on it.
+        Number of threads. The folds of the choice of gamma are shared first, and then the rows: 4096 of them at a time,
+        so that small data gain nothing. None means one, unless a `joblib.parallel_config` says otherwise, and -1 all
+        cores. The result does not depend on it.
     callback : callable or None, default=None
         Called after each epoch with a `TrainingEpoch`: its number, RegLoss, errors, seconds and the network. If it
         returns True, the fit stops, and the network reached is kept. What it raises ends the fit, and the estimator
@@ -490,8 +491,8 @@ class DCONClassifier(Classification, _Shallow):
     warm_start : bool, default=False
         See `DCONRegressor`.
     n_jobs : int or None, default=None
-        Number of threads, for the folds of the choice of gamma and the networks of the classes. None means one, and -1
-        all cores. The result does not depend on it.
+        Number of threads. The folds of the choice of gamma and the networks of the classes are shared first; with more
+        threads than networks, the rows of each are shared, too. See `DCONRegressor`.
     callback : callable or None, default=None
         See `DCONRegressor`; the label of an epoch is that of the class, and True stops all networks.
     checkpoint : path or None, default=None

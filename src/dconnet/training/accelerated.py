@@ -151,6 +151,7 @@ class AcceleratedDescent(Descent):
             patience=np.iinfo(np.intp).max if patience is None else patience,
             revive=self.moves.revive,
             seed=int(self.rng.integers(np.iinfo(np.int64).max)),
+            team=self.team,
         )
         return state
 

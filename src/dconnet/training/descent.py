@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from dconnet import _native
 from dconnet._arrays import FloatArray, safe_norm
 from dconnet._threads import check_stop
 from dconnet.convex.backend import Backend
@@ -43,6 +44,7 @@ class Options:
     restart: bool = False
     inexact: bool = False
     patience: int | Literal["auto"] | None = "auto"  # hops in vain before the accelerated algorithm gives them up
+    n_threads: int = 1  # that share the rows; the result does not depend on it
 
     def __post_init__(self) -> None:
         # Also those that use a descent without an estimator, whose checks come first otherwise, get a clear error.
@@ -60,6 +62,8 @@ class Options:
             raise ValueError(f"tol must be a finite number not below zero, got {self.tol!r}.")
         if self.patience not in ("auto", None) and not _is_count(self.patience):
             raise ValueError(f"patience must be a positive integer, 'auto' or None, got {self.patience!r}.")
+        if not _is_count(self.n_threads):
+            raise ValueError(f"n_threads must be a positive integer, got {self.n_threads!r}.")
         for name in ("restart", "inexact"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
@@ -134,6 +138,7 @@ class Descent:
         self.backend = backend
         self.options = options
         self.rng = rng
+        self.team = _native.Team(options.n_threads)
 
     def run(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,6 +64,11 @@ class Trainer:
             return self._descent(problem, rng).run(
                 start, validation=validation, monitor=monitor, visit=visit, begin=begin, stop=stop, keeper=keeper
             )
+
+    def sharing(self, n_threads: int, n_networks: int) -> Trainer:
+        """The trainer for networks side by side: threads that these leave over share the rows of each."""
+        each = max(1, n_threads // n_networks)
+        return replace(self, options=replace(self.options, n_threads=each), several_at_once=n_networks > 1)
 
     def fit_output_layer(
         self, problem: Problem, start: Network, rng: np.random.Generator, status: Status = Status.INTERRUPTED
