@@ -107,13 +107,20 @@ def checked_gammas(gammas: ArrayLike | None) -> FloatArray:
     return np.unique(given)
 
 
-def merged(rows: Rows) -> Rows:
-    """Rows with equal inputs as one, in sorted order: neither order nor copies matter, and no copy crosses folds."""
+def merged(rows: Rows, rng: np.random.Generator | None = None, most: int | None = None) -> Rows:
+    """Rows with equal inputs as one, in sorted order: neither order nor copies matter, and no copy crosses folds.
+
+    If there are more than ``most`` of them, these are as many, drawn by ``rng``; no others are copied.
+    """
     groups = Problem(rows.X, rows.Y[:, 0], 1.0, rows.weight, copy=False, check_finite=False).groups
     weight, Y, first = rows.weight[groups.order], rows.Y[groups.order], rows.Y[groups.first]
     total = groups.sums(weight)
     shift = [groups.sums(weight * column) / total for column in (Y - groups.spread_out(first)).T]
-    return Rows(rows.X[groups.first], first + np.column_stack(shift), total)
+    Y = first + np.column_stack(shift)
+    if rng is None or most is None or len(total) <= most:
+        return Rows(rows.X[groups.first], Y, total)
+    drawn = np.sort(rng.choice(len(total), most, replace=False))
+    return Rows(rows.X[groups.first[drawn]], Y[drawn], total[drawn])
 
 
 def merged_in_folds(rows: Rows, folds: Sequence[Fold]) -> tuple[Rows, list[Fold]]:
@@ -257,9 +264,7 @@ def default_choice(
     """
     rng = np.random.default_rng([seed, 1])  # the network itself is drawn as if gamma were given
     if folds is None:
-        rows = merged(rows)
-        if len(rows.X) > MOST_ROWS:
-            rows = rows.some(np.sort(rng.choice(len(rows.X), MOST_ROWS, replace=False)))
+        rows = merged(rows, rng, MOST_ROWS)
         folds = stratified_folds(rows.Y, min(n_folds, len(rows.X)), rng) if len(rows.X) > 1 else []
     else:
         rows, folds = merged_in_folds(rows, folds)
