@@ -129,7 +129,9 @@ class AcceleratedDescent(Descent):
         self.moves = Moves() if moves is None else moves
         self.budget = ROUND
         self.width = 0  # of the band about a kink, in NEWTON_WIDTHS
-        self.credit: float | None = None  # work that Newton steps may take, beginning with one of them
+        # Work that Newton steps may take, beginning with one of them: no more than that of a round, or of one step if it
+        # takes more. What rounds leave over does not pile up, so that the moves of a round are bounded in number.
+        self.credit: float | None = None
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
         """The state at the start, recorded as epoch 0."""
@@ -218,7 +220,8 @@ class AcceleratedDescent(Descent):
         cost = newton_work(self.problem, len(state.alpha))
         entries = self.problem.Q.size + (self.problem.n_outputs - 1) * len(self.problem.Q)
         round_work = self.budget * EVALUATION * entries * len(state.alpha)
-        self.credit = max(cost, round_work) if self.credit is None else self.credit + round_work
+        most = max(cost, round_work)
+        self.credit = most if self.credit is None else min(self.credit + round_work, most)
         in_vain = 0
         while self.credit >= cost and in_vain < len(NEWTON_WIDTHS) and self.seconds_left() > 0.0:
             self.credit -= cost
