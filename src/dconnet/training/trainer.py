@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,10 @@ class Trainer:
     options: Options
     verbose: int = 0
     several_at_once: bool = False
+
+    def within(self, seconds: float) -> Trainer:
+        """The same with a limit on the time of each network; infinity for none."""
+        return replace(self, options=replace(self.options, max_seconds=None if seconds == np.inf else seconds))
 
     def train(
         self,
