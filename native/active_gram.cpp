@@ -4,6 +4,21 @@
 
 namespace dconnet {
 
+void ActiveGram::clear(const double* base) {
+  base_ = base;
+  std::fill(member_.begin(), member_.end(), static_cast<unsigned char>(0));
+  start_values();
+  active_ = changes_ = 0;
+}
+
+void ActiveGram::start_values() {
+  if (base_ == nullptr) {
+    std::fill(values_.begin(), values_.end(), 0.0);
+  } else {
+    std::copy_n(base_, values_.size(), values_.begin());
+  }
+}
+
 void ActiveGram::match(const Design& design, const unsigned char* wanted, Room& room) {
   std::size_t count = 0;
   for (std::size_t j = 0; j < design.rows(); ++j) {
@@ -30,16 +45,6 @@ void ActiveGram::change(const Design& design, Room& room, std::size_t count) {
   }
 }
 
-void ActiveGram::restore(const unsigned char* members, const double* values, std::size_t changes) {
-  active_ = 0;
-  for (std::size_t j = 0; j < member_.size(); ++j) {
-    member_[j] = members[j] != 0;
-    active_ += member_[j];
-  }
-  std::copy(values, values + values_.size(), values_.begin());
-  changes_ = std::min(changes, 4 * member_.size());
-}
-
 void ActiveGram::recompute(const Design& design, Room& room) {
   std::size_t count = 0;
   for (std::size_t j = 0; j < design.rows(); ++j) {
@@ -47,7 +52,7 @@ void ActiveGram::recompute(const Design& design, Room& room) {
     room.weights[count] = 1.0;
     count += member_[j] != 0;
   }
-  std::fill(values_.begin(), values_.end(), 0.0);
+  start_values();
   design.add_gram(room.rows.data(), room.weights.data(), count, values_.data());
   changes_ = 0;
 }

@@ -23,6 +23,9 @@ class ActiveGram {
     std::vector<double> weights;
   };
 
+  // Begins anew without rows: what is added comes on top of the given matrix, if there is one, which the caller keeps.
+  void clear(const double* base = nullptr);
+
   // Brings the matrix to the rows j with wanted[j] != 0.
   void match(const Design& design, const unsigned char* wanted, Room& room);
 
@@ -32,18 +35,14 @@ class ActiveGram {
 
   // Upper triangle of shape (stride, stride).
   const double* values() const { return values_.data(); }
-  std::size_t size() const { return values_.size(); }
-  // Its rounding depends on the way that it has come: to go on elsewhere, all of it is needed.
-  const std::vector<unsigned char>& members() const { return member_; }
-  std::size_t changes() const { return changes_; }
-  // Takes the place of a matrix over as many rows and columns.
-  void restore(const unsigned char* members, const double* values, std::size_t changes);
 
  private:
+  void start_values();
   void recompute(const Design& design, Room& room);
 
   std::vector<unsigned char> member_;
   std::vector<double> values_;
+  const double* base_ = nullptr;
   std::size_t active_ = 0;
   std::size_t changes_ = 0;  // since the last full product
 };

@@ -1,6 +1,7 @@
 // The border to Python: typed contiguous arrays in, results written in place, no lock held while computing.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -135,13 +136,12 @@ class Watch {
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> sweep(
     dconnet::Sweep& self, Matrix y, Matrix alpha, double gamma, Order order, bool net_split,
     std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double share, double seconds,
-    OutMatrix V, OutMatrix Z) {
+    OutMatrix V) {
   const std::size_t n_hidden = self.n_hidden();
   check_shape(y, self.design().rows(), self.n_outputs(), "y");
   check_shape(alpha, n_hidden, self.n_outputs(), "alpha");
   check_length(order.size(), n_hidden, "order");
   check_shape(V, n_hidden, self.design().columns(), "V");
-  check_shape(Z, n_hidden, self.design().rows(), "Z");
   for (std::size_t i = 0; i < n_hidden; ++i) {
     if (order.data()[i] >= n_hidden) throw nb::value_error("order names a neuron that does not exist");
   }
@@ -153,7 +153,7 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> swee
     visited = self.run(y.data(), alpha.data(), gamma, order.data(),
                        net_split ? dconnet::Split::kNet : dconnet::Split::kPaper,
                        {max_dca_iterations, max_solver_iterations, tolerance, share}, [&watch] { return watch.proceed(); },
-                       V.data(), Z.data(), tally);
+                       V.data(), tally);
   }
   if (watch.interrupted()) throw nb::python_error();
   return {visited, tally.programmes, tally.iterations, tally.refused, tally.unsolved};
@@ -161,9 +161,13 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> swee
 
 // The objective with the design that it looks at.
 struct NetworkObjective {
-  NetworkObjective(dconnet::Design given, const Matrix& y, double gamma, std::size_t n_hidden)
-      : design(std::move(given)), objective(design, y.data(), gamma, n_hidden, y.shape(1)) {}
+  NetworkObjective(dconnet::Design given, const Matrix& y, double gamma, std::size_t n_hidden,
+                   dconnet::SharedTeam shared)
+      : team(dconnet::or_alone(std::move(shared))),
+        design(std::move(given)),
+        objective(design, y.data(), gamma, n_hidden, y.shape(1), *team) {}
 
+  dconnet::SharedTeam team;
   dconnet::Design design;
   dconnet::Objective objective;
 };
@@ -195,13 +199,13 @@ void solve_output_weights(NetworkObjective& self, Matrix V, OutMatrix alpha) {
 
 void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, Matrix y, double gamma,
                    std::size_t n_hidden, std::size_t starts, bool burst, const std::string& hop,
-                   double stalled, std::size_t patience, bool revive, std::uint64_t seed) {
+                   double stalled, std::size_t patience, bool revive, std::uint64_t seed, dconnet::SharedTeam team) {
   check_targets(y, design);
   const dconnet::Hop kind = hop == "perturb"   ? dconnet::Hop::kPerturb
                             : hop == "restart" ? dconnet::Hop::kRestart
                                                : dconnet::Hop::kNone;
   new (self) dconnet::Explorer(view_of(design, columns), y.data(), gamma, n_hidden, y.shape(1),
-                               {starts, burst, kind, stalled, patience, revive}, seed);
+                               {starts, burst, kind, stalled, patience, revive}, seed, std::move(team));
 }
 
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> explore(
@@ -216,46 +220,6 @@ std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> expl
   }
   if (watch.interrupted()) throw nb::python_error();
   return {told.evaluations, told.hops, told.accepted, told.revived, told.barren};
-}
-
-using Members = nb::ndarray<unsigned char, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Changes = nb::ndarray<std::size_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// Calls visit(gram, members, values, changes) for the matrix of each neuron, or for that of the sample.
-template <typename Visit>
-void visit_grams(dconnet::Sweep& self, bool sample, const Members& members, const OutMatrix& values,
-                 const Changes& changes, const Visit& visit) {
-  std::vector<dconnet::ActiveGram*> grams;
-  if (!sample) {
-    for (dconnet::ActiveGram& gram : self.grams()) grams.push_back(&gram);
-  } else if (self.sample_gram() != nullptr) {
-    grams.push_back(self.sample_gram());
-  }
-  const std::size_t rows = grams.empty() ? 0 : grams.front()->members().size();
-  const std::size_t size = grams.empty() ? 0 : grams.front()->size();
-  check_length(members.shape(0), grams.size(), "members");
-  check_length(members.shape(1), rows, "a row of members");
-  check_shape(values, grams.size(), size, "values");
-  check_length(changes.size(), grams.size(), "changes");
-  for (std::size_t i = 0; i < grams.size(); ++i) {
-    visit(*grams[i], members.data() + i * rows, values.data() + i * size, changes.data()[i]);
-  }
-}
-
-void save_grams(dconnet::Sweep& self, bool sample, Members members, OutMatrix values, Changes changes) {
-  visit_grams(self, sample, members, values, changes,
-              [](const dconnet::ActiveGram& gram, unsigned char* to, double* value, std::size_t& count) {
-                std::copy(gram.members().begin(), gram.members().end(), to);
-                std::copy(gram.values(), gram.values() + gram.size(), value);
-                count = gram.changes();
-              });
-}
-
-void restore_grams(dconnet::Sweep& self, bool sample, Members members, OutMatrix values, Changes changes) {
-  visit_grams(self, sample, members, values, changes,
-              [](dconnet::ActiveGram& gram, const unsigned char* from, const double* value, std::size_t count) {
-                gram.restore(from, value, count);
-              });
 }
 
 using Places = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -367,7 +331,8 @@ void make_sign_search(dconnet::SignSearch* search, Matrix G, Vector g, Vector al
 
 NB_MODULE(_native, module) {
   module.doc() = "The C++ kernel of dconnet.";
-  module.attr("AVX2") = dconnet::use_avx2;
+  module.attr("AVX2") = dconnet::instructions != dconnet::Instructions::kPlain;
+  module.attr("FMA") = dconnet::instructions == dconnet::Instructions::kFma;
   module.attr("DCA_TOLERANCE") = dconnet::kDcaTolerance;
   module.attr("KINK_TOLERANCE") = dconnet::kNeuronKinkTolerance;
   module.attr("ROUNDING") = dconnet::kObjectiveRounding;
@@ -378,6 +343,9 @@ NB_MODULE(_native, module) {
       .def("is_set", [](const Stop& self) { return self.is_set.load(); });
   module.def("watch", [](const Stop* stop) { watched_stop = stop; }, nb::arg("stop").none(),
              "Let the kernel raise KeyboardInterrupt in this thread once this is set; None ends that.");
+  nb::class_<dconnet::Team>(module, "Team", "Threads that share the rows; kernel objects that take turns may share one.")
+      .def(nb::init<std::size_t>(), nb::arg("size"))
+      .def_prop_ro("size", &dconnet::Team::size);
   nb::class_<ProgrammeSolver>(module, "Solver", "Solves convex programmes over one design.")
       .def("__init__",
            [](ProgrammeSolver* self, Matrix design, std::size_t columns) {
@@ -392,34 +360,28 @@ NB_MODULE(_native, module) {
            "programme was solved to the tolerance, or as far as will do.");
   nb::class_<dconnet::Sweep>(module, "Sweep", "Sweeps over the neurons of a network, on one design.")
       .def("__init__",
-           [](dconnet::Sweep* self, Matrix design, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs) {
+           [](dconnet::Sweep* self, Matrix design, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
+              dconnet::SharedTeam team) {
              if (n_outputs == 0) throw nb::value_error("there must be at least one output");
-             new (self) dconnet::Sweep(view_of(design, columns), n_hidden, n_outputs);
+             new (self) dconnet::Sweep(view_of(design, columns), n_hidden, n_outputs, std::move(team));
            },
-           nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"))
+           nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"),
+           nb::arg("team") = nb::none())
       .def("run", &sweep, nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("share"),
-           nb::arg("seconds"), kept("V"), kept("Z"),
-           "Improve the neurons in the given order, V (n_hidden, rank) and Z (n_hidden, n_rows) in place, for y "
-           "(n_rows, n_outputs) and alpha (n_hidden, n_outputs). Returns the neurons visited, the programmes solved, the "
-           "iterations for them, the steps refused and the programmes not solved to tolerance.")
-      .def_prop_ro("sample_rows", [](dconnet::Sweep& self) {
-             return self.sample_gram() == nullptr ? std::size_t{0} : self.sample_gram()->members().size();
-           }, "Rows of the sample that programmes with many rows begin with; zero if there is none.")
-      .def("save_grams", &save_grams, nb::arg("sample"), kept("members"), kept("values"), kept("changes"),
-           "Write what one sweep leaves to the next: of the Gram matrix of each neuron, or of the sample alone, the rows "
-           "in it (n_hidden or 1, rows), its values (..., stride * stride) and the changes since its last product.")
-      .def("restore_grams", &restore_grams, nb::arg("sample"), nb::arg("members"), nb::arg("values"),
-           nb::arg("changes"), "Take over what `save_grams` wrote.");
+           nb::arg("seconds"), kept("V"),
+           "Improve the neurons in the given order, V (n_hidden, rank) in place, for y (n_rows, n_outputs) and alpha "
+           "(n_hidden, n_outputs). Returns the neurons done, the programmes solved, the "
+           "iterations for them, the steps refused and the programmes not solved to tolerance.");
   nb::class_<NetworkObjective>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
       .def("__init__",
            [](NetworkObjective* self, Matrix design, std::size_t columns, Matrix y, double gamma,
-              std::size_t n_hidden) {
+              std::size_t n_hidden, dconnet::SharedTeam team) {
              check_targets(y, design);
-             new (self) NetworkObjective(view_of(design, columns), y, gamma, n_hidden);
+             new (self) NetworkObjective(view_of(design, columns), y, gamma, n_hidden, std::move(team));
            },
            nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"), nb::arg("columns"), kept("y"),
-           nb::arg("gamma"), nb::arg("n_hidden"))
+           nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("team") = nb::none())
       .def("gradient", &gradient, nb::arg("V"), nb::arg("alpha"), kept("gradient_V"), kept("gradient_alpha"),
            "Write the gradient of F at V (n_hidden, rank) and alpha (n_hidden, n_outputs), and return F.")
       .def("solve_output_weights", &solve_output_weights, nb::arg("V"), kept("alpha"),
@@ -427,7 +389,8 @@ NB_MODULE(_native, module) {
   nb::class_<dconnet::Explorer>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
       .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"),
            nb::arg("columns"), kept("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
-           nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"))
+           nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"),
+           nb::arg("team") = nb::none())
       .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"),
            "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns "
            "the evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")

@@ -27,8 +27,9 @@ DCONNET_INLINE void multiply_narrow(const double* Q, std::size_t rows, const dou
 }
 
 template <std::size_t Groups>
-DCONNET_INLINE void multiply_transposed_narrow(const double* Q, std::size_t rows, const double* w, double* g) {
-  Lanes sum[Groups] = {};
+DCONNET_INLINE void add_transposed_narrow(const double* Q, std::size_t rows, const double* w, double* g) {
+  Lanes sum[Groups];
+  for (std::size_t k = 0; k < Groups; ++k) load(sum[k], g + k * kLanes);
   for (std::size_t j = 0; j < rows; ++j) {
     for (std::size_t k = 0; k < Groups; ++k) {
       Lanes q;
@@ -80,12 +81,11 @@ DCONNET_INLINE void add_four_rows(const double* const* q, const double* w, std::
 }
 
 // Rows of weight zero, of which there are many, are left out.
-DCONNET_INLINE void multiply_transposed_wide(const double* Q, std::size_t rows, std::size_t stride, const double* w,
-                                             double* g) {
+DCONNET_INLINE void add_transposed_wide(const double* Q, std::size_t rows, std::size_t stride, const double* w,
+                                        double* g) {
   const double* waiting[4] = {Q, Q, Q, Q};
   double weight[4] = {};
   std::size_t count = 0;
-  for (std::size_t k = 0; k < stride; ++k) g[k] = 0.0;
   for (std::size_t j = 0; j < rows; ++j) {
     if (w[j] == 0.0) continue;
     waiting[count] = Q + j * stride;
@@ -185,15 +185,33 @@ DCONNET_INLINE void multiply(const double* Q, std::size_t rows, std::size_t stri
   }
 }
 
-DCONNET_INLINE void multiply_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w,
-                                        double* g) {
+DCONNET_INLINE void add_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w, double* g) {
   switch (stride / kLanes) {
-    case 1: return multiply_transposed_narrow<1>(Q, rows, w, g);
-    case 2: return multiply_transposed_narrow<2>(Q, rows, w, g);
-    case 3: return multiply_transposed_narrow<3>(Q, rows, w, g);
-    case 4: return multiply_transposed_narrow<4>(Q, rows, w, g);
-    default: return multiply_transposed_wide(Q, rows, stride, w, g);
+    case 1: return add_transposed_narrow<1>(Q, rows, w, g);
+    case 2: return add_transposed_narrow<2>(Q, rows, w, g);
+    case 3: return add_transposed_narrow<3>(Q, rows, w, g);
+    case 4: return add_transposed_narrow<4>(Q, rows, w, g);
+    default: return add_transposed_wide(Q, rows, stride, w, g);
   }
+}
+
+// Off the diagonal, a tile stands for two.
+DCONNET_INLINE double symmetric_form(const double* G, std::size_t stride, const double* v) {
+  Lanes once = {}, twice = {};
+  for (std::size_t k = 0; k < stride; ++k) {
+    const std::size_t diagonal = k / kLanes * kLanes;
+    Lanes g, x, row = {};
+    load(g, G + k * stride + diagonal);
+    load(x, v + diagonal);
+    once += v[k] * (g * x);
+    for (std::size_t l = diagonal + kLanes; l < stride; l += kLanes) {
+      load(g, G + k * stride + l);
+      load(x, v + l);
+      row += g * x;
+    }
+    twice += v[k] * row;
+  }
+  return sum_of(once) + 2.0 * sum_of(twice);
 }
 
 DCONNET_INLINE void multiply_symmetric(const double* G, std::size_t stride, const double* v, double* y) {
@@ -295,8 +313,17 @@ void multiply(const double* Q, std::size_t rows, std::size_t stride, const doubl
   fastest<hot::multiply>(Q, rows, stride, v, z);
 }
 
+void add_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w, double* g) {
+  fastest<hot::add_transposed>(Q, rows, stride, w, g);
+}
+
 void multiply_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w, double* g) {
-  fastest<hot::multiply_transposed>(Q, rows, stride, w, g);
+  std::fill_n(g, stride, 0.0);
+  add_transposed(Q, rows, stride, w, g);
+}
+
+double symmetric_form(const double* G, std::size_t stride, const double* v) {
+  return fastest<hot::symmetric_form>(G, stride, v);
 }
 
 void multiply_symmetric(const double* G, std::size_t stride, const double* v, double* y) {

@@ -9,8 +9,14 @@ namespace dconnet {
 void multiply(const double* A, std::size_t rows, std::size_t stride, const double* v, double* z);
 void multiply_transposed(const double* A, std::size_t rows, std::size_t stride, const double* w, double* g);
 
+// Adds Aᵀ w to g.
+void add_transposed(const double* A, std::size_t rows, std::size_t stride, const double* w, double* g);
+
 // y = G v for a symmetric matrix of which only tiles of four by four on and above the diagonal are filled.
 void multiply_symmetric(const double* G, std::size_t stride, const double* v, double* y);
+
+// vᵀ G v for such a matrix.
+double symmetric_form(const double* G, std::size_t stride, const double* v);
 
 // C = A Bᵀ, where A has `rows` rows and B has `columns`; with `upper` only entries on and above the diagonal are sure
 // to be filled. C has rows of length `stride` too.

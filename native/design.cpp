@@ -144,6 +144,18 @@ Design Design::view(const double* padded, std::size_t rows, std::size_t columns)
   return design;
 }
 
+Design Design::with_room(std::size_t rows, std::size_t columns) {
+  Design design(rows, columns);
+  design.values_.assign(rows * design.stride_, 0.0);
+  design.data_ = design.values_.data();
+  return design;
+}
+
+void Design::take_rows(const Design& from, const Row* rows, std::size_t count) {
+  rows_ = count;
+  for (std::size_t i = 0; i < count; ++i) std::copy_n(from.row(rows[i]), stride_, values_.data() + i * stride_);
+}
+
 void Design::apply(const double* v, double* z) const { multiply(data_, rows_, stride_, v, z); }
 
 void Design::apply_to_rows(const Row* rows, std::size_t count, const double* v, double* z) const {

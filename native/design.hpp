@@ -20,9 +20,15 @@ class Design {
   // Looks at rows that are padded already, and that somebody else keeps alive.
   static Design view(const double* padded, std::size_t rows, std::size_t columns);
 
+  // Room for as many rows, to be filled by `take_rows`.
+  static Design with_room(std::size_t rows, std::size_t columns);
+
   Design(Design&&) = default;
   Design(const Design&) = delete;
   Design& operator=(const Design&) = delete;
+
+  // Becomes the listed rows of another design; made with room for them.
+  void take_rows(const Design& from, const Row* rows, std::size_t count);
 
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return columns_; }

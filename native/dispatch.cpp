@@ -20,17 +20,25 @@ bool keeps_wide_registers() {
 }
 
 // __builtin_cpu_supports would need a runtime library that not every compiler brings.
-bool has_avx2() {
+Instructions best() {
   unsigned a, b, c, d;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !keeps_wide_registers()) return false;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !keeps_wide_registers()) return Instructions::kPlain;
+  const bool has_fma = c & bit_FMA;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return Instructions::kPlain;
+  return has_fma ? Instructions::kFma : Instructions::kAvx2;
 }
 #else
-bool has_avx2() { return false; }
+Instructions best() { return Instructions::kPlain; }
 #endif
+
+Instructions allowed() {
+  if (std::getenv("DCONNET_NO_AVX2") != nullptr) return Instructions::kPlain;
+  const Instructions found = best();
+  return found == Instructions::kFma && std::getenv("DCONNET_NO_FMA") != nullptr ? Instructions::kAvx2 : found;
+}
 
 }  // namespace
 
-bool use_avx2 = has_avx2() && std::getenv("DCONNET_NO_AVX2") == nullptr;
+Instructions instructions = allowed();
 
 }  // namespace dconnet

@@ -37,13 +37,14 @@ bool is_well_below(double value, double before) { return value < before && value
 }  // namespace
 
 Explorer::Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs, Plan plan,
-                   std::uint64_t seed)
-    : design_(std::move(design)),
-      objective_(design_, y, gamma, n_hidden, n_outputs),
+                   std::uint64_t seed, SharedTeam team)
+    : team_(or_alone(std::move(team))),
+      design_(std::move(design)),
+      objective_(design_, y, gamma, n_hidden, n_outputs, *team_),
       plan_(plan),
       main_(objective_, kMemory),
       trial_(objective_, kMemory),
-      newcomer_(design_, n_outputs),
+      newcomer_(design_, n_outputs, *team_),
       random_(seed),
       theta_(objective_.layout().size()),
       candidate_(objective_.layout().size()),

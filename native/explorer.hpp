@@ -46,7 +46,7 @@ class Explorer {
 
   // y has the shape (rows, n_outputs).
   Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs, Plan plan,
-           std::uint64_t seed);
+           std::uint64_t seed, SharedTeam team = nullptr);
 
   const Design& design() const { return design_; }
   std::size_t n_hidden() const { return objective_.layout().n_hidden; }
@@ -77,6 +77,7 @@ class Explorer {
   void take(const Lbfgs& from);
   std::size_t evaluations() const { return main_.evaluations() + trial_.evaluations(); }
 
+  SharedTeam team_;
   Design design_;
   Objective objective_;
   Plan plan_;

@@ -94,12 +94,16 @@ FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* s
       reference_(design.stride()),
       known_reference_(design.stride()),
       clipped_(design.stride()) {
-  for (std::size_t j = 0; j < design.rows(); ++j) {
-    norms_[j] = kSafety * std::sqrt(dot(design.row(j), design.row(j), design.stride()));
-  }
+  measure_rows();
   fresh_.reserve(design.columns());
   released_.reserve(design.columns());
   grounded_.reserve(2 * design.columns());
+}
+
+void FaceWalk::measure_rows() {
+  for (std::size_t j = 0; j < design_.rows(); ++j) {
+    norms_[j] = kSafety * std::sqrt(dot(design_.row(j), design_.row(j), design_.stride()));
+  }
 }
 
 bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool resume, double* v, double* z,

@@ -20,6 +20,9 @@ class FaceWalk {
   // The sample, if there is one, finds better starts.
   FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample);
 
+  // The design has other rows than before.
+  void measure_rows();
+
   // Tries to solve from v with z = Q v. Both, and the multipliers, are replaced by the answer if one is found within
   // `max_steps`, and by where the walk ended otherwise. Adds the steps made to `steps`. With `resume`, the start is
   // where the last walk ended, and the programme differs from the last one in its linear term only. Ends early where

@@ -1,29 +1,28 @@
 // The DC subproblem of one neuron and the DCA that solves it.
 //
-//   O(v) = sum_j (beta_g - beta_h)_j max(z_j, 0) + a sum_j max(z_j, 0)² + gamma |v|²,   z = Q v
-//
-// Each step replaces the concave part by its tangent and minimises the convex majoriser that is left.
+// Each step replaces the concave part of the problem (see `NeuronRows`) by its tangent and minimises the convex majoriser
+// that is left. Where rows are many, the programme is solved over those that are near their kinks.
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <vector>
 
+#include "near_rows.hpp"
+#include "neuron_rows.hpp"
+#include "sample.hpp"
 #include "solver.hpp"
 
 namespace dconnet {
 
 // Norm of the difference of two iterates at which the paper ends the DCA.
 inline constexpr double kDcaTolerance = 1e-12;
-// Rows that sit at their kink come back from a solver as tiny numbers of either sign. They count as zero, where the
-// Heaviside function of the paper is one; otherwise the DCA would flip subgradients for ever at a converged point.
-inline constexpr double kNeuronKinkTolerance = 1e-9;
 // A rise of the objective by less than this fraction of its terms is rounding.
 inline constexpr double kObjectiveRounding = 1e-13;
 
 struct NeuronProblem {
-  const double* beta_g;  // rows
-  const double* beta_h;  // rows
-  double curvature;      // a
+  double curvature;  // a
   double gamma;
   double size;  // of the objective that O is a part of, and is rounded with
 };
@@ -37,37 +36,49 @@ struct Limits {
 
 struct Tally {
   std::size_t programmes = 0;
-  std::size_t iterations = 0;  // of the solver: Newton steps, nearly always
-  std::size_t refused = 0;   // steps that would have raised the objective by more than rounding
-  std::size_t unsolved = 0;  // programmes that reached the iteration limit
+  std::size_t iterations = 0;  // of the solver: steps of the walk, nearly always
+  std::size_t refused = 0;     // steps that would have raised the objective by more than rounding
+  std::size_t unsolved = 0;    // programmes that reached the iteration limit
 };
 
 class Neuron {
  public:
-  explicit Neuron(Solver& solver);
+  using Proceed = std::function<bool()>;
 
-  // Runs the DCA from v with its preactivations z and replaces both by where it ends. `gram` belongs to the neuron.
-  void improve(const NeuronProblem& problem, const Limits& limits, double* v, double* z, ActiveGram& gram,
-               Tally& tally);
+  explicit Neuron(NeuronRows& rows);
+
+  // Runs the DCA on the problem that the rows have opened at v, and replaces v by where it ends. False if it was told not
+  // to proceed; v is then where the last whole step ended.
+  bool improve(const NeuronProblem& problem, const Limits& limits, const Proceed& proceed, double* v, Tally& tally);
 
  private:
-  double value(const NeuronProblem& problem, const double* v, const double* z) const;
-  // Rows where the Heaviside function is one, up to the noise of a solver. False if they are those of last time.
-  bool tangent_rows(const double* z);
-  // The same of those rows alone that have a part in the tangent; after an inexact answer others may be on any side.
-  bool tangent_rows_with_slope(const NeuronProblem& problem, const double* z);
-  void tangent(const NeuronProblem& problem);
-  void guess_multipliers(const NeuronProblem& problem, const double* z);
-  // True if the answer was nothing but noise, next to the size that is called for.
-  bool remove_noise(double called_for);
-  double lift(const NeuronProblem& problem, const double* z) const;
-  double rounding(const NeuronProblem& problem, const double* z) const;
+  // An answer to a programme, which the rows have as their trial.
+  struct Answer {
+    Outcome outcome;
+    bool known = true;  // whether the rows know its preactivations
+    bool seen = false;  // whether they have looked at it
+    NeuronRows::Look look;
+  };
 
-  Solver& solver_;
-  const Design& design_;
-  std::vector<double> candidate_v_, candidate_z_, multipliers_, linear_;
-  std::vector<double>& pull_;  // rows
-  std::vector<unsigned char> active_;
+  Answer solve(const NeuronProblem& problem, const Limits& limits, const double* v, double convex, bool next);
+  Answer solve_over_all(const NeuronProblem& problem, const Limits& limits, const double* v, bool from_zero, bool next);
+  bool solve_over_near(const NeuronProblem& problem, const Limits& limits, const double* v, double convex, bool next,
+                       Answer& answer);
+  bool start_from_sample(const NeuronProblem& problem, const double* v, double& lowest);
+  bool return_halfway(const NeuronProblem& problem, double& lowest);
+  Programme programme(const NeuronProblem& problem) const;
+  double convex_value(const NeuronProblem& problem, const double* v, double convex_hinges) const;
+  void guess_multipliers(const NeuronProblem& problem);
+  bool is_noise(const NeuronProblem& problem, const NeuronRows::Look& look) const;
+
+  NeuronRows& rows_;
+  std::unique_ptr<Solver> solver_;    // over all rows; where these are many, made the first time it is needed
+  std::unique_ptr<ActiveGram> gram_;  // its matrix
+  std::unique_ptr<NearRows> near_;    // where rows are many
+  std::unique_ptr<Sample> sample_;    // likewise
+  bool is_far_ = true;                // whether the next solution may be far away
+  std::vector<double> candidate_, lowest_, pull_;  // columns
+  std::vector<double> multipliers_, weights_;      // all rows, for the solver over all of them
 };
 
 }  // namespace dconnet

@@ -10,14 +10,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "design.hpp"
 #include "random.hpp"
+#include "rows.hpp"
 
 namespace dconnet {
 
 class Newcomer {
  public:
-  Newcomer(const Design& design, std::size_t n_outputs);
+  Newcomer(const Design& design, std::size_t n_outputs, Team& team);
 
   // True if a neuron was found that lowers F.
   bool seek(const double* residual, double gamma, Random& random);
@@ -30,14 +30,16 @@ class Newcomer {
 
  private:
   void climb(const double* residual, double gamma);
-  double activate();
-  double match(const double* residual);
+  double activate(const double* residual);
+  double match();
   void follow(const double* residual);
 
-  const Design& design_;
+  Rows rows_;
   std::size_t n_outputs_;
-  std::vector<double> v_, best_, active_, pull_;
-  std::vector<double> output_, best_output_, products_;  // n_outputs
+  std::vector<double> v_, best_;                         // columns
+  std::vector<double> active_, pull_;                    // rows
+  std::vector<double> output_, best_output_, products_;  // n_outputs, and one more of the last
+  LeafSums sums_;                                        // of the products with the residual, and of squares
   double weight_ = 0.0, decrease_ = 0.0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <type_traits>
 
 #include "dispatch.hpp"
@@ -12,6 +13,23 @@ namespace {
 
 constexpr std::size_t kTile = 64;  // rows
 constexpr std::size_t kBlock = 4;  // rows, columns or outputs that share the loads of a group of neurons
+
+template <std::size_t Value>
+using Count = std::integral_constant<std::size_t, Value>;
+
+// Calls body with a number of groups of neurons, as a type, and the first neuron, until all are done. Three groups for
+// four rows or columns are as many sums as there are registers for.
+template <typename Body>
+DCONNET_INLINE void in_groups(std::size_t width, const Body& body) {
+  std::size_t l = 0;
+  for (; l + 4 * kLanes < width; l += 3 * kLanes) body(Count<3>{}, l);
+  switch ((width - l) / kLanes) {
+    case 4: body(Count<2>{}, l); return body(Count<2>{}, l + 2 * kLanes);
+    case 3: return body(Count<3>{}, l);
+    case 2: return body(Count<2>{}, l);
+    case 1: return body(Count<1>{}, l);
+  }
+}
 
 // Z = Q V' for a few rows and Groups times four neurons. The loops over them are unrolled, so that the sums stay in
 // registers; the first column sets them, because clearing them would cost as much as a column.
@@ -44,9 +62,9 @@ DCONNET_INLINE void forward_block(const double* Q, std::size_t columns, std::siz
 
 template <std::size_t Rows>
 DCONNET_INLINE void forward_rows(const double* Q, std::size_t columns, std::size_t stride, const double* V, std::size_t width, double* Z) {
-  std::size_t l = 0;
-  for (; l + 2 * kLanes <= width; l += 2 * kLanes) forward_block<Rows, 2>(Q, columns, stride, V + l, width, Z + l);
-  if (l < width) forward_block<Rows, 1>(Q, columns, stride, V + l, width, Z + l);
+  in_groups(width, [&](auto groups, std::size_t l) DCONNET_ALWAYS_INLINE {
+    forward_block<Rows, groups.value>(Q, columns, stride, V + l, width, Z + l);
+  });
 }
 
 // Preactivations Z (rows, width) of all neurons.
@@ -87,11 +105,9 @@ DCONNET_INLINE void backward_block(const double* Q, std::size_t rows, std::size_
 DCONNET_INLINE void backward(const double* Q, std::size_t rows, std::size_t stride, const double* C, std::size_t width,
                              double* G) {
   for (std::size_t k = 0; k < stride; k += kBlock) {
-    std::size_t l = 0;
-    for (; l + 2 * kLanes <= width; l += 2 * kLanes) {
-      backward_block<2>(Q + k, rows, stride, C + l, width, G + k * width + l);
-    }
-    if (l < width) backward_block<1>(Q + k, rows, stride, C + l, width, G + k * width + l);
+    in_groups(width, [&](auto groups, std::size_t l) DCONNET_ALWAYS_INLINE {
+      backward_block<groups.value>(Q + k, rows, stride, C + l, width, G + k * width + l);
+    });
   }
 }
 
@@ -158,9 +174,6 @@ DCONNET_INLINE void slopes_of(const double* Z, const double* residual, const dou
   }
 }
 
-template <std::size_t Outputs>
-using Count = std::integral_constant<std::size_t, Outputs>;
-
 // Calls body with the size of a block of outputs, as a type, and its first output: the outputs of a block share the
 // loads of the preactivations.
 template <typename Body>
@@ -196,74 +209,103 @@ DCONNET_INLINE void slopes(const double* Z, const double* residual, const double
 
 }  // namespace
 
-Objective::Objective(const Design& design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs)
+Objective::Objective(const Design& design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs,
+                     Team& team)
     : design_(design),
       y_(y),
       gamma_(gamma),
       layout_(design.columns(), n_hidden, n_outputs),
-      outputs_(kTile * layout_.width),
-      back_(kTile * layout_.width),
-      residual_(kTile * n_outputs),
+      leaves_{design.rows()},
+      team_(team),
+      tiles_(team.size(), Tile(layout_)),
+      squares_(leaves_.count(), 1),
+      gradients_(leaves_.count(), layout_.size()),
       moments_(n_outputs * layout_.width),
-      unit_(layout_.width),
-      weights_(kTile, 1.0),
-      rows_(kTile) {
-  for (std::size_t j = 0; j < kTile; ++j) rows_[j] = static_cast<Row>(j);
-}
+      unit_(layout_.width) {}
+
+Objective::Tile::Tile(const Layout& layout)
+    : outputs(kTile * layout.width), back(kTile * layout.width), residual(kTile * layout.n_outputs) {}
 
 double Objective::penalty(const double* theta) const { return gamma_ * dot(theta, theta, layout_.size()); }
 
-double Objective::gradient(const double* theta, double* gradient) {
-  const std::size_t rows = design_.rows(), stride = layout_.stride, width = layout_.width;
-  const std::size_t n_outputs = layout_.n_outputs;
-  const double* alpha = layout_.alpha(theta);
-  double squares = 0.0;
-  std::fill(gradient, gradient + layout_.size(), 0.0);
-  for (std::size_t first = 0; first < rows; first += kTile) {
-    const std::size_t count = std::min(kTile, rows - first);
-    const double* Q = design_.row(first);
-    fastest<forward>(Q, count, layout_.columns, stride, theta, width, outputs_.data());
-    squares += fastest<residuals>(outputs_.data(), y_ + first * n_outputs, alpha, count, width, n_outputs,
-                                  residual_.data());
-    fastest<slopes>(outputs_.data(), residual_.data(), alpha, count, width, n_outputs, back_.data(),
-                    layout_.alpha(gradient));
-    fastest<backward>(Q, count, stride, back_.data(), width, gradient);
+// Calls body(tile, first row, rows) for all tiles of a leaf, with the preactivations at hand.
+template <typename Body>
+void Objective::in_tiles(const double* theta, std::size_t leaf, std::size_t thread, const Body& body) {
+  Tile& tile = tiles_[thread];
+  const Leaf rows = leaves_[leaf];
+  for (std::size_t first = rows.first; first < rows.first + rows.count; first += kTile) {
+    const std::size_t count = std::min(kTile, rows.first + rows.count - first);
+    fastest<forward>(design_.row(first), count, layout_.columns, layout_.stride, theta, layout_.width,
+                     tile.outputs.data());
+    body(tile, first, count);
   }
+}
+
+// Of the rows of a tile, with the sum of their squares.
+double Objective::residuals_of(Tile& tile, const double* theta, std::size_t first, std::size_t count) {
+  const std::size_t n_outputs = layout_.n_outputs;
+  return fastest<residuals>(tile.outputs.data(), y_ + first * n_outputs, layout_.alpha(theta), count, layout_.width,
+                            n_outputs, tile.residual.data());
+}
+
+double Objective::gradient(const double* theta, double* gradient) {
+  team_.run(leaves_.count(), [&](std::size_t leaf, std::size_t thread) {
+    double* slopes_here = gradients_.clear(leaf);
+    double& squares = *squares_.clear(leaf);
+    in_tiles(theta, leaf, thread, [&](Tile& tile, std::size_t first, std::size_t count) {
+      squares += residuals_of(tile, theta, first, count);
+      fastest<slopes>(tile.outputs.data(), tile.residual.data(), layout_.alpha(theta), count, layout_.width,
+                      layout_.n_outputs, tile.back.data(), layout_.alpha(slopes_here));
+      fastest<backward>(design_.row(first), count, layout_.stride, tile.back.data(), layout_.width, slopes_here);
+    });
+  });
+  gradients_.merge(gradient);
   for (std::size_t i = 0; i < layout_.size(); ++i) gradient[i] += 2.0 * gamma_ * theta[i];
-  return squares + penalty(theta);
+  return sum_of_squares() + penalty(theta);
 }
 
 double Objective::value(const double* theta, double* residual) {
-  const std::size_t rows = design_.rows(), stride = layout_.stride, width = layout_.width;
   const std::size_t n_outputs = layout_.n_outputs;
-  double squares = 0.0;
-  for (std::size_t first = 0; first < rows; first += kTile) {
-    const std::size_t count = std::min(kTile, rows - first);
-    fastest<forward>(design_.row(first), count, layout_.columns, stride, theta, width, outputs_.data());
-    squares += fastest<residuals>(outputs_.data(), y_ + first * n_outputs, layout_.alpha(theta), count, width,
-                                  n_outputs, residual_.data());
-    if (residual) std::copy_n(residual_.data(), count * n_outputs, residual + first * n_outputs);
-  }
-  return squares + penalty(theta);
+  team_.run(leaves_.count(), [&](std::size_t leaf, std::size_t thread) {
+    double& squares = *squares_.clear(leaf);
+    in_tiles(theta, leaf, thread, [&](Tile& tile, std::size_t first, std::size_t count) {
+      squares += residuals_of(tile, theta, first, count);
+      if (residual) std::copy_n(tile.residual.data(), count * n_outputs, residual + first * n_outputs);
+    });
+  });
+  return sum_of_squares() + penalty(theta);
+}
+
+double Objective::sum_of_squares() const {
+  double squares;
+  squares_.merge(&squares);
+  return squares;
 }
 
 // Cholesky factor of the Gram matrix of the neurons' outputs plus gamma, and their products with each column of y.
 bool Objective::factorise_outputs(const double* theta) {
-  const std::size_t rows = design_.rows(), stride = layout_.stride, width = layout_.width;
-  const std::size_t n_outputs = layout_.n_outputs;
-  gram_.assign(layout_.width * layout_.width, 0.0);  // made only if somebody asks: there may be thousands of neurons
-  std::fill(moments_.begin(), moments_.end(), 0.0);
-  for (std::size_t first = 0; first < rows; first += kTile) {
-    const std::size_t count = std::min(kTile, rows - first);
-    fastest<forward>(design_.row(first), count, layout_.columns, stride, theta, width, outputs_.data());
-    for (std::size_t i = 0; i < count * width; ++i) outputs_[i] = std::max(outputs_[i], 0.0);
-    const Design tile = Design::view(outputs_.data(), count, layout_.n_hidden);
-    tile.add_gram(rows_.data(), weights_.data(), count, gram_.data());
-    for (std::size_t j = 0; j < count; ++j) {
-      const double* y = y_ + (first + j) * n_outputs;
-      for (std::size_t o = 0; o < n_outputs; ++o) tile.add_row(j, y[o], moments_.data() + o * width);
-    }
-  }
+  const std::size_t width = layout_.width, n_outputs = layout_.n_outputs;
+  const std::size_t gram_size = width * width, size = gram_size + moments_.size();
+  LeafSums sums(leaves_.count(), size);  // made only if somebody asks: there may be thousands of neurons
+  const std::vector<double> weights(kTile, 1.0);
+  std::vector<Row> all(kTile);
+  std::iota(all.begin(), all.end(), Row{0});
+  team_.run(leaves_.count(), [&](std::size_t leaf, std::size_t thread) {
+    double* gram = sums.clear(leaf);
+    double* moments = gram + gram_size;
+    in_tiles(theta, leaf, thread, [&](Tile& tile, std::size_t first, std::size_t count) {
+      for (std::size_t i = 0; i < count * width; ++i) tile.outputs[i] = std::max(tile.outputs[i], 0.0);
+      const Design outputs = Design::view(tile.outputs.data(), count, layout_.n_hidden);
+      outputs.add_gram(all.data(), weights.data(), count, gram);
+      for (std::size_t j = 0; j < count; ++j) {
+        const double* y = y_ + (first + j) * n_outputs;
+        for (std::size_t o = 0; o < n_outputs; ++o) outputs.add_row(j, y[o], moments + o * width);
+      }
+    });
+  });
+  gram_.resize(size);
+  sums.merge(gram_.data());
+  std::copy_n(gram_.data() + gram_size, moments_.size(), moments_.data());
   for (std::size_t l = 0; l < layout_.n_hidden; ++l) gram_[l * width + l] += gamma_;
   return cholesky(gram_.data(), layout_.n_hidden, width);
 }

@@ -56,13 +56,15 @@ DCONNET_INLINE double largest_violation(std::size_t rows, const double* slope, d
 
 double value(const Programme& programme, const double* v, const double* z) {
   const std::size_t columns = programme.design.columns();
-  return programme.gamma * dot(v, v, columns) - dot(programme.linear, v, columns) +
+  const double left_out =
+      programme.base ? programme.curvature * symmetric_form(programme.base, programme.design.stride(), v) : 0.0;
+  return programme.gamma * dot(v, v, columns) + left_out - dot(programme.linear, v, columns) +
          fastest<sum_of_hinges>(programme.design.rows(), programme.slope, programme.curvature, z);
 }
 
 Certificate Certifier::certify(const Programme& programme, const double* v, const double* z, const double* multipliers,
                                double gap_tolerance) {
-  programme.design.apply_transposed(multipliers, pull_.data());
+  pull(programme, v, multipliers);
   Certificate certificate{relative_gap(programme, v, z, multipliers), kkt_residual(programme, v, z, multipliers)};
   if (!(certificate.gap <= gap_tolerance)) {
     // Any multipliers not below zero bound P; those that v allows avoid the rounding of lambda - beta.
@@ -70,10 +72,18 @@ Certificate Certifier::certify(const Programme& programme, const double* v, cons
       const double allowed = programme.slope[j] + 2.0 * programme.curvature * std::max(z[j], 0.0);
       trimmed_[j] = std::min(std::max(multipliers[j], 0.0), allowed);
     }
-    programme.design.apply_transposed(trimmed_.data(), pull_.data());
+    pull(programme, v, trimmed_.data());
     certificate.gap = std::min(certificate.gap, relative_gap(programme, v, z, trimmed_.data()));
   }
   return certificate;
+}
+
+// What the rows add to the gradient, those that are left out included.
+void Certifier::pull(const Programme& programme, const double* v, const double* multipliers) {
+  programme.design.apply_transposed(multipliers, pull_.data());
+  if (programme.base == nullptr) return;
+  multiply_symmetric(programme.base, programme.design.stride(), v, product_.data());
+  for (std::size_t k = 0; k < pull_.size(); ++k) pull_[k] += 2.0 * programme.curvature * product_[k];
 }
 
 double Certifier::relative_gap(const Programme& programme, const double* v, const double* z,
@@ -89,7 +99,10 @@ double Certifier::relative_gap(const Programme& programme, const double* v, cons
     const double difference = programme.linear[k] - pull_[k];
     defect += difference * difference;
   }
-  const double bound = -defect / (4.0 * programme.gamma) - total.excess / (4.0 * programme.curvature);
+  // With v in the place of the multipliers of rows that are left out, a vᵀ B v is that of their squares.
+  const double left_out =
+      programme.base ? programme.curvature * symmetric_form(programme.base, design.stride(), v) : 0.0;
+  const double bound = -left_out - defect / (4.0 * programme.gamma) - total.excess / (4.0 * programme.curvature);
   const double size = dot(programme.linear, programme.linear, columns) + steepest * steepest;
   const double unit = std::fabs(reached) + size / (4.0 * (programme.gamma + programme.curvature));
   return unit == 0.0 ? 0.0 : (reached - bound) / unit;

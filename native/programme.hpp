@@ -2,7 +2,8 @@
 //
 //   min_v  P(v) = gamma |v|² - <t, v> + sum_j phi_j(z_j),   phi_j(z) = beta_j max(z, 0) + a max(z, 0)²,   z = Q v,
 //
-// and the duality gap that certifies an answer.
+// and the duality gap that certifies an answer. Rows that surely keep their side may be left out of Q: a row that stays
+// active adds its slope to the linear term, -t, and its square to a vᵀ B v.
 #pragma once
 
 #include <cmath>
@@ -19,6 +20,7 @@ struct Programme {
   const double* slope;   // beta, of length design.rows()
   double curvature;      // a
   double gamma;
+  const double* base = nullptr;  // B, on and above the diagonal, of shape (stride, stride); null if no row is left out
 };
 
 // P(v), with z = Q v at hand.
@@ -49,7 +51,7 @@ struct Enough {
 // Room for checking answers.
 class Certifier {
  public:
-  Certifier(const Design& design, Scratch& scratch) : trimmed_(scratch.slopes), pull_(design.stride()) {}
+  Certifier(const Design& design, Scratch& scratch) : trimmed_(scratch.slopes), pull_(design.stride()), product_(design.stride()) {}
 
   // Judges (v, multipliers) with z = Q v at hand. A second, better bound is tried only if the first is not within the
   // tolerance.
@@ -57,11 +59,13 @@ class Certifier {
                       double gap_tolerance);
 
  private:
+  void pull(const Programme& programme, const double* v, const double* multipliers);
   double relative_gap(const Programme& programme, const double* v, const double* z, const double* multipliers) const;
   double kkt_residual(const Programme& programme, const double* v, const double* z, const double* multipliers) const;
 
   std::vector<double>& trimmed_;  // rows
-  std::vector<double> pull_;      // Qᵀ multipliers
+  std::vector<double> pull_;      // Qᵀ multipliers, and 2 a B v
+  std::vector<double> product_;   // columns
 };
 
 }  // namespace dconnet

@@ -19,13 +19,14 @@ class Sample {
   // where z = Q v and `pull` is the part of the gradient that the active rows make up. False if it was not solved.
   bool solve(const Programme& programme, const double* pull, const double* v, const double* z);
   const double* v() const { return v_.data(); }
-  // What one programme leaves to the next.
-  ActiveGram& gram() { return gram_; }
+  // Forgets what one programme leaves to the next.
+  void forget() { gram_.clear(); }
 
  private:
-  Sample(const Design& design, std::size_t rows);
+  Sample(const Design& design, std::size_t spacing);
 
-  double share_;  // of the rows
+  std::size_t spacing_;  // one row in so many
+  double share_;         // of the rows
   Solver solver_;
   ActiveGram gram_;
   std::vector<double> v_, linear_;               // columns

@@ -56,7 +56,16 @@ Solver::Solver(Design design, bool sampled)
 
 Solver::~Solver() = default;
 
-ActiveGram* Solver::sample_gram() { return sample_ ? &sample_->gram() : nullptr; }
+void Solver::take_rows(const Design& from, const Row* rows, std::size_t count) {
+  design_.take_rows(from, rows, count);
+  face_walk_.measure_rows();
+  walked_ = false;
+}
+
+void Solver::forget() {
+  walked_ = false;
+  if (sample_) sample_->forget();
+}
 
 bool Solver::is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers) {
   return certifier_.certify(programme, v, z, multipliers, kAimedGap).meets(kAimedGap, kAimedKkt);
@@ -76,6 +85,7 @@ Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t 
   }
   std::size_t used = 0;
   if (walk(programme, max_iterations, resume, v, z, multipliers, gram, used, enough)) return {used, true};
+  if (programme.base) return {used, false};
   Outcome outcome = solve_in_units(programme, tolerance, max_iterations - used, v, z, multipliers, gram);
   outcome.iterations += used;
   // An answer no better than zero is zero with some noise.
@@ -107,6 +117,7 @@ bool Solver::settle_at_zero(const Programme& programme, double tolerance, std::s
 void Solver::shorten(const Programme& programme, double* v, double* z) const {
   const std::size_t rows = design_.rows(), columns = design_.columns();
   double slope = -dot(programme.linear, v, columns), bend = programme.gamma * dot(v, v, columns);
+  if (programme.base) bend += programme.curvature * symmetric_form(programme.base, design_.stride(), v);
   for (std::size_t j = 0; j < rows; ++j) {
     const double active = std::max(z[j], 0.0);
     slope += programme.slope[j] * active;
@@ -131,6 +142,7 @@ bool Solver::walk(const Programme& programme, std::size_t max_iterations, bool r
       if (walked_) return true;
     }
     if (max_abs(v, columns) > 0.0 || left() == 0) return false;
+    if (programme.base) return false;  // at zero all rows meet, those that are left out, too
     const std::size_t rounds = std::min(kRoundsAtZero, left());
     const Origin::Verdict verdict = origin_.examine(programme, rounds, v, z, multipliers, used);
     if (verdict == Origin::Verdict::kSolution) return is_exact(programme, v, z, multipliers);

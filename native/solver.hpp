@@ -31,10 +31,12 @@ class Solver {
   Solver& operator=(const Solver&) = delete;
 
   const Design& design() const { return design_; }
+  // Goes on with the listed rows of another design, for which there must be room.
+  void take_rows(const Design& from, const Row* rows, std::size_t count);
+  // Forgets the last programme.
+  void forget();
   // Free between two programmes.
   Scratch& scratch() { return scratch_; }
-  // All that is left of a programme when one follows that is not the `next`; none without a sample.
-  ActiveGram* sample_gram();
 
   // Solves one programme. On entry `v`, `z` = Q v and `multipliers` hold a start, on return the answer; v has
   // design().stride() entries. `gram` may hold any set of rows: best those of a solution that is like this one. With

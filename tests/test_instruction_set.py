@@ -1,4 +1,4 @@
-"""The same network, to the bit, with AVX2 and without."""
+"""The same network, to the bit, with AVX2 and without, unless operations are fused; with those, the same each time."""
 
 import os
 import subprocess
@@ -43,8 +43,14 @@ def fit(**variables):
 
 @pytest.mark.skipif(not _native.AVX2, reason="there is no AVX2, or it is not to be used")
 def test_avx2_changes_no_bit():
-    with_avx2, networks = fit()
+    with_avx2, networks = fit(DCONNET_NO_FMA="1")
     without, same_networks = fit(DCONNET_NO_AVX2="1")
     assert (with_avx2, without) == ("True", "False")
     assert same_networks == networks
     assert len(networks) == 3
+
+
+@pytest.mark.skipif(not _native.FMA, reason="there are no fused operations, or they are not to be used")
+def test_fused_operations_give_the_same_bits_each_time():
+    assert fit() == fit()
+    assert fit() != fit(DCONNET_NO_FMA="1")

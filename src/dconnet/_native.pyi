@@ -4,6 +4,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 
 AVX2: bool
+FMA: bool
 DCA_TOLERANCE: float
 KINK_TOLERANCE: float
 ROUNDING: float
@@ -15,6 +16,11 @@ class Stop:
     def is_set(self) -> bool: ...
 
 def watch(stop: Stop | None) -> None: ...
+
+class Team:
+    def __init__(self, size: int) -> None: ...
+    @property
+    def size(self) -> int: ...
 
 class Solver:
     def __init__(self, design: FloatArray, columns: int) -> None: ...
@@ -33,7 +39,9 @@ class Solver:
     ) -> tuple[int, bool]: ...
 
 class Objective:
-    def __init__(self, design: FloatArray, columns: int, y: FloatArray, gamma: float, n_hidden: int) -> None: ...
+    def __init__(
+        self, design: FloatArray, columns: int, y: FloatArray, gamma: float, n_hidden: int, team: Team | None = None
+    ) -> None: ...
     def gradient(
         self, V: FloatArray, alpha: FloatArray, gradient_V: FloatArray, gradient_alpha: FloatArray
     ) -> float: ...
@@ -54,6 +62,7 @@ class Explorer:
         patience: int,
         revive: bool,
         seed: int,
+        team: Team | None = None,
     ) -> None: ...
     def explore(
         self, evaluations: int, seconds: float, V: FloatArray, alpha: FloatArray
@@ -64,7 +73,9 @@ class Explorer:
     def restore(self, state: list[int]) -> None: ...
 
 class Sweep:
-    def __init__(self, design: FloatArray, columns: int, n_hidden: int, n_outputs: int) -> None: ...
+    def __init__(
+        self, design: FloatArray, columns: int, n_hidden: int, n_outputs: int, team: Team | None = None
+    ) -> None: ...
     def run(
         self,
         y: FloatArray,
@@ -78,16 +89,7 @@ class Sweep:
         share: float,
         seconds: float,
         V: FloatArray,
-        Z: FloatArray,
     ) -> tuple[int, int, int, int, int]: ...
-    @property
-    def sample_rows(self) -> int: ...
-    def save_grams(
-        self, sample: bool, members: NDArray[np.uint8], values: FloatArray, changes: NDArray[np.uintp]
-    ) -> None: ...
-    def restore_grams(
-        self, sample: bool, members: NDArray[np.uint8], values: FloatArray, changes: NDArray[np.uintp]
-    ) -> None: ...
 
 def predict(
     kinds: NDArray[np.uintp],

@@ -80,11 +80,12 @@ constexpr double kGamma = 1e-3;
 struct Case {
   explicit Case(const Data& data)
       : design(data.design()),
-        objective(design, data.y.data(), kGamma, data.n_hidden, data.n_outputs),
+        objective(design, data.y.data(), kGamma, data.n_hidden, data.n_outputs, team),
         theta(objective.layout().size()) {
     objective.layout().pack(data.V.data(), data.alpha.data(), theta.data());
   }
 
+  Team team;
   Design design;
   Objective objective;
   Vector theta;
@@ -169,7 +170,7 @@ void test_newcomer(const Data& data) {
   layout.scale(subject.theta.data(), 0, 0.0, 0.0);
   Vector residual(data.y.size());
   const double before = subject.objective.value(subject.theta.data(), residual.data());
-  Newcomer newcomer(subject.design, data.n_outputs);
+  Newcomer newcomer(subject.design, data.n_outputs, subject.team);
   Random random(1);
   if (!newcomer.seek(residual.data(), kGamma, random)) return check(false, "a useful neuron exists");
   layout.place(subject.theta.data(), 0, newcomer.direction(), newcomer.output(), newcomer.weight());

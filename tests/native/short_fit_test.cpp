@@ -118,6 +118,9 @@ double largest(const Vector& values) {
   return found;
 }
 
+// Fused operations round once where others round twice: only without them the bits are the same everywhere.
+bool is_fused(Instructions used) { return used == Instructions::kFma; }
+
 void test_gradient(const Data& data) {
   CodedObjective objective(data.rows, data.B.data(), data.rank, data.weights.data(), data.n_hidden);
   std::vector<float> theta(objective.size()), slopes(objective.size());
@@ -130,11 +133,12 @@ void test_gradient(const Data& data) {
   for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] -= expected[i];
   check(largest(gradient) <= 10.0 * kSingle * largest(expected), "the gradient is that of the dense design");
   std::vector<float> plain(slopes.size());
-  const bool has_avx2 = use_avx2;
-  use_avx2 = false;
+  const Instructions had = instructions;
+  instructions = Instructions::kPlain;
   const double plain_value = objective.gradient(theta.data(), plain.data());
-  use_avx2 = has_avx2;
-  check(plain_value == value && std::memcmp(plain.data(), slopes.data(), slopes.size() * sizeof(float)) == 0,
+  instructions = had;
+  check(is_fused(had) || (plain_value == value &&
+                          std::memcmp(plain.data(), slopes.data(), slopes.size() * sizeof(float)) == 0),
         "the same gradient without AVX2");
 }
 
@@ -156,11 +160,12 @@ Vector predicted(const Data& data) {
 
 void test_predictions(const Data& data) {
   const Vector outputs = predicted(data);
-  const bool has_avx2 = use_avx2;
-  use_avx2 = false;
+  const Instructions had = instructions;
+  instructions = Instructions::kPlain;
   const Vector plain = predicted(data);
-  use_avx2 = has_avx2;
-  check(std::memcmp(plain.data(), outputs.data(), outputs.size() * sizeof(double)) == 0, "the same outputs without AVX2");
+  instructions = had;
+  check(is_fused(had) || std::memcmp(plain.data(), outputs.data(), outputs.size() * sizeof(double)) == 0,
+        "the same outputs without AVX2");
   Vector gradient;
   double value = data.naive(gradient), penalty = 0.0, squares = 0.0;
   for (const double v : data.V) penalty += kGamma * v * v;
@@ -198,11 +203,12 @@ void test_fit(Data data) {
                                     Vector(data.alpha).data());
   check(more.value <= told.value, "a fit that goes on ends no higher than its start");
   check(std::fabs(data.naive(gradient) - told.value) <= kSingle * told.value, "the value that is told");
-  const bool has_avx2 = use_avx2;
-  use_avx2 = false;
+  const Instructions had = instructions;
+  instructions = Instructions::kPlain;
   const Vector plain = fitted(data, 20, told);
-  use_avx2 = has_avx2;
-  check(std::memcmp(plain.data(), weights.data(), weights.size() * sizeof(double)) == 0, "the same bits without AVX2");
+  instructions = had;
+  check(is_fused(had) || std::memcmp(plain.data(), weights.data(), weights.size() * sizeof(double)) == 0,
+        "the same bits without AVX2");
 }
 
 }  // namespace

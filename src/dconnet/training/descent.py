@@ -218,7 +218,7 @@ class Descent:
         if validation is not None:
             whole |= validation.snapshot().prefixed("validation_")
         if _may_go_on(state.status):
-            whole |= self.sweep.snapshot().prefixed("sweep_")
+            self.sweep.renew()
         return whole
 
     def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
@@ -242,7 +242,6 @@ class Descent:
         if validation is not None:
             validation.restore(found.part("validation_"), state.network)
         if _may_go_on(state.status):
-            self.sweep.restore(found.part("sweep_"))
             state.status = self.verdict(state, validation)
 
     def output_layer_only(self, start: Network, status: Status = Status.INTERRUPTED) -> Solution:

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet._threads import check_stop
 from dconnet.convex.backend import GAP_SHARE, Backend, Solver
-from dconnet.convex.native import Native, by_output, padded_width
+from dconnet.convex.native import Native, by_output
 from dconnet.model.problem import WhitenedProblem
-from dconnet.training.checkpoint import Snapshot
 from dconnet.training.dc import DCAOutcome, NeuronProblem, dca
 from dconnet.training.restart import dca_with_restarts
 
@@ -94,18 +93,8 @@ class Sweep(Protocol):
         """
         ...
 
-    def snapshot(self) -> Snapshot:
-        """What one sweep leaves to the next, so that another process can go on to the same bits."""
-        ...
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot.
-
-        Raises
-        ------
-        ValueError
-            If it belongs to a sweep over other rows or neurons.
-        """
+    def renew(self) -> None:
+        """Forget what sweeps so far have left, so that another process can go on to the same bits."""
         ...
 
 
@@ -136,14 +125,10 @@ class PythonSweep:
     inexact: bool = False
     backend: Backend | None = None
 
-    def snapshot(self) -> Snapshot:
-        """Nothing: solvers may have a memory that cannot be looked into, and so they are prepared anew."""
+    def renew(self) -> None:
+        """Prepare the solver anew: it may have a memory that cannot be looked into."""
         assert self.backend is not None
         self.solver = self.backend.prepare(self.problem.Q)
-        return Snapshot()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """The solver is new already."""
 
     def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""
@@ -186,10 +171,6 @@ class NativeSweep:
         self.share = GAP_SHARE if inexact else 0.0
         self.y = by_output(problem.y)
         self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1])
-        self.n_hidden = n_hidden
-        # The kernel knows the tiles of four by four on and above the diagonal of a Gram matrix.
-        tile = np.arange(padded_width(problem.Q.shape[1])) // 4
-        self.used = tile[:, None] <= tile
 
     def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""
@@ -205,43 +186,8 @@ class NativeSweep:
             share=self.share,
             seconds=seconds,
             V=V,
-            Z=self.problem.preactivations(V).T,
         )
         return Tally(*counts)
 
-    def snapshot(self) -> Snapshot:
-        """The Gram matrices, whose rounding depends on all sweeps so far."""
-        grams = self._saved(sample=False).prefixed("neuron_")
-        return grams | self._saved(sample=True).prefixed("sample_") if self.kernel.sample_rows else grams
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """See `Sweep.restore`."""
-        self._restore(snapshot.part("neuron_"), sample=False)
-        if self.kernel.sample_rows:
-            self._restore(snapshot.part("sample_"), sample=True)
-
-    def _rooms(self, sample: bool) -> tuple[NDArray[np.uint8], FloatArray, NDArray[np.uintp]]:
-        """Room for the rows in each matrix, its values, and the changes since its last full product."""
-        n_grams, n_rows = (1, self.kernel.sample_rows) if sample else (self.n_hidden, len(self.problem.Q))
-        size = len(self.used) ** 2
-        return np.empty((n_grams, n_rows), np.uint8), np.zeros((n_grams, size)), np.empty(n_grams, np.uintp)
-
-    def _saved(self, sample: bool) -> Snapshot:
-        members, values, changes = self._rooms(sample)
-        self.kernel.save_grams(sample, members, values, changes)
-        return Snapshot(
-            arrays={
-                "members": np.packbits(members, axis=1),
-                "values": values[:, self.used.ravel()],
-                "changes": changes.astype("<u8"),
-            }
-        )
-
-    def _restore(self, snapshot: Snapshot, sample: bool) -> None:
-        members, values, changes = self._rooms(sample)
-        n_grams, n_rows = members.shape
-        packed = snapshot.array("members", (n_grams, -(-n_rows // 8)), "|u1")
-        values[:, self.used.ravel()] = snapshot.array("values", (n_grams, int(self.used.sum())))
-        changes = snapshot.array("changes", (n_grams,), "<u8").astype(np.uintp)
-        members = np.unpackbits(packed, axis=1, count=n_rows)
-        self.kernel.restore_grams(sample, np.ascontiguousarray(members), values, changes)
+    def renew(self) -> None:
+        """Nothing to forget: one sweep leaves nothing to the next."""
