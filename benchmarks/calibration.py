@@ -39,6 +39,7 @@ from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import HeldOut
 from dconnet.estimators.units import Units
 from dconnet.model.calibration import RIDGE, log_loss, probabilities_of
+from dconnet.training.clock import Clock
 from report import Report, geometric_mean, make_console
 from tables.datasets import BY_NAME, CLASSIFICATION, loaded
 from tables.scores import log_loss as held_out_loss
@@ -114,7 +115,8 @@ def run_network(cell: Cell, X: np.ndarray, X_test: np.ndarray, y: np.ndarray, y_
     units = Units.standard(rows)
     began = time.process_time()
     # The fits that a given gamma asks for; those of a chosen one are there anyway.
-    choice = model._short_fits(rows, units, np.array([model.gamma_ / units.size]), cell.split, keep_outputs=True)
+    gamma = np.array([model.gamma_ / units.size])
+    choice = model._short_fits(rows, units, gamma, cell.split, Clock(None), keep_outputs=True)
     slope_seconds = time.process_time() - began
     assert choice.held_out is not None
     slope, offsets = with_offsets(choice.held_out)

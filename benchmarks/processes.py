@@ -1,4 +1,4 @@
-"""What needs fresh processes: growth with the rows, instruction sets, and the time to the first answer."""
+"""What needs fresh processes: growth with the rows, peak memory, instruction sets, and the time to the first answer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dconnet._native import AVX2
 from report import Report, duration, ratio
 from timing import in_fresh_process
 
-# Prints the peak memory of the process, and the seconds (of the CPU) of the fit if one is asked for.
-GROWTH = """
+PEAK_BYTES = """
 import json, pathlib, re, resource, sys, time, warnings
 import numpy as np
 from dconnet import DCONRegressor
@@ -22,12 +21,15 @@ def peak_bytes():
         return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1])
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+"""
 
+# Prints the peak memory of the process, and the seconds (of the CPU) of the fit if one is asked for.
+GROWTH = f"""{PEAK_BYTES}
 n_rows, fit = int(sys.argv[1]), sys.argv[2] == "fit"
 rng = np.random.default_rng(0)
 X = rng.standard_normal((n_rows, 10))
 y = np.abs(X[:, 0]) + rng.standard_normal(n_rows)
-settings = {"gamma": 1e-3, "scale": False, "max_epochs": 2, "max_dca_iter": 5, "random_state": 0}
+settings = {{"gamma": 1e-3, "scale": False, "max_epochs": 2, "max_dca_iter": 5, "random_state": 0}}
 model = DCONRegressor(10, algorithm="paper", split="net", **settings)
 begin = time.process_time()
 if fit:
@@ -36,7 +38,7 @@ if fit:
 seconds = time.process_time() - begin
 peak = peak_bytes()
 iterations = model.history_.total("iterations") if fit else 0
-print(json.dumps({"seconds": seconds, "peak": peak, "data": X.nbytes + y.nbytes, "iterations": iterations}))
+print(json.dumps({{"seconds": seconds, "peak": peak, "data": X.nbytes + y.nbytes, "iterations": iterations}}))
 """
 
 
@@ -71,6 +73,36 @@ def growth(quick: bool) -> Report:
 
 def _exponent(before: tuple[int, float], after: tuple[int, float]) -> float:
     return math.log(after[1] / before[1]) / math.log(after[0] / before[0])
+
+
+# Prints by how much data and fit raise the peak memory of the process. A small fit comes first, so that all is loaded.
+# The work of a fit is cut short: how often a step is taken does not change what it needs.
+MEMORY = f"""{PEAK_BYTES}
+n_rows, gamma = int(sys.argv[1]), sys.argv[2] if sys.argv[2] == "auto" else float(sys.argv[2])
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+model = DCONRegressor(50, gamma=gamma, max_epochs=1, max_evaluations=5, max_dca_iter=1, random_state=0)
+model.fit(rng.standard_normal((100, 20)), rng.standard_normal(100))
+before = peak_bytes()
+X = rng.standard_normal((n_rows, 20))
+y = np.abs(X[:, 0]) + rng.standard_normal(n_rows)
+model.fit(X, y)
+print(json.dumps({{"peak": peak_bytes() - before, "data": X.nbytes}}))
+"""
+
+
+def memory(quick: bool) -> Report:
+    """Peak memory of a fit, its data included."""
+    report = Report(
+        "Peak memory of a fit with 20 features and 50 neurons, as a multiple of X",
+        ("rows", "gamma", "peak memory / X", "X"),
+        notes=["What the process needs beyond what it had after its imports; X itself is one of the multiple."],
+    )
+    for n_rows in [100_000] if quick else [100_000, 1_000_000]:
+        for gamma in ("0.01", "auto"):
+            run = in_fresh_process(MEMORY, n_rows, gamma)
+            report.add(f"{n_rows:,}", gamma, ratio(run["peak"], run["data"]), f"{run['data'] / 1e6:.0f} MB")
+    return report
 
 
 # Prints the seconds (of the CPU) of the sweeps with or without AVX2, and where they ended.

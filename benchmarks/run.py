@@ -19,7 +19,7 @@ os.environ.update(ONE_THREAD)  # before NumPy is imported
 from backends import backends
 from engine import epoch, osqp_epoch, programmes
 from inexact import inexact
-from processes import growth, simd, startup
+from processes import growth, memory, simd, startup
 from report import Report, make_console
 from scalable import admm, parallel
 from short import short
@@ -31,6 +31,7 @@ PARTS: dict[str, Callable[[bool], Report]] = {
     "osqp-epoch": osqp_epoch,
     "inexact": inexact,
     "growth": growth,
+    "memory": memory,
     "simd": simd,
     "startup": startup,
     "admm": admm,

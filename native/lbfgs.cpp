@@ -35,16 +35,17 @@ template <typename Real>
 LbfgsOf<Real>::LbfgsOf(SmoothOf<Real>& objective, std::size_t memory)
     : objective_(objective),
       memory_(memory),
+      slots_(memory + 1),
       size_(objective.size()),
       theta_(size_),
       gradient_(size_),
       trial_(size_),
       trial_gradient_(size_),
       direction_(size_),
-      steps_(memory * size_),
-      changes_(memory * size_),
-      curvature_(memory),
-      share_(memory) {}
+      steps_(slots_ * size_),
+      changes_(slots_ * size_),
+      curvature_(slots_),
+      share_(slots_) {}
 
 template <typename Real>
 void LbfgsOf<Real>::start(const Real* theta) {
@@ -85,7 +86,7 @@ void LbfgsOf<Real>::choose_direction() {
     return;
   }
   for (std::size_t age = 0; age < stored_; ++age) {
-    const std::size_t slot = (newest_ + memory_ - age) % memory_;
+    const std::size_t slot = (newest_ + slots_ - age) % slots_;
     share_[slot] = dot(steps_.data() + slot * size_, direction_.data(), size_) / curvature_[slot];
     add(-share_[slot], changes_.data() + slot * size_, direction_.data(), direction_.data());
   }
@@ -93,7 +94,7 @@ void LbfgsOf<Real>::choose_direction() {
   const Real scale = static_cast<Real>(curvature_[newest_] / dot(change, change, size_));
   for (Real& d : direction_) d *= scale;
   for (std::size_t age = stored_; age-- > 0;) {
-    const std::size_t slot = (newest_ + memory_ - age) % memory_;
+    const std::size_t slot = (newest_ + slots_ - age) % slots_;
     const double back = dot(changes_.data() + slot * size_, direction_.data(), size_) / curvature_[slot];
     add(share_[slot] - back, steps_.data() + slot * size_, direction_.data(), direction_.data());
   }
@@ -126,7 +127,8 @@ bool LbfgsOf<Real>::search_line(double slope) {
 
 template <typename Real>
 void LbfgsOf<Real>::remember() {
-  const std::size_t slot = stored_ == 0 ? 0 : (newest_ + 1) % memory_;
+  // No pair is in this slot: one that is not accepted for its curvature spoils none.
+  const std::size_t slot = (newest_ + 1) % slots_;
   Real* step = steps_.data() + slot * size_;
   Real* change = changes_.data() + slot * size_;
   fastest<subtract<Real>>(size_, theta_.data(), trial_.data(), step);

@@ -34,13 +34,13 @@ class LbfgsOf {
   void remember();
 
   SmoothOf<Real>& objective_;
-  std::size_t memory_, size_;
+  std::size_t memory_, slots_, size_;  // one slot more than there are pairs
   std::size_t stored_ = 0, newest_ = 0;
   std::size_t evaluations_ = 0;
   double value_ = 0.0, trial_value_ = 0.0;
   Aligned<Real> theta_, gradient_, trial_, trial_gradient_, direction_;
-  Aligned<Real> steps_, changes_;  // (memory, size): of the weights and of the gradient
-  std::vector<double> curvature_, share_;  // (memory)
+  Aligned<Real> steps_, changes_;  // (slots, size): of the weights and of the gradient
+  std::vector<double> curvature_, share_;  // (slots)
 };
 
 using Lbfgs = LbfgsOf<double>;

@@ -1,6 +1,7 @@
 """What is said out of fold comes from networks that do not know the row."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,8 @@ from dconnet.ensemble.fold_fits import FoldData, Training, fit_fold
 from dconnet.ensemble.readings import MAX_LOGIT, MIN_SCORE, Logarithm, LogOdds, Score, Value
 from dconnet.ensemble.run import Run
 from dconnet.ensemble.stacking import one_hot
+from dconnet.training import clock as clock_module
+from dconnet.training.clock import NONE_LEFT, Clock
 
 RNG = np.random.default_rng(0)
 M = 90
@@ -184,14 +187,42 @@ def test_the_number_of_threads_has_no_influence(n_threads):
 
 
 def test_the_first_family_is_trained_whatever_the_time():
-    run = Run(FAMILIES, training(), deadline=0.0)
+    run = Run(FAMILIES, training(), clock=Clock(1e-9))
     result = train_ensemble(run)
     assert {member.family for member in result.members} == {"linear"}
 
 
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_fit_that_time_cuts_short_is_left_out(monkeypatch, n_threads):
+    now = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(clock_module, "time", SimpleNamespace(perf_counter=lambda: now.seconds))
+
+    def slow(family, index, *rest):
+        now.seconds += {0: 3.0, 1: 8.0}.get(index, 1.0)
+        return fit_fold(family, index, *rest)
+
+    monkeypatch.setattr(run_module, "fit_fold", slow)
+    run = Run(FAMILIES, training(), n_threads, clock=Clock(10.0))
+    result = train_ensemble(run)
+    assert set(run.trained) == {(0, 0)}
+    assert {member.family for member in result.members} == {"linear"}
+
+
+def test_the_first_fit_has_a_few_evaluations_whatever_the_time():
+    family = replace(FAMILIES[0], evaluations=200)
+    without, with_few, whole = (
+        fit_fold(family, 0, training(), 0, [0, 1], *rest)[1]
+        for rest in [(lambda: NONE_LEFT, False), (lambda: NONE_LEFT, True), ()]
+    )
+    y = training().columns[training().folds[0]]
+    errors = [np.mean((outputs[:, 0] - y) ** 2) for outputs in (whole, with_few, without)]
+    assert errors[0] < errors[1] < errors[2]
+    assert errors[1] < np.var(y)
+
+
 def test_a_limit_of_time_leaves_those_with_a_weight_if_the_first_has_none(monkeypatch):
     def late(run, begun):
-        run.deadline = 0.0
+        run.clock = Clock(1e-9)
         return {f: begun[f] for f in (2, 3)}
 
     monkeypatch.setattr(ensemble_module, "_promising", late)

@@ -104,6 +104,7 @@ def test_the_papers_decrease_of_a_dca_step_is_too_large():
     start = Network(W=[[0.5 * solution]], b=[solution], alpha=[alpha])
     descent = Descent(problem, get_backend("native"), Options(split="paper"), np.random.default_rng(0))
     state = descent.init(start)
+    descent.prepare(state)
     tally = descent.sweep.run(state.V, state.alpha, np.array([0]), np.inf)
     end = problem.whitened.network(state.V, state.alpha)
     assert tally.programmes == 1

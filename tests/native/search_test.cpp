@@ -5,6 +5,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "explorer.hpp"
@@ -202,6 +203,93 @@ void test_lbfgs(const Data& data) {
   check(close(subject.objective.value(search.theta()), last, 1e-12), "L-BFGS knows its value");
 }
 
+// A quadratic that can be told to go on as its tangent, where no step has any curvature.
+class Bent : public Smooth {
+ public:
+  std::size_t size() const override { return 3; }
+
+  double gradient(const double* theta, double* gradient) override {
+    double value = straight ? value_ : 100.0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double scale = static_cast<double>((i + 1) * (i + 1));
+      gradient[i] = straight ? gradient_[i] : scale * (theta[i] - 1.0);
+      value += straight ? gradient_[i] * (theta[i] - theta_[i]) : 0.5 * scale * (theta[i] - 1.0) * (theta[i] - 1.0);
+    }
+    return value;
+  }
+
+  // From this point on.
+  void straighten(const double* theta) {
+    gradient_.resize(3);
+    value_ = gradient(theta, gradient_.data());
+    theta_.assign(theta, theta + 3);
+    straight = true;
+  }
+
+  bool straight = false;
+
+ private:
+  double value_ = 0.0;
+  Vector theta_, gradient_;
+};
+
+// The direction of L-BFGS, from pairs of which the newest is the last.
+Vector two_loops(const std::vector<std::pair<Vector, Vector>>& pairs, const Vector& gradient) {
+  const auto dot = [](const Vector& a, const Vector& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; };
+  const auto add = [](double weight, const Vector& x, Vector& y) {
+    for (std::size_t i = 0; i < 3; ++i) y[i] += weight * x[i];
+  };
+  Vector direction(3), shares;
+  add(-1.0, gradient, direction);
+  for (std::size_t k = pairs.size(); k-- > 0;) {
+    shares.push_back(dot(pairs[k].first, direction) / dot(pairs[k].first, pairs[k].second));
+    add(-shares.back(), pairs[k].second, direction);
+  }
+  const Vector& last = pairs.back().second;
+  const double scale = dot(pairs.back().first, last) / dot(last, last);
+  for (double& d : direction) d *= scale;
+  for (const auto& [step, change] : pairs) {
+    const double share = shares.back();
+    shares.pop_back();
+    add(share - dot(change, direction) / dot(step, change), step, direction);
+  }
+  return direction;
+}
+
+// With a full memory, a step without curvature is taken, but leaves all pairs as they are.
+void test_lbfgs_keeps_pairs() {
+  Bent bent;
+  Lbfgs search(bent, 2);
+  const auto at = [&](Vector& theta, Vector& gradient) {
+    theta.assign(search.theta(), search.theta() + 3);
+    gradient.resize(3);
+    bent.gradient(theta.data(), gradient.data());
+  };
+  Vector theta{3.0, -2.0, 2.0}, gradient, next, slope;
+  search.start(theta.data());
+  at(theta, gradient);
+  std::vector<std::pair<Vector, Vector>> pairs;
+  for (int i = 0; i < 3; ++i) {
+    search.run(1, [] { return true; });
+    at(next, slope);
+    pairs.emplace_back(next, slope);
+    for (std::size_t k = 0; k < 3; ++k) pairs.back().first[k] -= theta[k], pairs.back().second[k] -= gradient[k];
+    theta = next, gradient = slope;
+  }
+  pairs.erase(pairs.begin());
+  bent.straighten(theta.data());
+  search.run(1, [] { return true; });
+  at(next, slope);
+  check(search.value() < 0.0 && slope == gradient, "a step without curvature is taken");
+  search.run(1, [] { return true; });
+  const Vector direction = two_loops(pairs, gradient);
+  // The tangent lets the line search double the step 24 times before it gives up.
+  for (std::size_t k = 0; k < 3; ++k) {
+    const double longest = std::ldexp(1.0, 24) * direction[k];
+    check(close((search.theta()[k] - next[k]) / longest, 1.0, 1e-6), "the oldest pair is what it was");
+  }
+}
+
 void test_explorer(Data data, Hop hop) {
   Explorer explorer(data.design(), data.y.data(), kGamma, data.n_hidden, data.n_outputs,
                     {4, true, hop, 0.01, 3, true}, 7);
@@ -312,6 +400,7 @@ int main() {
   }
   test_team(Data(10'000, 3, 4, 1, 2000));
   test_team(Data(10'000, 3, 4, 2, 2001));
+  test_lbfgs_keeps_pairs();
   test_twister();
   test_random_goes_on();
   std::printf("%zu checks, %zu failed\n", checks, failed);

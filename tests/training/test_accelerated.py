@@ -12,9 +12,10 @@ from dconnet.convex.backend import get_backend
 from dconnet.convex.native import by_output, padded
 from dconnet.model.problem import WhitenedProblem
 from dconnet.paper.datasets import TABLES
-from dconnet.training.accelerated import AcceleratedDescent, Moves
+from dconnet.training.accelerated import EVALUATION, AcceleratedDescent, Moves
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
+from dconnet.training.newton import newton_work
 from shared_data import load, needs_data
 
 
@@ -234,3 +235,25 @@ def test_no_loss_is_computed_twice(monkeypatch):
     run(make_problem(), max_epochs=2)
     assert len(seen) > 6
     assert len(seen) == len(set(seen))
+
+
+@pytest.mark.parametrize("rounds_a_step", [0.01, 4.5])
+def test_work_that_newton_steps_leave_over_does_not_pile_up(rounds_a_step, monkeypatch):
+    """However many rounds were in vain, the next takes the work of one round, or a single step."""
+    problem, rng = make_problem(), np.random.default_rng(0)
+    descent = AcceleratedDescent(problem, get_backend("native"), Options(split="net"), rng)
+    state = descent.init(xavier(3, 6, rng))
+    descent.budget = newton_work(problem.whitened, 6) / (rounds_a_step * EVALUATION * problem.whitened.Q.size * 6)
+    taken, works = [], False
+    monkeypatch.setattr(descent, "newton_step", lambda state, width: taken.append(width) or works)
+    counts = []
+    for _ in range(50):
+        descent.newton(state)
+        counts.append(len(taken))
+        taken.clear()
+    assert counts[0] >= 1  # one is tried at once
+    assert sum(counts) <= 50 / rounds_a_step + 1.0
+    works = True
+    descent.newton(state)
+    assert len(taken) <= max(1.0, 1.0 / rounds_a_step)
+    assert len(taken) == pytest.approx(1.0 / rounds_a_step, abs=1.0)  # of rounding

@@ -11,6 +11,7 @@ from dconnet.convex.backend import get_backend
 from dconnet.training.descent import Descent, Options
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
+from dconnet.training.output_layer import solve_output_weights
 
 
 def make_problem(gamma=0.05, seed=0):
@@ -94,13 +95,39 @@ def test_epoch_limit_is_reported_with_its_figures():
     assert "(tol 1e-06)" in solution.message
 
 
-def test_time_limit_ends_between_neurons_and_keeps_the_network():
+def test_without_time_there_are_the_best_output_weights_of_the_start(monkeypatch):
     problem = make_problem()
     descent, start = make_descent(problem, max_seconds=1e-9)
+    monkeypatch.setattr(descent, "prepare", lambda state: pytest.fail("nothing is prepared for steps"))
+    solution = descent.run(start)
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.n_epochs == 0
+    assert len(solution.history) == 2
+    np.testing.assert_allclose(solution.network.W, start.W, rtol=1e-10, atol=1e-14)
+    white = problem.whitened
+    best = solve_output_weights(white.Q, white.whiten(start), white.y, white.gamma)
+    np.testing.assert_allclose(solution.network.alpha, best, rtol=1e-10)
+
+
+def test_time_limit_ends_between_neurons_and_keeps_the_network(monkeypatch):
+    problem = make_problem()
+    descent, start = make_descent(problem, max_seconds=3600.0)
+    seconds = iter([3600.0, 0.0, 0.0, 0.0])  # there was time to begin, and none for a neuron
+    monkeypatch.setattr(descent, "seconds_left", lambda: next(seconds))
     solution = descent.run(start)
     assert solution.status is Status.TIME_LIMIT
     assert solution.n_epochs == 0
     np.testing.assert_allclose(solution.network.parameters, start.parameters, rtol=1e-10, atol=1e-14)
+
+
+def test_the_output_layer_is_left_alone_when_time_is_over(monkeypatch):
+    descent, start = make_descent(make_problem(), max_seconds=3600.0)
+    seconds = iter([3600.0, 3600.0, 0.0, 0.0])  # enough for all neurons
+    monkeypatch.setattr(descent, "seconds_left", lambda: next(seconds))
+    solution = descent.run(start)
+    assert (solution.status, solution.n_epochs) == (Status.TIME_LIMIT, 0)
+    np.testing.assert_array_equal(solution.network.alpha, start.alpha)
+    assert solution.history.objective[-1] < solution.history.objective[0]
 
 
 def test_without_an_epoch_limit_it_runs_to_convergence():

@@ -95,9 +95,7 @@ def local_optimality(problem: Problem, network: Network, tol: float = 1e-4) -> L
     white = problem.whitened
     V = white.whiten(network)
     unit = 2.0 * float(np.linalg.norm(white.y)) or 1.0
-    blocks = [
-        kinks.net() for kinks in kinks_of(white, V, white.preactivations(V), white.output_weights(network), "net")
-    ]
+    blocks = [kinks.net() for kinks in kinks_of(white, V, white.output_weights(network), "net")]
     found = [kinks.steepest() for kinks in blocks]
     return LocalOptimality(
         dca=np.array([steepest.dca / unit for steepest in found]),

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dconnet._arrays import BoolArray, FloatArray
+from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem, WhitenedProblem
+from dconnet.model.problem import Problem, WhitenedProblem, hidden_layer
 from dconnet.training.kinks import Kinks, kinks_of
 
 CONCAVE = ("dca", "best")
@@ -103,8 +104,8 @@ def stationarity(problem: Problem, network: Network, split: str = "net", concave
     """
     white = problem.whitened
     unit = 2.0 * float(np.linalg.norm(white.y)) or 1.0
-    blocks, output = _first_order(white, network, split)
-    neurons = [np.linalg.norm(_shortest(kinks, concave)[0]) / unit for kinks in blocks]
+    kinks, output = _first_order(white, network, split)
+    neurons = [np.linalg.norm(_shortest(each, concave)[0]) / unit for each in kinks]
     return Stationarity(np.array(neurons), float(np.linalg.norm(output)) / unit)
 
 
@@ -132,8 +133,8 @@ def subgradient(problem: Problem, network: Network, split: str = "net", concave:
     """
     white = problem.whitened
     matrix = white.whitening.to_white.T / white.total_weight  # the gradient in u of F(R u) / m
-    blocks, output = _first_order(white, network, split)
-    shortest = [_shortest(kinks, concave, matrix) for kinks in blocks]
+    kinks, output = _first_order(white, network, split)
+    shortest = [_shortest(each, concave, matrix) for each in kinks]
     hidden, limiting = (np.array(part) for part in zip(*shortest, strict=True))
     return Subgradient(hidden, output / white.total_weight, limiting)
 
@@ -141,10 +142,11 @@ def subgradient(problem: Problem, network: Network, split: str = "net", concave:
 def _first_order(white: WhitenedProblem, network: Network, split: str) -> tuple[Iterator[Kinks], FloatArray]:
     """The kinks of every neuron, and the gradient of ``m · RegLoss`` in the output weights, of their shape."""
     V, alpha = white.whiten(network), white.output_weights(network)
-    Z = white.preactivations(V)
-    hidden = np.maximum(Z, 0.0)
-    gradient: FloatArray = 2.0 * (white.gamma * alpha - hidden.T @ (white.y - hidden @ alpha))
-    return kinks_of(white, V, Z, alpha, split), gradient
+    gradient = white.gamma * alpha
+    for rows in blocks(len(white.y)):
+        hidden = hidden_layer(white.Q[rows], V)
+        gradient -= hidden.T @ (white.y[rows] - hidden @ alpha)
+    return kinks_of(white, V, alpha, split), 2.0 * gradient
 
 
 def _shortest(kinks: Kinks, concave: str, matrix: FloatArray | None = None) -> tuple[FloatArray, bool]:

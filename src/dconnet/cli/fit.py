@@ -70,9 +70,7 @@ def fit(
         Quality, typer.Option(help="high: a few per cent less error, for about three times the time.")
     ] = Quality.default,
     jobs: Annotated[int, typer.Option(help="Number of threads; -1 for all cores. The result is the same.")] = 1,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="Time limit, for each network if --single, in seconds. [default: none]")
-    ] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Time limit in seconds. [default: none]")] = None,
     test_fraction: Annotated[
         float | None,
         typer.Option(

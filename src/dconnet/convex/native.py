@@ -39,9 +39,11 @@ class Native:
         """Lay the design out for the kernel, and make its room for work."""
         return NativeSolver(_native.Solver(padded(design), design.shape[1]), self.tol, self.max_iter)
 
-    def prepare_sweep(self, design: FloatArray, n_hidden: int, n_outputs: int = 1) -> _native.Sweep:
+    def prepare_sweep(
+        self, design: FloatArray, n_hidden: int, n_outputs: int = 1, team: _native.Team | None = None
+    ) -> _native.Sweep:
         """The kernel that sweeps over all neurons of a network without a call back into Python."""
-        return _native.Sweep(padded(design), design.shape[1], n_hidden, n_outputs)
+        return _native.Sweep(padded(design), design.shape[1], n_hidden, n_outputs, team)
 
 
 def padded_width(n_columns: int) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -17,12 +18,17 @@ from dconnet.ensemble.families import Family
 from dconnet.ensemble.logistic import ridge_logistic
 from dconnet.ensemble.stacking import one_hot
 from dconnet.model.calibration import log_loss
+from dconnet.training.clock import NONE_LEFT
 from dconnet.training.short_fits import short_fits
 
 # Penalty of the logistic regressions on activations.
 LOGISTIC_PENALTY = 3.0
 # A fold with more of the weight than this leaves only rounding errors when its Gram matrix is taken from that of all.
 HEAVY_FOLD = 0.99
+
+
+# Evaluations of the loss after which a network is of some use.
+FEWEST = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +159,13 @@ class FoldData:
 
 
 def fit_fold(
-    family: Family, index: int, training: Training, fold: int, gammas: Sequence[int]
+    family: Family,
+    index: int,
+    training: Training,
+    fold: int,
+    gammas: Sequence[int],
+    seconds: Callable[[], float] | None = None,
+    is_needed: bool = False,
 ) -> tuple[FoldFit, FloatArray]:
     """Train a family on the rows outside a fold.
 
@@ -166,6 +178,10 @@ def fit_fold(
     fold : int
     gammas : sequence of int
         Which gammas of the family.
+    seconds : callable, optional
+        Asked before each network for how long it may be trained at most.
+    is_needed : bool, default=False
+        Whether networks without time are trained all the same, for `FEWEST` evaluations.
 
     Returns
     -------
@@ -183,17 +199,20 @@ def fit_fold(
     n_columns = Y.shape[1]
     from_white = Standardisation.of(data.gram, data.coder.gentle).from_white(data.gram, family.shrinkage)
     states = seeds.generate_state(1 + len(family.gammas) * n_columns)[1:].reshape(-1, n_columns)
-    U, alpha = short_fits(
+    train = partial(
+        short_fits,
         data.outside,
         from_white,
         (Y - center).T / scale,
         gammas=np.repeat(np.array(family.gammas)[list(gammas)], n_columns),
-        seeds=states[list(gammas)].ravel(),
         which=np.tile(np.arange(n_columns), len(gammas)),
         n_hidden=family.n_hidden,
-        evaluations=family.evaluations,
         sample_weight=weight,
     )
+    fits = train(seeds=states[list(gammas)].ravel(), evaluations=family.evaluations, seconds=seconds)
+    if is_needed and seconds is not None and seconds() <= NONE_LEFT:
+        fits = train(start=(fits.V, fits.alpha), evaluations=min(FEWEST, family.evaluations))
+    U, alpha = fits
     shape = (len(gammas), n_columns)
     fit = FoldFit(
         data.coder,

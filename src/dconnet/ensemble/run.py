@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 
 from dconnet._arrays import FloatArray
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.fold_fits import FoldFit, Training, fit_fold
+from dconnet.training.clock import Clock
 
 # Networks of one fold: those of the gammas that were asked for, and their outputs in the rows of the fold.
 Trained = tuple[FoldFit, FloatArray]
 Done = Callable[[float], None]
+
+# Family and fold of the fit that is always made.
+FIRST = (0, 0)
 
 
 @dataclass(slots=True)
@@ -25,8 +28,8 @@ class Run:
     families : sequence of Family
     training : Training
     n_threads : int
-    deadline : float
-        When no other fit is begun, by `time.perf_counter`.
+    clock : Clock
+        The time of the run: when it is over, no other fit is begun, and what is under way is left out.
     done : callable
         Is told the share of the work of each fit that is done.
     trained : dict
@@ -40,7 +43,7 @@ class Run:
     families: Sequence[Family]
     training: Training
     n_threads: int = 1
-    deadline: float = float("inf")
+    clock: Clock = field(default_factory=lambda: Clock(None))
     done: Done = lambda _: None
     trained: dict[tuple[int, int], Trained] = field(default_factory=dict)
     chosen: dict[int, Sequence[int]] = field(default_factory=dict)
@@ -68,12 +71,13 @@ class Run:
     def _all(self, tasks: list[tuple[int, int]]) -> None:
         try:
             for task, trained in self._results(tasks):
-                self.trained[task] = trained
+                if trained is not None:
+                    self.trained[task] = trained
                 self.done(self.cost(task[0]))
         except KeyboardInterrupt:
             self.interrupted = True
 
-    def _results(self, tasks: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], Trained]]:
+    def _results(self, tasks: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], Trained | None]]:
         """Results as they are ready; what begins does not depend on the number of threads, but for the clock."""
         if self.n_threads == 1 or len(tasks) == 1:
             for task in tasks:
@@ -81,7 +85,7 @@ class Run:
                     yield task, self._fit(task)
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
-            running: dict[Future[Trained], tuple[int, int]] = {}
+            running: dict[Future[Trained | None], tuple[int, int]] = {}
             waiting = list(reversed(tasks))
             try:
                 while waiting or running:
@@ -100,11 +104,19 @@ class Run:
 
     def _may_begin(self, task: tuple[int, int]) -> bool:
         """One fit is always made, so that there is something to predict with."""
-        return not self.interrupted and (task == (0, 0) or perf_counter() < self.deadline)
+        return not self.interrupted and (task == FIRST or self.clock.left() > 0.0)
 
-    def _fit(self, task: tuple[int, int]) -> Trained:
+    def _fit(self, task: tuple[int, int]) -> Trained | None:
+        """The networks of a family outside a fold; None if the time was over before they were trained."""
         family, fold = task
-        return fit_fold(self.families[family], family, self.training, fold, self.chosen[family])
+        gammas = self.chosen[family]
+        if not self.clock.has_limit:
+            return fit_fold(self.families[family], family, self.training, fold, gammas)
+        # The networks of the first fit are all needed, those of the others only if there is time for all of them.
+        n_turns = len(gammas) * self.training.columns.shape[1] if task == FIRST else 1
+        turns = self.clock.turns(n_turns)
+        trained = fit_fold(self.families[family], family, self.training, fold, gammas, turns.next, task == FIRST)
+        return trained if task == FIRST or self.clock.left() > 0.0 else None
 
     def cost(self, f: int) -> float:
         """About how long a fit of a family takes, in units of its own."""

@@ -6,7 +6,6 @@ import warnings
 from abc import abstractmethod
 from dataclasses import asdict
 from numbers import Real
-from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,6 +37,7 @@ from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import checked_table, warn_of_slips
 from dconnet.model.calibration import probabilities_of
 from dconnet.model.targets import Targets
+from dconnet.training.clock import Clock
 from dconnet.training.progress import work_bar
 
 # Targets beyond this, or that differ by less than its inverse, have squares that cannot be told from infinity or zero.
@@ -94,7 +94,13 @@ class _Auto(BaseEstimator):
     # --- fit ---
 
     def _fit(
-        self, X: Any, columns: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, **known: Any
+        self,
+        X: Any,
+        columns: FloatArray,
+        weight: FloatArray,
+        classes: NDArray[np.intp] | None,
+        clock: Clock,
+        **known: Any,
     ) -> tuple[dict[str, Any], bool]:
         """Train an ensemble on a checked table; all fitted attributes, and whether there was an interrupt."""
         raws = raw_columns(X)
@@ -106,7 +112,7 @@ class _Auto(BaseEstimator):
         own = None if classes is None else classes[some]
         training = self._training(table.rows(some), columns[some], of_mean_one(weight[some]), own)
         with one_blas_thread():
-            result = self._run(training)
+            result = self._run(training, clock)
             outputs = self._all_outputs(result, table, counting)
             importances = column_importances(result.ensemble, result.training, len(raws))
         fitted = known | {
@@ -137,11 +143,9 @@ class _Auto(BaseEstimator):
         folds = tuple(fold for fold in deal(len(table), dealt, seed, classes, table.copies()) if len(fold))[:held_out]
         return Training(table, columns, weight, folds, classes, seed)
 
-    def _run(self, training: Training) -> TrainedEnsemble:
+    def _run(self, training: Training, clock: Clock) -> TrainedEnsemble:
         families = self._families(training)
-        run = Run(families, training, effective_n_jobs(self.n_jobs))
-        if self.max_seconds is not None:
-            run.deadline = perf_counter() + self.max_seconds
+        run = Run(families, training, effective_n_jobs(self.n_jobs), clock)
         total = len(training.folds) * sum(run.cost(f) for f in range(len(families)))
         with work_bar(int(self.verbose), type(self).__name__, total) as run.done:
             return train_ensemble(run, drop=self.quality == "default")
@@ -188,8 +192,9 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         "high" uses ten folds instead of five and drops no member early: a few per cent less error, for about three
         times the time.
     max_seconds : float or None, default=None
-        No other fit is begun after so much time, but one is always made. What is trained then depends on the speed of
-        the machine; without a limit, the same seed gives the same bits.
+        Maximum wall time of the training, from the beginning of `fit`. No other fit is then begun, and what is under
+        way is left out; a first one is always made, if only briefly. What is trained depends on the speed of the
+        machine; without a limit, the same seed gives the same bits.
     n_jobs : int or None, default=None
         Number of threads; None means one, and -1 all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -269,11 +274,12 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
             The fitted estimator.
         """
         self._validate_params()
+        clock = Clock(self.max_seconds)
         with unchanged_if_it_fails(self):
             X = checked_table(self, X, y, reset=True)
             target = checked_target(y)
             check_consistent_length(X, target)
-            fitted, interrupted = self._fit(X, target[:, None], self._weight(sample_weight, len(target)), None)
+            fitted, interrupted = self._fit(X, target[:, None], self._weight(sample_weight, len(target)), None, clock)
         return self._finished(fitted, interrupted)
 
     def _attributes(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
@@ -404,8 +410,9 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights. Probabilities are then those of the weighted rows.
     max_seconds : float or None, default=None
-        No other fit is begun after so much time, but one is always made. What is trained then depends on the speed of
-        the machine; without a limit, the same seed gives the same bits.
+        Maximum wall time of the training, from the beginning of `fit`. No other fit is then begun, and what is under
+        way is left out; a first one is always made, if only briefly. What is trained depends on the speed of the
+        machine; without a limit, the same seed gives the same bits.
     n_jobs : int or None, default=None
         Number of threads; None means one, and -1 all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -495,6 +502,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             The fitted estimator.
         """
         self._validate_params()
+        clock = Clock(self.max_seconds)
         with unchanged_if_it_fails(self):
             X = checked_table(self, X, y, reset=True)
             labels = checked_labels(y)
@@ -507,7 +515,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             assert classes is not None
             codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
             columns = one_hot(codes, 1 if len(classes) == 2 else len(classes))
-            fitted, interrupted = self._fit(X, columns, weight, codes, classes_=classes)
+            fitted, interrupted = self._fit(X, columns, weight, codes, clock, classes_=classes)
         return self._finished(fitted, interrupted)
 
     def _attributes(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:

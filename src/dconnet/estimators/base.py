@@ -51,6 +51,7 @@ from dconnet.model.network import Network, refuse_overflow
 from dconnet.model.problem import Problem
 from dconnet.model.targets import Targets
 from dconnet.training.checkpoint import Checkpoint
+from dconnet.training.clock import Clock
 from dconnet.training.dc import SPLITS
 from dconnet.training.descent import Options
 from dconnet.training.early_stopping import Validation
@@ -251,16 +252,17 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
             with one_blas_thread():
                 levels = self._train(rows, validation, targets, session)
         with one_blas_thread():
-            self._set_fitted(targets, levels)
+            self._set_fitted(targets, levels, session.clock)
         if session.tasks is not None:
             session.tasks.end()
         self._report(levels)
         return self
 
-    def _set_fitted(self, targets: Targets, levels: list[Level]) -> None:
-        """Set all fitted attributes at once; an interrupt only leaves the stationarity unknown."""
+    def _set_fitted(self, targets: Targets, levels: list[Level], clock: Clock) -> None:
+        """Set all fitted attributes at once; an interrupt, or too little time, only leaves the stationarity unknown."""
         try:
-            self.__dict__.update(self._fitted(targets, levels, levels[-1].stationarities))
+            known = levels[-1].stationarities if clock.left() >= levels[-1].least_seconds else None
+            self.__dict__.update(self._fitted(targets, levels, known))
         except KeyboardInterrupt:
             self.__dict__.update(self._fitted(targets, levels))
             raise
@@ -359,11 +361,10 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
     # --- parameters and data, checked ---
 
     def _trainer(self, **changes: Any) -> Trainer:
-        """How the networks are trained."""
+        """How the networks are trained; their time is a matter of the level."""
         settings = {"max_epochs": self.max_epochs} | changes
         options = Options(
             split=self.split or DEFAULT_SPLITS[self.algorithm],
-            max_seconds=self.max_seconds,
             max_evaluations=self.max_evaluations,
             max_dca_iter=self.max_dca_iter,
             tol=self.tol,
@@ -379,10 +380,17 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
     def _session(self, visitor: VisitorOf | None) -> Session:
         """What accompanies a call of `fit`."""
         if visitor is not None:
-            return Session(self.random_state, visitor)
+            return Session(self.random_state, visitor, max_seconds=self.max_seconds)
         path = self.checkpoint
         checkpoint = None if path is None else Checkpoint(path, float(self.checkpoint_seconds))
-        return Session(self.random_state, callback=self.callback, checkpoint=checkpoint, tasks=FitTasks.of(self))
+        return Session(
+            self.random_state,
+            callback=self.callback,
+            checkpoint=checkpoint,
+            tasks=FitTasks.of(self),
+            max_seconds=self.max_seconds,
+            n_threads=self._n_threads(),
+        )
 
     def _lasting_params(self) -> dict[str, Any]:
         """The parameters that say something about the networks, and not how they were watched."""

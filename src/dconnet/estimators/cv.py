@@ -20,6 +20,7 @@ from dconnet.estimators.session import Callback
 from dconnet.estimators.shallow import DCONClassifier, DCONRegressor, _Shallow
 from dconnet.estimators.units import Units
 from dconnet.model.network import Network
+from dconnet.training.clock import Clock
 
 
 class _CrossValidated(_Shallow):
@@ -91,8 +92,8 @@ class _CrossValidated(_Shallow):
         self.gammas = gammas
         self.cv = cv
 
-    def _choice(self, rows: Rows, units: Units, seed: int) -> GammaChoice:
-        return self._short_fits(rows, units, checked_gammas(self.gammas), seed)
+    def _choice(self, rows: Rows, units: Units, seed: int, clock: Clock) -> GammaChoice:
+        return self._short_fits(rows, units, checked_gammas(self.gammas), seed, clock)
 
     def _fold_options(self, rows: Rows) -> dict[str, Any]:
         cv: Any = 5 if self.cv is None else self.cv

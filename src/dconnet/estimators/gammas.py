@@ -17,6 +17,7 @@ from dconnet.estimators.units import Units
 from dconnet.model.calibration import Calibration
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.problem import Problem
+from dconnet.training.clock import Clock, Turns
 from dconnet.training.short_fits import ShortFits, short_fits
 
 # In units of the target's standard deviation.
@@ -27,6 +28,8 @@ EVALUATIONS = 200
 MOST_ROWS = 20_000
 # A small network gets stuck more often: it has as many starts as this number of neurons pays for.
 NEURONS = 20
+
+NO_LIMIT = Clock(None)
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, and rows to predict
 
@@ -107,13 +110,20 @@ def checked_gammas(gammas: ArrayLike | None) -> FloatArray:
     return np.unique(given)
 
 
-def merged(rows: Rows) -> Rows:
-    """Rows with equal inputs as one, in sorted order: neither order nor copies matter, and no copy crosses folds."""
+def merged(rows: Rows, rng: np.random.Generator | None = None, most: int | None = None) -> Rows:
+    """Rows with equal inputs as one, in sorted order: neither order nor copies matter, and no copy crosses folds.
+
+    If there are more than ``most`` of them, these are as many, drawn by ``rng``; no others are copied.
+    """
     groups = Problem(rows.X, rows.Y[:, 0], 1.0, rows.weight, copy=False, check_finite=False).groups
     weight, Y, first = rows.weight[groups.order], rows.Y[groups.order], rows.Y[groups.first]
     total = groups.sums(weight)
     shift = [groups.sums(weight * column) / total for column in (Y - groups.spread_out(first)).T]
-    return Rows(rows.X[groups.first], first + np.column_stack(shift), total)
+    Y = first + np.column_stack(shift)
+    if rng is None or most is None or len(total) <= most:
+        return Rows(rows.X[groups.first], Y, total)
+    drawn = np.sort(rng.choice(len(total), most, replace=False))
+    return Rows(rows.X[groups.first[drawn]], Y[drawn], total[drawn])
 
 
 def merged_in_folds(rows: Rows, folds: Sequence[Fold]) -> tuple[Rows, list[Fold]]:
@@ -151,10 +161,12 @@ def choose_gamma(
     rng: np.random.Generator,
     n_jobs: int = 1,
     keep_outputs: bool = False,
+    clock: Clock = NO_LIMIT,
 ) -> GammaChoice:
     """Short fits with each gamma on the training rows of each fold, from the same random starts, and their errors.
 
-    The folds are shared by ``n_jobs`` threads; the result does not depend on their number.
+    The folds are shared by ``n_jobs`` threads; the result does not depend on their number, unless the time of the clock
+    is short. Then all fits end early, after the same time.
     """
     for train, test in folds:
         if not (np.any(rows.weight[train] > 0.0) and np.any(rows.weight[test] > 0.0)):
@@ -165,13 +177,22 @@ def choose_gamma(
     penalised = _penalised(coordinates, units)
     n_starts = max(1, NEURONS // n_hidden)
     seeds = [rng.integers(np.iinfo(np.int32).max, size=n_starts) for _ in folds]
+    turns = clock.turns(len(folds) * rows.Y.shape[1] * len(gammas) * n_starts, n_jobs)
 
     def errors_of(k: int) -> tuple[FloatArray, NDArray[np.float32] | None]:
         train, test = folds[k]
         centers = _centers(rows.some(train), units)
         targets = (rows.Y - centers) / units.measure
         networks = _best_fits(
-            design.rows(train), penalised, shrinkage, targets[train], gammas, seeds[k], n_hidden, rows.weight[train]
+            design.rows(train),
+            penalised,
+            shrinkage,
+            targets[train],
+            gammas,
+            seeds[k],
+            n_hidden,
+            rows.weight[train],
+            turns if clock.has_limit else None,
         )
         outputs = design.rows(test).predict(*networks).reshape(len(test), len(centers), len(gammas))
         # An outlying row, far from all that its networks have seen, would otherwise rule the choice: no output counts
@@ -198,8 +219,9 @@ def _best_fits(
     seeds: NDArray[np.int64],
     n_hidden: int,
     weight: FloatArray,
+    turns: Turns | None,
 ) -> ShortFits:
-    """For each column of the targets and each gamma the fit of least RegLoss."""
+    """For each column of the targets and each gamma the fit of least RegLoss; with ``turns``, each in its own time."""
     n_columns = targets.shape[1]
     from_white = penalised.from_white(design.gram(weight), shrinkage)
     which, gamma, seed = (part.ravel() for part in np.meshgrid(range(n_columns), gammas, seeds, indexing="ij"))
@@ -213,6 +235,7 @@ def _best_fits(
         n_hidden=n_hidden,
         evaluations=EVALUATIONS,
         sample_weight=weight,
+        seconds=None if turns is None else turns.next,
     )
     if len(seeds) > 1:
         squares = weight @ (targets[:, which] - design.predict(*fits)) ** 2
@@ -250,20 +273,19 @@ def default_choice(
     shrinkage: float,
     n_jobs: int = 1,
     keep_outputs: bool = False,
+    clock: Clock = NO_LIMIT,
 ) -> GammaChoice:
     """The choice among these gammas by ``folds``, or by ``n_folds`` random ones of the distinct rows.
 
-    A single gamma is trained only to keep its outputs.
+    A single gamma is trained only to keep its outputs, and none if there is no time left.
     """
     rng = np.random.default_rng([seed, 1])  # the network itself is drawn as if gamma were given
     if folds is None:
-        rows = merged(rows)
-        if len(rows.X) > MOST_ROWS:
-            rows = rows.some(np.sort(rng.choice(len(rows.X), MOST_ROWS, replace=False)))
+        rows = merged(rows, rng, MOST_ROWS)
         folds = stratified_folds(rows.Y, min(n_folds, len(rows.X)), rng) if len(rows.X) > 1 else []
     else:
         rows, folds = merged_in_folds(rows, folds)
-    if len(folds) == 0 or (len(gammas) == 1 and not keep_outputs):
+    if len(folds) == 0 or (len(gammas) == 1 and not keep_outputs) or clock.left() <= 0.0:
         return GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
     return choose_gamma(
         rows,
@@ -275,4 +297,5 @@ def default_choice(
         rng=rng,
         n_jobs=n_jobs,
         keep_outputs=keep_outputs,
+        clock=clock,
     )

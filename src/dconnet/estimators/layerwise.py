@@ -145,6 +145,7 @@ class _Layerwise(DCONEstimator):
                         below=_name(levels),
                         title=title,
                         complete=lambda level: [*levels, level],
+                        levels_left=len(sizes) - depth,
                     )
                 )
             stack = stack.with_layer(levels[-1].networks)
@@ -289,7 +290,8 @@ class LayerwiseDCONRegressor(Regression, _Layerwise):
     max_epochs : int or None, default=1000
         Maximum number of epochs of the top layer. None means no limit.
     max_seconds : float or None, default=None
-        Maximum wall time for each network of each layer.
+        Maximum wall time of the fit, see `DCONRegressor`; all networks of all layers get the same share of it, and what
+        one does not need is for those after it.
     max_evaluations : int or None, default=None
         See `DCONRegressor`; for each network of each layer.
     max_dca_iter : int, default=50
@@ -395,7 +397,8 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
     max_epochs : int or None, default=1000
         Maximum number of epochs for each network of the top layer.
     max_seconds : float or None, default=None
-        Maximum wall time for each network of each layer.
+        Maximum wall time of the fit, see `DCONRegressor`; all networks of all layers get the same share of it, and what
+        one does not need is for those after it.
     max_evaluations : int or None, default=None
         See `DCONRegressor`; for each network of each layer.
     max_dca_iter : int, default=50

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -16,7 +17,7 @@ from dconnet.certificates import stationarity
 from dconnet.estimators.callbacks import NetworkTask
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import GammaChoice
-from dconnet.estimators.session import Session
+from dconnet.estimators.session import Session, seconds_of
 from dconnet.estimators.units import Units
 from dconnet.model.calibration import Calibration
 from dconnet.model.network import Network
@@ -27,6 +28,11 @@ from dconnet.training.initialization import check_start
 from dconnet.training.progress import work_bar
 from dconnet.training.result import History, Solution, Status
 from dconnet.training.trainer import Trainer
+
+# The stationarity of a network takes about as long as so many passes over the rows.
+CERTIFICATE = 10.0
+# Seconds by which a fit may be late for the sake of a certificate.
+GRACE = 0.1
 
 
 def posed(
@@ -60,6 +66,7 @@ class Level:
     """A layer of networks: the problem of each column, and its solution; units, choice of gamma and probabilities.
 
     ``stopped`` tells whether Ctrl-C came while it was trained; by then, all networks may have been there already.
+    ``least_seconds`` is the time without which the stationarity of all networks is left out.
     """
 
     problems: Sequence[Problem]
@@ -68,6 +75,7 @@ class Level:
     choice: GammaChoice | None = None
     calibration: Calibration | None = None
     stopped: bool = False
+    least_seconds: float = float("-inf")
 
     @classmethod
     def kept(cls, problems: Sequence[Problem], solutions: tuple[Solution, ...]) -> Level:
@@ -156,16 +164,20 @@ def train_level(
     below: str = "",
     title: str = "network",
     complete: Complete = lambda level: [level],
+    levels_left: int = 1,
 ) -> Level:
     """Train a network for each column; after an interrupt, only the output layers of those that are left.
 
     The networks do not depend on ``n_jobs``, the number of threads: several networks at once come first, and what is
     left are threads over the rows of each. A visitor sees the networks in their order.
-    ``title`` is what scikit-learn's callbacks call them, and ``complete`` tells these what the estimator would be.
+    ``title`` is what scikit-learn's callbacks call them, and ``complete`` tells these what the estimator would be. All
+    networks of the ``levels_left``, this one included, get the same share of the time.
     """
     n_at_once = min(n_jobs, len(problems)) if session.visitor is None else 1
     trainer = trainer.sharing(n_jobs, n_at_once)
     _ = problems[0].whitening  # all share it: computed once, before threads begin
+    certificates = _seconds_for_certificates(problems, starts[0]) if session.clock.has_limit else 0.0
+    turns = session.clock.turns(levels_left * len(problems), n_at_once, reserve=certificates)
     stop = Stop()
     if interrupted:
         stop.set()
@@ -185,7 +197,8 @@ def train_level(
         if not stop.is_set() and not ended:
             try:
                 task = begun(column)
-                found = trainer.train(
+                spent = 0.0 if keeper is None or keeper.found is None else seconds_of(keeper.found)
+                found = trainer.within(spent + turns.next()).train(
                     problem,
                     start,
                     rng,
@@ -222,7 +235,15 @@ def train_level(
             return solution
 
         solutions = in_threads(counted, range(len(problems)), n_at_once, stop)
-    return Level(problems, tuple(solutions), stopped=stop.is_set())
+    least = 0.5 * certificates if certificates > GRACE else float("-inf")
+    return Level(problems, tuple(solutions), stopped=stop.is_set(), least_seconds=least)
+
+
+def _seconds_for_certificates(problems: Sequence[Problem], start: Network) -> float:
+    """About how long the stationarity of all networks takes, from the time of a pass over the rows."""
+    began = time.perf_counter()
+    problems[0].objective(start)
+    return CERTIFICATE * (time.perf_counter() - began) * len(problems)
 
 
 def checked_start(problem: Problem, start: Network, n_hidden: int) -> Network:

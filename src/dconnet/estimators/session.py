@@ -16,8 +16,12 @@ from dconnet.estimators.gammas import GammaChoice
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.checkpoint import REMEDY, Checkpoint, NetworkKeeper, Snapshot
+from dconnet.training.clock import Clock
 from dconnet.training.descent import State, Stop, Visitor
 from dconnet.training.result import TrainingEpoch
+
+# How the names of the entries of networks in a checkpoint begin.
+NETWORK = "network"
 
 VisitorOf = Callable[[Problem], Visitor]
 Callback = Callable[[TrainingEpoch], object]
@@ -38,6 +42,10 @@ class Session:
         Where the state is kept.
     tasks : FitTasks, optional
         The fit as scikit-learn's callbacks see it.
+    max_seconds : float, optional
+        Limit on the time of the fit, which begins now.
+    n_threads : int, default=1
+        How many networks are trained at once.
     """
 
     def __init__(
@@ -47,10 +55,15 @@ class Session:
         callback: Callback | None = None,
         checkpoint: Checkpoint | None = None,
         tasks: FitTasks | None = None,
+        max_seconds: float | None = None,
+        n_threads: int = 1,
     ) -> None:
         self.random_state, self.visitor, self.callback, self.checkpoint = random_state, visitor, callback, checkpoint
         self.tasks = tasks
         self.ended = checkpoint is not None and checkpoint.get("ended") is not None
+        entries = {} if checkpoint is None else checkpoint.entries
+        seconds = sum(seconds_of(entry) for name, entry in entries.items() if name.startswith(NETWORK))
+        self.clock = Clock(max_seconds, spent=seconds / n_threads)
         self._lock, self._n_seeds = Lock(), 0
 
     def seed(self) -> int:
@@ -101,7 +114,7 @@ class Session:
 
     def keeper(self, depth: int, column: int, below: str = "") -> NetworkKeeper | None:
         """Who keeps the state of a network; ``below`` tells networks apart that see other things."""
-        return None if self.checkpoint is None else self.checkpoint.network(f"network {depth}.{column}{below}")
+        return None if self.checkpoint is None else self.checkpoint.network(f"{NETWORK} {depth}.{column}{below}")
 
     def stop(self, column: int, label: str, task: NetworkTask | None = None) -> Stop | None:
         """What is asked after each epoch of a network whether to stop; the threads ask one after the other.
@@ -127,3 +140,9 @@ class Session:
         self.ended = True
         if self.checkpoint is not None:
             self.checkpoint.put("ended", Snapshot())
+
+
+def seconds_of(network: Snapshot) -> float:
+    """How long a network has been trained, as its snapshot says; of one that is no such snapshot, nothing is known."""
+    seconds = network.values.get("seconds")
+    return float(seconds) if isinstance(seconds, (int, float)) else 0.0

@@ -34,8 +34,12 @@ from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
+from dconnet.training.clock import Clock
 from dconnet.training.initialization import xavier
 from dconnet.training.result import History, Status
+
+# Of a limited time, short fits for gamma or for probabilities take no more than this share of what is left.
+SHORT_FITS_SHARE = 1.0 / 3.0
 
 
 class _Shallow(DCONEstimator):
@@ -118,13 +122,15 @@ class _Shallow(DCONEstimator):
     def _train(self, rows: Rows, validation: Rows | None, targets: Targets, session: Session) -> list[Level]:
         seed, n_networks = session.seed(), targets.n_networks
         units = Units.standard(rows, each_target=targets.n_targets > 1) if self.scale else Units.plain(rows)
-        choice = session.choice(lambda: self._choice(rows, units, seed))
+        problems = posed(rows, 1.0, self.shrinkage, units, shared=targets.shared)
+        _ = problems[0].whitening  # it cannot be left out: all else shares the time that is left
+        choice = session.choice(lambda: self._choice(rows, units, seed, session.clock.share(SHORT_FITS_SHARE)))
         gamma = float(self.gamma) if choice is None else choice.best
         # Before the networks are trained, so that an interrupt leaves a classifier that knows probabilities.
-        calibration = self._calibration(rows, units, seed, gamma, choice)
+        calibration = self._calibration(rows, units, seed, gamma, choice, session.clock.share(SHORT_FITS_SHARE))
         rng = np.random.default_rng(seed)
         generators = [rng] if n_networks == 1 else rng.spawn(n_networks)
-        problems = posed(rows, gamma * units.size, self.shrinkage, units, shared=targets.shared)
+        problems = [problem.with_gamma(gamma * units.size) for problem in problems]
         starts = [self._start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
         validations = self._validations(validation, targets, units.output_scale)
         labels = [label or type(self).__name__ for label in targets.labels]
@@ -145,12 +151,12 @@ class _Shallow(DCONEstimator):
         )
         return complete(level)
 
-    def _choice(self, rows: Rows, units: Units, seed: int) -> GammaChoice | None:
+    def _choice(self, rows: Rows, units: Units, seed: int, clock: Clock) -> GammaChoice | None:
         """The errors over a grid of gamma, if gamma is to be chosen."""
-        return self._short_fits(rows, units, checked_gammas(None), seed) if self.gamma == "auto" else None
+        return self._short_fits(rows, units, checked_gammas(None), seed, clock) if self.gamma == "auto" else None
 
     def _short_fits(
-        self, rows: Rows, units: Units, gammas: FloatArray, seed: int, *, keep_outputs: bool = False
+        self, rows: Rows, units: Units, gammas: FloatArray, seed: int, clock: Clock, *, keep_outputs: bool = False
     ) -> GammaChoice:
         """Cross-validated short fits with these gammas."""
         return default_choice(
@@ -163,6 +169,7 @@ class _Shallow(DCONEstimator):
             shrinkage=float(self.shrinkage),
             n_jobs=self._n_threads(),
             keep_outputs=keep_outputs,
+            clock=clock,
         )
 
     def _fold_options(self, rows: Rows) -> dict[str, Any]:
@@ -170,7 +177,7 @@ class _Shallow(DCONEstimator):
         return {}
 
     def _calibration(
-        self, rows: Rows, units: Units, seed: int, gamma: float, choice: GammaChoice | None
+        self, rows: Rows, units: Units, seed: int, gamma: float, choice: GammaChoice | None, clock: Clock
     ) -> Calibration | None:
         """How outputs become probabilities, if there are any."""
         return None
@@ -291,7 +298,10 @@ class DCONRegressor(Regression, _Shallow):
     max_epochs : int or None, default=1000
         Maximum number of epochs. None means no limit.
     max_seconds : float or None, default=None
-        Maximum wall time for each network, without the choice of gamma. None means no limit.
+        Maximum wall time of the fit, from the checks of the data to the certificate. Whitening cannot be left out; of
+        what it leaves, the choice of gamma takes a third at most. If nothing is left, the network is the start with the
+        best output weights. Where rows are so many that there is no time for the certificate, ``stationarity_`` is NaN.
+        None means no limit.
     max_evaluations : int or None, default=None
         Maximum number of evaluations of RegLoss and its gradient by the joint search of the accelerated algorithm, up
         to the end of the burst or hop under way; ``history_.evaluations`` counts them. Below 1200, the search is a
@@ -462,7 +472,8 @@ class DCONClassifier(Classification, _Shallow):
     max_epochs : int or None, default=1000
         Maximum number of epochs for each network.
     max_seconds : float or None, default=None
-        Maximum wall time for each network, without the choice of gamma and the fits for the probabilities.
+        Maximum wall time of the fit, see `DCONRegressor`. The fits for probabilities take a third of what is left at
+        most, and all networks get the same share of the rest.
     max_evaluations : int or None, default=None
         See `DCONRegressor`; for each network.
     max_dca_iter : int, default=50
@@ -611,15 +622,15 @@ class DCONClassifier(Classification, _Shallow):
         self.class_weight = class_weight
 
     def _short_fits(
-        self, rows: Rows, units: Units, gammas: FloatArray, seed: int, *, keep_outputs: bool = False
+        self, rows: Rows, units: Units, gammas: FloatArray, seed: int, clock: Clock, *, keep_outputs: bool = False
     ) -> GammaChoice:
-        return super()._short_fits(rows, units, gammas, seed, keep_outputs=keep_outputs or len(gammas) > 1)
+        return super()._short_fits(rows, units, gammas, seed, clock, keep_outputs=keep_outputs or len(gammas) > 1)
 
     def _calibration(
-        self, rows: Rows, units: Units, seed: int, gamma: float, choice: GammaChoice | None
+        self, rows: Rows, units: Units, seed: int, gamma: float, choice: GammaChoice | None, clock: Clock
     ) -> Calibration:
         if choice is None or choice.held_out is None:
-            choice = self._short_fits(rows, units, np.array([gamma]), seed, keep_outputs=True)
+            choice = self._short_fits(rows, units, np.array([gamma]), seed, clock, keep_outputs=True)
         return choice.calibration or Calibration(PLAIN_SLOPE)
 
     def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:

@@ -76,7 +76,10 @@ def mean_and_spread(values: FloatArray, weight: FloatArray) -> tuple[float, floa
 
 def _distinct(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The values that occur, ascending, and the sum of their weights: copies of a row count as its weight does."""
-    order = np.lexsort((weight, values))
-    values, weight = values[order], weight[order]
+    if weight.min() == weight.max():
+        values = np.sort(values)  # many times as fast as an order
+    else:
+        order = np.lexsort((weight, values))
+        values, weight = values[order], weight[order]
     starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
     return values[starts], np.add.reduceat(weight, starts)

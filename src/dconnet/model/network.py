@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from dconnet._arrays import FloatArray, Frozen, frozen_copy
 from dconnet.export.chain import Affine, Chain
 from dconnet.export.methods import Exportable
+from dconnet.model.blocks import blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,14 +104,20 @@ class Network(Frozen, Exportable):
 
     def preactivations(self, X: ArrayLike) -> FloatArray:
         """``<w_l, x_j> + b_l`` of every row and neuron, of shape (n_samples, n_hidden)."""
+        Z: FloatArray = self._checked(X) @ self.W.T
+        Z += self.b
+        return Z
+
+    def _checked(self, X: ArrayLike) -> FloatArray:
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X must have shape (n_samples, {self.n_features}), got {X.shape}.")
-        return X @ self.W.T + self.b
+        return X
 
     def hidden(self, X: ArrayLike) -> FloatArray:
         """Activations of the hidden layer, of shape (n_samples, n_hidden)."""
-        return np.maximum(self.preactivations(X), 0.0)
+        Z = self.preactivations(X)
+        return np.maximum(Z, 0.0, out=Z)
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Output of the network for every row of ``X``, of shape (n_samples,) or (n_samples, n_outputs).
@@ -120,9 +127,14 @@ class Network(Frozen, Exportable):
         OverflowError
             If the output for finite inputs is too large for a float.
         """
+        X = self._checked(X)
+        output = np.empty((len(X), *self.alpha.shape[1:]))
         with np.errstate(over="ignore", invalid="ignore"):
-            output: FloatArray = self.hidden(X) @ self.alpha + self.intercept
-        return refuse_overflow(output) if np.isfinite(np.asarray(X, dtype=np.float64)).all() else output
+            for rows in blocks(len(X)):  # the hidden layer of all rows may be larger than X
+                output[rows] = self.hidden(X[rows]) @ self.alpha + self.intercept
+        if np.isfinite(output).all() or not all(np.isfinite(X[rows]).all() for rows in blocks(len(X))):
+            return output
+        return refuse_overflow(output)
 
     def _exported(self) -> Chain:
         intercept = np.broadcast_to(self.intercept, self.n_outputs)

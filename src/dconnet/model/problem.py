@@ -215,6 +215,14 @@ class Problem(Frozen):
         other._check()
         return other
 
+    def with_gamma(self, gamma: float) -> Problem:
+        """The same problem with another gamma; all data and the factorisation are shared, not copied."""
+        other = object.__new__(Problem)
+        vars(other).update(vars(self), gamma=float(gamma))
+        vars(other).pop("whitened", None)
+        other._check()
+        return other
+
     @property
     def groups(self) -> Groups:
         """Rows with the same inputs, those of weight zero left out; each group is one row of the whitened problem."""

@@ -198,7 +198,7 @@ def _by_the_estimator(cell: Cell, settings: Settings, parts: MnistParts) -> Netw
         scale=False,
         shrinkage=shrinkage[0] if shrinkage else 0.0,
         tol=settings.tol,
-        max_seconds=settings.pixels_seconds_a_digit if shrinkage else settings.seconds_a_digit,
+        max_seconds=len(DIGITS) * (settings.pixels_seconds_a_digit if shrinkage else settings.seconds_a_digit),
         random_state=settings.seed,
     )
     model.fit(parts.training.X, parts.training.digits)
@@ -211,7 +211,7 @@ def _by_algorithm_1(cell: Cell, settings: Settings, parts: MnistParts) -> Networ
         gamma=cell.parameters[0],
         scale=False,
         algorithm="paper",
-        max_seconds=settings.paper_seconds_a_digit,
+        max_seconds=len(DIGITS) * settings.paper_seconds_a_digit,
         random_state=settings.seed,
     )
     model.fit(parts.training.X, parts.training.digits)

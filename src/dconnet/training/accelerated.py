@@ -16,7 +16,6 @@ from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
 from dconnet.convex.native import by_output, padded
-from dconnet.model.network import Network
 from dconnet.model.piecewise import output_strengths
 from dconnet.model.problem import Problem
 from dconnet.training.checkpoint import Snapshot
@@ -129,11 +128,13 @@ class AcceleratedDescent(Descent):
         self.moves = Moves() if moves is None else moves
         self.budget = ROUND
         self.width = 0  # of the band about a kink, in NEWTON_WIDTHS
-        self.credit: float | None = None  # work that Newton steps may take, beginning with one of them
+        # Work that Newton steps may take, beginning with one of them: no more than that of a round, or of one step if
+        # that is more. What rounds leave over does not pile up: the moves of a round are bounded in number.
+        self.credit: float | None = None
 
-    def init(self, start: Network, validation: Validation | None = None) -> State:
-        """The state at the start, recorded as epoch 0."""
-        state = super().init(start, validation)
+    def prepare(self, state: State) -> None:
+        """Make what the steps from this state need."""
+        super().prepare(state)
         Q = self.problem.Q
         size = "small" if Q.size <= MEDIUM else "medium" if Q.size <= LARGE else "large"
         patience = PATIENCE[size] if self.options.patience == "auto" else self.options.patience
@@ -143,7 +144,7 @@ class AcceleratedDescent(Descent):
             Q.shape[1],
             by_output(self.problem.y / self.problem.unit),
             self.problem.gamma / self.problem.unit,
-            start.n_hidden,
+            len(state.alpha),
             starts=STARTS[size] if self.moves.race and not is_short else 1,
             burst=self.moves.burst,
             hop="none" if is_short else self.moves.hop,
@@ -153,7 +154,6 @@ class AcceleratedDescent(Descent):
             seed=int(self.rng.integers(np.iinfo(np.int64).max)),
             team=self.team,
         )
-        return state
 
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
         """All that the descent depends on after an epoch was recorded; the rest follows from it."""
@@ -219,7 +219,8 @@ class AcceleratedDescent(Descent):
         cost = newton_work(self.problem, len(state.alpha))
         entries = self.problem.Q.size + (self.problem.n_outputs - 1) * len(self.problem.Q)
         round_work = self.budget * EVALUATION * entries * len(state.alpha)
-        self.credit = max(cost, round_work) if self.credit is None else self.credit + round_work
+        most = max(cost, round_work)
+        self.credit = most if self.credit is None else min(self.credit + round_work, most)
         in_vain = 0
         while self.credit >= cost and in_vain < len(NEWTON_WIDTHS) and self.seconds_left() > 0.0:
             self.credit -= cost
@@ -267,5 +268,6 @@ class AcceleratedDescent(Descent):
         """How close to convergence, for the message."""
         before, after = (epoch.objective for epoch in state.history.epochs[-2:])
         share = (before - after) / before if before > 0.0 else 0.0
-        hops = "no hop led lower" if self.kernel.settled else "hops may still lead lower"
+        settled = hasattr(self, "kernel") and self.kernel.settled  # without time for a step, there is no kernel
+        hops = "no hop led lower" if settled else "hops may still lead lower"
         return f"relative decrease {share:.1e} (tol {self.options.tol:g}), {hops}"

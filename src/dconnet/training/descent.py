@@ -174,8 +174,15 @@ class Descent:
         self.began = time.perf_counter()
         state = self.init(start, validation)
         if keeper is not None and keeper.found is not None:
+            self.prepare(state)
             with keeper.taken_over():
                 self.resume(state, keeper.found, validation)
+        elif self.seconds_left() <= 0.0:
+            if visit is not None:
+                visit(state.network)
+            return self.output_layer_of(state, Status.TIME_LIMIT, validation)
+        else:
+            self.prepare(state)
         if visit is not None:
             visit(state.network)
         try:
@@ -245,11 +252,14 @@ class Descent:
     def output_layer_only(self, start: Network, status: Status = Status.INTERRUPTED) -> Solution:
         """After an interrupt, or if a callback has ended the fit: the start with the best output weights for it."""
         self.began = time.perf_counter()
-        state = self.init(start)
+        return self.output_layer_of(self.init(start), status)
+
+    def output_layer_of(self, state: State, status: Status, validation: Validation | None = None) -> Solution:
+        """The best output weights for a state at the start: all that there is time for."""
         state.status = status
         self.improve_output_layer(state)
-        self.record(state, None)
-        return self.solution(state, None)
+        self.record(state, validation)
+        return self.solution(state, validation)
 
     def solution(self, state: State, validation: Validation | None) -> Solution:
         """The state as a result; with early stopping, the best network in the place of the last.
@@ -281,19 +291,23 @@ class Descent:
         start = start.with_intercept(self.problem.intercept)
         V, alpha = self.problem.whiten(start), self.problem.output_weights(start).copy()
         state = State(V, alpha, self.problem.mse(V, alpha), start, recorded=(V.copy(), alpha))
+        validation_mse = float("nan") if validation is None else validation.observe(start)
+        state.history.epochs.append(Epoch(self.objective(state), state.mse, validation_mse=validation_mse))
+        return state
+
+    def prepare(self, state: State) -> None:
+        """Make what the steps from this state need."""
         options = self.options
         self.sweep = make_sweep(
             self.problem,
             self.backend,
-            start.n_hidden,
+            len(state.alpha),
             options.split,
             options.max_dca_iter,
             restart=options.restart,
             inexact=options.inexact,
+            team=self.team,
         )
-        validation_mse = float("nan") if validation is None else validation.observe(start)
-        state.history.epochs.append(Epoch(self.objective(state), state.mse, validation_mse=validation_mse))
-        return state
 
     def objective(self, state: State) -> float:
         """RegLoss of the iterate."""
@@ -310,7 +324,7 @@ class Descent:
         order = self.rng.permutation(len(state.alpha))
         state.swept = True
         state.tally = self.sweep.run(state.V, state.alpha, order, self.seconds_left())
-        if state.tally.visited == len(order):
+        if state.tally.visited == len(order) and self.seconds_left() > 0.0:
             self.improve_output_layer(state)
             state.n_epochs += 1
         else:

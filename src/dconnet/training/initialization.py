@@ -44,9 +44,10 @@ def check_start(problem: Problem, start: Network) -> None:
         If RegLoss at the start overflows, or is so large that y is below its rounding error.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        objective, mse = problem.objective(start), problem.mse(start)
-    if not _drowns(problem, objective):
-        return
+        objective = problem.objective(start)
+        if not _drowns(problem, objective):
+            return
+        mse = problem.mse(start)
     if _drowns(problem, mse):
         culprit = "The features are too large, or y is too small,"
         remedy = "Scale X and y, for example with sklearn.preprocessing.StandardScaler."

@@ -24,8 +24,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import lsq_linear
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.convex.native import Native
+from dconnet.convex.native import Native, by_output
 from dconnet.convex.programme import Programme
+from dconnet.model.blocks import blocks
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.dc import NeuronProblem
 
@@ -265,8 +266,40 @@ def _shares_of_many(columns: FloatArray, target: FloatArray) -> FloatArray:
     return Native().prepare(programme.design).solve(programme).multipliers
 
 
-def kinks_of(white: WhitenedProblem, V: FloatArray, Z: FloatArray, alpha: FloatArray, split: str) -> Iterator[Kinks]:
-    """The kinks of every neuron of a network with these weights and preactivations, one after the other."""
-    hidden = np.maximum(Z, 0.0)
-    for unit, (v, z) in enumerate(zip(V, Z.T, strict=True)):
-        yield Kinks.at(NeuronProblem.of(white, hidden, alpha, unit, split), v, z, KINK_WIDTH)
+def kinks_of(white: WhitenedProblem, V: FloatArray, alpha: FloatArray, split: str) -> Iterator[Kinks]:
+    """The kinks of every neuron of a network with these weights, one after the other."""
+    if split == "net":
+        return _net_kinks(white, V, alpha)
+    Z = white.preactivations(V)
+    neurons = (NeuronProblem.of(white, np.maximum(Z, 0.0), alpha, unit, split) for unit in range(len(V)))
+    return (Kinks.at(neuron, v, z, KINK_WIDTH) for neuron, v, z in zip(neurons, V, Z.T, strict=True))
+
+
+def _net_kinks(white: WhitenedProblem, V: FloatArray, alpha: FloatArray) -> Iterator[Kinks]:
+    """The same for the net split, as `Kinks.at` has them, but in two passes over the rows, block by block.
+
+    The slopes of all neurons follow from the residual of the whole network.
+    """
+    weights = by_output(alpha)  # (n_hidden, n_outputs)
+    curvature, y, pull = np.sum(weights**2, axis=1), by_output(white.y), 2.0 * white.gamma * V
+    largest = np.max([np.max(np.abs(V @ white.Q[rows].T), axis=1) for rows in blocks(len(y))], axis=0)
+    smooth, squares, kinked_squares = pull.copy(), np.zeros(len(V)), np.zeros(len(V))
+    found = []  # neuron, row and net slope of what is at a kink
+    for rows in blocks(len(y)):
+        Z = V @ white.Q[rows].T  # (n_hidden, n)
+        active = np.maximum(Z, 0.0)
+        bends = -2.0 * (weights @ (y[rows] - active.T @ weights).T + curvature[:, None] * active)
+        kinked = np.abs(Z) <= KINK_WIDTH * largest[:, None]
+        slope = np.where((Z > 0.0) & ~kinked, bends, 0.0) + 2.0 * curvature[:, None] * active
+        smooth += slope @ white.Q[rows]
+        squares += np.einsum("ij,ij->i", slope, slope)
+        neuron, row = np.nonzero(kinked & (bends != 0.0))
+        bend = bends[neuron, row]
+        kinked_squares += np.bincount(neuron, bend**2, minlength=len(V))
+        found.append((neuron, rows.start + row, bend))
+    size = np.sqrt(squares) + np.sqrt(kinked_squares) + np.linalg.norm(pull, axis=1)
+    neurons, places, net_slopes = (np.concatenate(part) for part in zip(*found, strict=True))
+    for unit in range(len(V)):
+        own = neurons == unit
+        beta_g, beta_h = np.maximum(net_slopes[own], 0.0), np.maximum(-net_slopes[own], 0.0)
+        yield Kinks(smooth[unit], white.Q[places[own]], beta_g, beta_h, float(size[unit]))

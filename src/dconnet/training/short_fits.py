@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,13 +52,14 @@ def short_fits(
     n_hidden: int = 50,
     evaluations: int = 200,
     sample_weight: FloatArray | None = None,
+    seconds: Callable[[], float] | None = None,
 ) -> ShortFits:
     """Train a network for each gamma and seed, all on the same rows.
 
     A fit minimises ``m · RegLoss`` in whitened coordinates, as `Problem` defines it, in single precision. It begins at
     a random network, balanced and scaled to the targets, or at a given one, and ends after so many evaluations of the
-    loss, never by the clock, so that the same seed gives the same network. Python's lock is released: fits on different
-    designs can run in threads.
+    loss, so that the same seed gives the same network; with ``seconds`` it may end before. Python's lock is released:
+    fits on different designs can run in threads.
 
     A fit can begin with a part of the rows and go on with all of them, if both have the same ``from_white`` and the
     weights of the part add up to those of all rows.
@@ -85,6 +86,8 @@ def short_fits(
         Number of evaluations of the loss and its gradient, up to those of the last line search.
     sample_weight : array of shape (n_samples,), optional
         Weights of the rows.
+    seconds : callable, optional
+        Asked before each fit for how many seconds it may take at most; the network is then what it has reached.
 
     Returns
     -------
@@ -126,23 +129,33 @@ def short_fits(
         raise ValueError("Either seeds or a start must be given.")
     V, alpha = _start(start, (len(gammas), n_hidden, from_white.shape[1]))
     first: NDArray[np.uintp] = np.zeros(len(gammas), dtype=np.uintp)
-    _native.short_fits(
-        kinds=design.kinds,
-        columns=design.column_counts,
-        n_places=design.place_counts,
-        places=np.ascontiguousarray(design.places),
-        shares=np.ascontiguousarray(design.shares),
-        from_white=np.ascontiguousarray(from_white),
-        weights=np.ones(len(design)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64),
-        targets=np.ascontiguousarray(targets),
-        which=first if which is None else np.asarray(which, dtype=np.uintp),
-        gammas=gammas,
-        seeds=first[:0] if seeds is None else np.asarray(seeds, dtype=np.uintp),
-        evaluations=evaluations,
-        seconds=float("inf"),
-        V=V,
-        alpha=alpha,
-    )
+    target_of = first if which is None else np.asarray(which, dtype=np.uintp)
+    seed_of = first[:0] if seeds is None else np.asarray(seeds, dtype=np.uintp)
+
+    def train(fits: slice, limit: float) -> None:
+        _native.short_fits(
+            kinds=design.kinds,
+            columns=design.column_counts,
+            n_places=design.place_counts,
+            places=np.ascontiguousarray(design.places),
+            shares=np.ascontiguousarray(design.shares),
+            from_white=np.ascontiguousarray(from_white),
+            weights=np.ones(len(design)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64),
+            targets=np.ascontiguousarray(targets),
+            which=target_of[fits],
+            gammas=gammas[fits],
+            seeds=seed_of[fits],
+            evaluations=evaluations,
+            seconds=limit,
+            V=V[fits],
+            alpha=alpha[fits],
+        )
+
+    if seconds is None:
+        train(slice(None), float("inf"))
+    else:
+        for k in range(len(gammas)):
+            train(slice(k, k + 1), seconds())
     return ShortFits(V, alpha, from_white)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
+from dconnet._native import Team
 from dconnet._threads import check_stop
 from dconnet.convex.backend import GAP_SHARE, Backend, Solver
 from dconnet.convex.native import Native, by_output
@@ -106,10 +107,11 @@ def make_sweep(
     max_dca_iter: int,
     restart: bool = False,
     inexact: bool = False,
+    team: Team | None = None,
 ) -> Sweep:
     """The sweep that suits the backend; restarts are a matter of the sweep in Python, with every backend."""
     if isinstance(backend, Native) and not restart:
-        return NativeSweep(problem, backend, n_hidden, split, max_dca_iter, inexact)
+        return NativeSweep(problem, backend, n_hidden, split, max_dca_iter, inexact, team)
     return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter, restart, inexact, backend)
 
 
@@ -164,13 +166,14 @@ class NativeSweep:
         split: str,
         max_dca_iter: int,
         inexact: bool = False,
+        team: Team | None = None,
     ) -> None:
         self.problem, self.backend = problem, backend
         self.net_split = split == "net"
         self.max_dca_iter = max_dca_iter
         self.share = GAP_SHARE if inexact else 0.0
         self.y = by_output(problem.y)
-        self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1])
+        self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1], team)
 
     def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
         """See `Sweep.run`."""

@@ -44,6 +44,10 @@ class Trainer:
     verbose: int = 0
     several_at_once: bool = False
 
+    def within(self, seconds: float) -> Trainer:
+        """The same with a limit on the time of each network; infinity for none."""
+        return replace(self, options=replace(self.options, max_seconds=None if seconds == np.inf else seconds))
+
     def train(
         self,
         problem: Problem,
