@@ -3,9 +3,11 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 
 from dconnet import (
@@ -20,11 +22,14 @@ from dconnet import (
     Problem,
 )
 from dconnet.certificates import certify
+from dconnet.estimators.data import names_of_columns
 from dconnet.estimators.units import Units
 from dconnet.inspection.path import gamma_path
 from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay
 from dconnet.inspection.replay import replay
 from dconnet.model.targets import Targets
+from dconnet.persistence.estimators import load_estimator, save_estimator
+from dconnet.persistence.model_file import SavedModel
 
 
 def data(n_rows=90, seed=0):
@@ -264,3 +269,82 @@ def test_validation_errors_that_overflow_are_infinite(tmp_path):
     model.fit(X, Y, X_val=1e300 * X, y_val=Y)
     assert np.isinf(model.history_.validation_mse).all()
     assert np.isfinite(model.predict(X)).all()
+
+
+# --- names ---
+
+
+def named(names=("height", "weight", "share")):
+    X, Y = data()
+    return X, pd.DataFrame(Y, columns=list(names))
+
+
+def quick(**options):
+    return DCONRegressor(**{"n_hidden": 2, "gamma": 1.0, "random_state": 0, "tol": 1e-2} | options)
+
+
+def test_names_of_the_targets_are_kept():
+    X, Y = named()
+    model = quick().fit(X, Y)
+    assert model.target_names_in_.tolist() == ["height", "weight", "share"]
+    assert model.to_chain().output_names == ("height", "weight", "share")
+    np.testing.assert_array_equal(model.predict(X), quick().fit(X, Y.to_numpy()).predict(X))
+
+
+def test_names_are_those_of_the_last_fit():
+    X, Y = named()
+    model = quick().fit(X, Y)
+    model.fit(X, Y.to_numpy())
+    assert not hasattr(model, "target_names_in_")
+    with pytest.raises(ValueError, match="inconsistent"):
+        model.fit(X, Y[:-1])
+    assert not hasattr(model, "target_names_in_")
+
+
+@pytest.mark.parametrize("names", [(0, 1, 2), ("a", "b", 3)])
+def test_names_that_are_not_text_are_no_names(names):
+    X, Y = named(names)
+    model = quick().fit(X, Y)
+    assert not hasattr(model, "target_names_in_")
+    assert SavedModel.from_estimator(model).target_names == ("y0", "y1", "y2")
+
+
+def test_names_that_do_not_differ_are_no_names():
+    assert names_of_columns(pd.DataFrame([[1.0, 2.0]], columns=["a", "a"])) is None
+    assert names_of_columns(pd.DataFrame([[1.0, 2.0]], columns=["a", "b"])).tolist() == ["a", "b"]
+
+
+def test_other_columns_of_targets_are_refused():
+    X, Y = named()
+    turned = Y[["weight", "height", "share"]]
+    with pytest.raises(ValueError, match="same order: height, weight, share; got weight, height, share"):
+        quick().fit(X, Y, X_val=X, y_val=turned)
+    model = quick().fit(X, Y, X_val=X, y_val=Y)
+    with pytest.raises(ValueError, match="same order"):
+        model.problems(X, turned)
+    assert model.problems(X, Y)[0].objective(model.network_) == pytest.approx(model.objective_)
+
+
+def test_model_files_take_the_names():
+    X, Y = named()
+    model = SavedModel.from_estimator(quick().fit(X, Y))
+    assert (model.target_name, model.target_names) == ("height, weight, share", ("height", "weight", "share"))
+    assert model.to_estimator().target_names_in_.tolist() == ["height", "weight", "share"]
+    given = SavedModel.from_estimator(quick().fit(X, Y), target_name=["a", "b", "c"])
+    assert given.target_names == ("a", "b", "c")
+    numbered = SavedModel.from_estimator(quick().fit(X, Y.to_numpy()))
+    assert not hasattr(numbered.to_estimator(), "target_names_in_")
+
+
+def test_estimators_in_files_keep_the_names(tmp_path):
+    X, Y = named()
+    save_estimator(quick().fit(X, Y), tmp_path / "model.json")
+    assert load_estimator(tmp_path / "model.json").target_names_in_.tolist() == ["height", "weight", "share"]
+
+
+def test_one_column_has_a_name_too():
+    X, Y = named()
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        model = quick().fit(X, Y[["weight"]])
+    saved = SavedModel.from_estimator(model)
+    assert (saved.target_name, saved.target_names) == ("weight", ())

@@ -39,6 +39,7 @@ from dconnet.estimators.data import (
     Rows,
     checked_weight,
     has_several_columns,
+    names_of_columns,
     refuse_missing,
     refuse_several_columns,
     split_off,
@@ -234,6 +235,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         with unchanged_if_it_fails(self):
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
             inputs, target = self._checked_pair(X, y, reset=known is None)
+            self._note_names_of_targets(y)
             self._weigh_classes(target, checked_weight(sample_weight, inputs))
             weight = self._weight(sample_weight, inputs, target)
             targets = self._targets_of(target, weight)
@@ -330,7 +332,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         check_is_fitted(self)
         names, targets = getattr(self, "feature_names_in_", ()), self.targets_
         if targets.classes is None:
-            return self._chain().with_names(names)
+            return self._chain().with_names(names, getattr(self, "target_names_in_", None))
         calibration = getattr(self, "calibration_", None)
         scores = self._chain().with_names(names, targets.positives)
         logits = (
@@ -439,8 +441,15 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
     def _checked_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, targets: Targets) -> Rows:
         """Data for a fitted estimator."""
         inputs, target = self._checked_pair(X, y, reset=False)
+        self._check_names_of_targets(y)
         weight = self._weight(sample_weight, inputs, target)
         return Rows(inputs, targets.columns(target, weight), weight)
+
+    def _note_names_of_targets(self, y: ArrayLike) -> None:
+        """Keep the names that the targets of a fit have."""
+
+    def _check_names_of_targets(self, y: ArrayLike) -> None:
+        """Raise a ValueError if these targets have other names, or the same in another order."""
 
     def _weigh_classes(self, y: NDArray[Any], weight: FloatArray) -> None:
         """Find out what the classes of the training rows count."""
@@ -471,8 +480,25 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
 class Regression(RegressorMixin):
     """What regressors add: the target is its own column."""
 
+    target_names_in_: NDArray[Any]
+
     def _targets_of(self, y: NDArray[Any], weight: FloatArray) -> Targets:
         return Targets(n_targets=y.shape[1] if y.ndim == 2 else 1)
+
+    def _note_names_of_targets(self, y: ArrayLike) -> None:
+        names = names_of_columns(y)
+        if names is not None:
+            self.target_names_in_ = names
+        elif hasattr(self, "target_names_in_"):
+            del self.target_names_in_
+
+    def _check_names_of_targets(self, y: ArrayLike) -> None:
+        known, names = getattr(self, "target_names_in_", None), names_of_columns(y)
+        if known is not None and names is not None and len(known) > 1 and known.tolist() != names.tolist():
+            raise ValueError(
+                f"The columns of y must be those of the fit, in the same order: {', '.join(known)}; "
+                f"got {', '.join(names)}."
+            )
 
 
 class Classification(ClassifierMixin):

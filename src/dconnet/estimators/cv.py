@@ -195,6 +195,9 @@ class DCONRegressorCV(_CrossValidated, DCONRegressor):
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had any.
+    target_names_in_ : ndarray of shape (n_targets,)
+        Names of the columns of y, if it was a DataFrame whose names are all text and differ. Model files and exports
+        take them.
 
     Examples
     --------

@@ -55,6 +55,14 @@ def has_several_columns(y: object) -> bool:
     return len(shape) == 2 and shape[1] > 1
 
 
+def names_of_columns(y: object) -> NDArray[Any] | None:
+    """Names of the columns of a target; None unless it is a DataFrame whose names are all text and differ."""
+    names = list(getattr(y, "columns", ()))
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        return None
+    return np.array(names, dtype=object)
+
+
 def refuse_several_columns(y: object, name: str) -> None:
     """Refuse several targets, which only some estimators take."""
     if has_several_columns(y):

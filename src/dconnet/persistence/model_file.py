@@ -291,7 +291,7 @@ class SavedModel(Exportable):
         estimator: Any,
         *,
         feature_names: Sequence[str] | None = None,
-        target_name: str | Sequence[str] = "y",
+        target_name: str | Sequence[str] | None = None,
         feature_scaling: Scaling | None = None,
         target_scaling: Scaling | None = None,
         encoding: TableEncoding | None = None,
@@ -304,8 +304,9 @@ class SavedModel(Exportable):
             A fitted estimator.
         feature_names : sequence of str, optional
             By default the names seen during fit, or x0, x1, ... if there were none.
-        target_name : str or sequence of str
-            Name of the target, or of each of several; of one name for several, they are numbered.
+        target_name : str or sequence of str, optional
+            Name of the target, or of each of several; of one name for several, they are numbered. By default the names
+            seen during fit, or y if there were none.
         feature_scaling, target_scaling : Scaling, optional
             Scaling of the data before fit, by default none. For a fitted StandardScaler, it is
             ``Scaling(scaler.mean_, scaler.scale_)``.
@@ -327,6 +328,8 @@ class SavedModel(Exportable):
         seen: Sequence[str] = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(n_features)])
         if encoding is not None:
             seen = [column.name for column in encoding.schema.columns]
+        if target_name is None:
+            target_name = _target_names_seen(estimator)
         return cls(
             feature_names=tuple(map(str, seen if feature_names is None else feature_names)),
             target_name=target_name if isinstance(target_name, str) else ", ".join(target_name),
@@ -430,7 +433,7 @@ def save_model(
     path: str | os.PathLike[str],
     *,
     feature_names: Sequence[str] | None = None,
-    target_name: str | Sequence[str] = "y",
+    target_name: str | Sequence[str] | None = None,
     feature_scaling: Scaling | None = None,
     target_scaling: Scaling | None = None,
 ) -> None:
@@ -445,10 +448,11 @@ def save_model(
 
         if feature_scaling is not None or target_scaling is not None:
             raise ValueError(f"An {type(estimator).__name__} is fitted to the data as they are: save it unscaled.")
-        if not isinstance(target_name, str):
-            raise ValueError(f"An {type(estimator).__name__} has one target, got the names {list(target_name)}.")
+        target = "y" if target_name is None else target_name
+        if not isinstance(target, str):
+            raise ValueError(f"An {type(estimator).__name__} has one target, got the names {list(target)}.")
         names = None if feature_names is None else tuple(feature_names)
-        SavedEnsemble.from_estimator(estimator, feature_names=names, target_name=target_name).save(path)
+        SavedEnsemble.from_estimator(estimator, feature_names=names, target_name=target).save(path)
         return
     SavedModel.from_estimator(
         estimator,
@@ -518,6 +522,12 @@ def _read(path: Path, max_bytes: int | None) -> bytes:
 
 
 # --- from an estimator ---
+
+
+def _target_names_seen(estimator: Any) -> str | tuple[str, ...]:
+    """The names of the targets in the fit, or y."""
+    seen = tuple(getattr(estimator, "target_names_in_", ("y",)))
+    return seen[0] if len(seen) == 1 else seen
 
 
 def _target_names(given: str | Sequence[str], n_targets: int) -> tuple[str, ...]:

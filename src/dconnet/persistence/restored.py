@@ -117,6 +117,9 @@ def _network_estimator(model: SavedModel) -> Any:
         factors = model.class_weights
         weights = None if factors is None else ClassWeights(dict(zip(model.classes, factors, strict=True)))
         fitted["_class_weights"] = weights
+    numbered = tuple(f"{model.target_name}{k}" for k in range(len(model.target_names)))
+    if model.target_names != numbered:
+        fitted["target_names_in_"] = np.array(model.target_names, dtype=object)
     estimator.__dict__.update(fitted)
     return estimator
 
