@@ -151,7 +151,7 @@ bool AugmentedLagrangian::minimise(const Programme& programme, std::size_t max_s
   evaluate(programme, v, multipliers);
   const double reachable = std::max(kExact, kRounding * penalty_ * max_abs(z_.data(), rows));
   while (max_abs(gradient_.data(), columns) > reachable) {
-    if (steps == max_steps || !newton_direction(programme, gram)) return false;
+    if (steps == max_steps || (proceed_ && !(*proceed_)()) || !newton_direction(programme, gram)) return false;
     ++steps;
     const double tau = step_length(programme, v, multipliers);
     if (tau == 0.0) break;  // the gradient is nothing but rounding

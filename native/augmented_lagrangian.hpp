@@ -18,6 +18,9 @@ class AugmentedLagrangian {
  public:
   AugmentedLagrangian(const Design& design, ActiveGram::Room& room, Scratch& scratch);
 
+  // Is asked before each step whether to go on; null is always.
+  void watch(const Proceed* proceed) { proceed_ = proceed; }
+
   // Improves (v, multipliers) in place until z = Q v holds to rounding, there is no progress, or `max_steps` are made:
   // Newton steps and updates of the multipliers. Returns their number. `gram` may hold any set of rows of the design.
   std::size_t solve(const Programme& programme, std::size_t max_steps, double* v, double* multipliers,
@@ -37,6 +40,7 @@ class AugmentedLagrangian {
   double update_multipliers(double* multipliers) const;
 
   const Design& design_;
+  const Proceed* proceed_ = nullptr;
   double penalty_ = 1.0;
   std::vector<double>&z_, &derivative_, &along_;        // rows
   std::vector<unsigned char> active_;                   // rows beyond their kink

@@ -27,6 +27,8 @@ constexpr double kSome = 1.0 / 16.0;
 constexpr double kMostOfTheWay = 0.5, kLeastOfTheWay = 1e-6;
 // From this share of the rows on, those that may come to their kink make a better start worth its while.
 constexpr double kMany = 0.1;
+// Steps between looks at the clock: a step takes some microseconds at the least, and hardly ever some milliseconds.
+constexpr std::size_t kStepsBetweenLooks = 16;
 // Room for rounding in the norm of a row.
 constexpr double kSafety = 1.0 + 1e-9;
 
@@ -129,6 +131,7 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
     if (max_abs(v, design_.columns()) == 0.0 || !start(programme, z, gram)) return false;
   }
   for (std::size_t i = 0; i < max_steps && !degenerate_; ++i) {
+    if (i % kStepsBetweenLooks == kStepsBetweenLooks - 1 && proceed_ && !(*proceed_)()) break;
     ++steps;
     if (!face_.minimise()) break;
     if (bounding_ && enough.is_reached(face_.value(v), bound_)) {

@@ -20,6 +20,8 @@ class FaceWalk {
   // The sample, if there is one, finds better starts.
   FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample);
 
+  // Is asked now and then whether to go on; null is always.
+  void watch(const Proceed* proceed) { proceed_ = proceed; }
   // The design has other rows than before.
   void measure_rows();
 
@@ -71,6 +73,7 @@ class FaceWalk {
   const Design& design_;
   Face& face_;
   Sample* sample_;
+  const Proceed* proceed_ = nullptr;
   std::vector<Side> sides_;
   std::vector<double> norms_;        // of the rows
   std::vector<Row> near_;            // rows that may come to their kink while v is within reach_ of reference_

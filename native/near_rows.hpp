@@ -20,6 +20,7 @@ class NearRows {
 
   explicit NearRows(NeuronRows& rows);
 
+  void watch(const Proceed* proceed) { solver_.watch(proceed); }
   // Forgets the centre, because the problem is another one.
   void forget();
   bool centred() const { return centred_; }

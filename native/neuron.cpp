@@ -21,7 +21,16 @@ Neuron::Neuron(NeuronRows& rows)
       sample_(near_ ? Sample::of(rows.design()) : nullptr),
       candidate_(rows.design().stride()),
       lowest_(rows.design().stride()),
-      pull_(rows.design().stride()) {}
+      pull_(rows.design().stride()) {
+  if (!near_) prepare_for_all();
+}
+
+void Neuron::prepare_for_all() {
+  const Design& design = rows_.design();
+  solver_ = std::make_unique<Solver>(Design::view(design.row(0), design.rows(), design.columns()));
+  gram_ = std::make_unique<ActiveGram>(solver_->design());
+  multipliers_.resize(design.rows());
+}
 
 bool Neuron::improve(const NeuronProblem& problem, const Limits& limits, const Proceed& proceed, double* v,
                      Tally& tally) {
@@ -33,10 +42,10 @@ bool Neuron::improve(const NeuronProblem& problem, const Limits& limits, const P
   }
   const bool inexact = limits.share > 0.0;
   is_far_ = true;
-  if (near_) near_->forget();
-  if (sample_) sample_->forget();
-  if (solver_) solver_->forget();
-  if (gram_) gram_->clear();
+  watch_ = &proceed;
+  if (near_) near_->watch(&proceed), near_->forget();
+  if (sample_) sample_->watch(&proceed), sample_->forget();
+  if (solver_) solver_->forget(), gram_->clear();
   std::copy(v, v + columns, candidate_.begin());
   NeuronRows::Look look = rows_.look(candidate_.data(), problem.curvature, inexact, true);
   rows_.accept();
@@ -49,6 +58,7 @@ bool Neuron::improve(const NeuronProblem& problem, const Limits& limits, const P
     if (look.changed == 0) return true;  // the next programme would be the last one again
     if (!proceed()) return false;
     const Answer answer = solve(problem, limits, v, look.convex_hinges, next);
+    if (!answer.outcome.converged && !proceed()) return false;
     ++tally.programmes;
     tally.iterations += answer.outcome.iterations;
     tally.unsolved += !answer.outcome.converged;
@@ -103,11 +113,8 @@ Neuron::Answer Neuron::solve(const NeuronProblem& problem, const Limits& limits,
 Neuron::Answer Neuron::solve_over_all(const NeuronProblem& problem, const Limits& limits, const double* v,
                                       bool from_zero, bool next) {
   const std::size_t rows = rows_.design().rows(), columns = rows_.design().columns();
-  if (!solver_) {
-    solver_ = std::make_unique<Solver>(Design::view(rows_.design().row(0), rows, columns));
-    gram_ = std::make_unique<ActiveGram>(solver_->design());
-    multipliers_.resize(rows);
-  }
+  if (!solver_) prepare_for_all();
+  solver_->watch(watch_);
   const Programme programme = this->programme(problem);
   const Enough enough{limits.share > 0.0 ? value(programme, v, rows_.z()) : 0.0, limits.share};
   if (!next) guess_multipliers(problem);

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,8 +42,6 @@ struct Tally {
 
 class Neuron {
  public:
-  using Proceed = std::function<bool()>;
-
   explicit Neuron(NeuronRows& rows);
 
   // Runs the DCA on the problem that the rows have opened at v, and replaces v by where it ends. False if it was told not
@@ -60,6 +57,7 @@ class Neuron {
     NeuronRows::Look look;
   };
 
+  void prepare_for_all();
   Answer solve(const NeuronProblem& problem, const Limits& limits, const double* v, double convex, bool next);
   Answer solve_over_all(const NeuronProblem& problem, const Limits& limits, const double* v, bool from_zero, bool next);
   bool solve_over_near(const NeuronProblem& problem, const Limits& limits, const double* v, double convex, bool next,
@@ -76,6 +74,7 @@ class Neuron {
   std::unique_ptr<ActiveGram> gram_;  // its matrix
   std::unique_ptr<NearRows> near_;    // where rows are many
   std::unique_ptr<Sample> sample_;    // likewise
+  const Proceed* watch_ = nullptr;
   bool is_far_ = true;                // whether the next solution may be far away
   std::vector<double> candidate_, lowest_, pull_;  // columns
   std::vector<double> multipliers_, weights_;      // all rows, for the solver over all of them

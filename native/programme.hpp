@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include "design.hpp"
@@ -47,6 +48,9 @@ struct Enough {
     return decrease > 1e-10 * (std::fabs(start) + std::fabs(value)) && value - bound <= share * decrease;
   }
 };
+
+// Whether there is time to go on.
+using Proceed = std::function<bool()>;
 
 // Room for checking answers.
 class Certifier {

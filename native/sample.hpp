@@ -19,6 +19,7 @@ class Sample {
   // where z = Q v and `pull` is the part of the gradient that the active rows make up. False if it was not solved.
   bool solve(const Programme& programme, const double* pull, const double* v, const double* z);
   const double* v() const { return v_.data(); }
+  void watch(const Proceed* proceed) { solver_.watch(proceed); }
   // Forgets what one programme leaves to the next.
   void forget() { gram_.clear(); }
 

@@ -46,6 +46,12 @@ void Solver::forget() {
   if (sample_) sample_->forget();
 }
 
+void Solver::watch(const Proceed* proceed) {
+  face_walk_.watch(proceed);
+  augmented_lagrangian_.watch(proceed);
+  if (sample_) sample_->watch(proceed);
+}
+
 const char* name_of(Method method) {
   constexpr const char* names[] = {"none", "start", "origin", "walk", "second walk", "augmented Lagrangian"};
   return names[static_cast<std::size_t>(method)];

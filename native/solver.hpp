@@ -40,6 +40,8 @@ class Solver {
   void take_rows(const Design& from, const Row* rows, std::size_t count);
   // Forgets the last programme.
   void forget();
+  // Is asked now and then whether to go on; if not, a programme ends unsolved. Null is always.
+  void watch(const Proceed* proceed);
   // Free between two programmes.
   Scratch& scratch() { return scratch_; }
 

@@ -185,11 +185,11 @@ def _one_row(linear: float) -> Programme:
     return Programme(np.ones((1, 1)), np.array([linear]), np.array([1.0]), curvature=0.25, gamma=0.5)
 
 
-def whitened_setting(n_hidden=5, seed=0, gamma=0.05):
+def whitened_setting(n_hidden=5, seed=0, gamma=0.05, n_rows=70, n_columns=4):
     """A whitened problem, and a start V, alpha."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(70, 4))
-    problem = Problem(X, np.abs(X[:, 0]) - X[:, 1] + 0.1 * rng.normal(size=70), gamma).whitened
-    start = xavier(4, n_hidden, rng)
+    X = rng.normal(size=(n_rows, n_columns))
+    problem = Problem(X, np.abs(X[:, 0]) - X[:, 1] + 0.1 * rng.normal(size=n_rows), gamma).whitened
+    start = xavier(n_columns, n_hidden, rng)
     V = problem.whiten(start)
     return problem, V, start.alpha.copy()

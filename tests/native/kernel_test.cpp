@@ -942,6 +942,9 @@ void test_sweeps(Split split) {
   test_sweep("wide", Training(60, 45, 4, 0.01, 1.0), split);
   test_sweep("larger", Training(700, 11, 8, 1e-3, 0.5), split);
   test_sweep("many rows", Training(8000, 4, 4, 1e-2, 0.5), split);
+  // Over the rows near their kinks; what all rows need is made the first time that they are needed.
+  test_sweep("more rows", Training(20000, 7, 3, 1e-2, 0.5), split, false);
+  test_sweep("more rows and columns", Training(9000, 40, 3, 1e-3, 0.5), split, false);
   for (double gamma : {1e-8, 1e-3, 1e4}) {
     for (double alpha : {1e-8, 1e-2, 1e4}) {
       test_sweep("gamma " + std::to_string(gamma) + " alpha " + std::to_string(alpha),
@@ -960,22 +963,28 @@ void test_sweeps(Split split) {
   test_sweep("no target and an idle neuron", silent, split);
 }
 
+// Neurons that were not begun stay as they are, and the one that was left in the middle is no worse.
 void test_sweep_stops_when_told() {
   subject = "sweep: stop";
-  Training training(40, 4, 5, 0.01, 1.0);
-  Sweep sweep = training.sweep();
-  std::size_t asked = 0;
-  Tally tally;
-  const Vector V = training.V;
-  const std::size_t visited =
-      sweep.run(training.y.data(), training.alpha.data(), training.gamma, training.order.data(), Split::kNet, kLimits,
-                [&asked] { return asked++ < 2; }, training.V.data(), tally);
-  CHECK(visited == 2);
-  for (std::size_t unit = 0; unit < training.n_hidden; ++unit) {
-    const auto first = static_cast<std::ptrdiff_t>(unit * training.columns);
-    const auto last = first + static_cast<std::ptrdiff_t>(training.columns);
-    const bool same = std::equal(V.begin() + first, V.begin() + last, training.V.begin() + first);
-    CHECK(same == (unit != training.order[0] && unit != training.order[1]));
+  const Training start(40, 4, 5, 0.01, 1.0);
+  std::size_t last = 0;
+  for (std::size_t answers = 0; last < start.n_hidden; ++answers) {
+    Training training = start;
+    Sweep sweep = training.sweep();
+    std::size_t asked = 0;
+    Tally tally;
+    const std::size_t done =
+        sweep.run(training.y.data(), training.alpha.data(), training.gamma, training.order.data(), Split::kNet, kLimits,
+                  [&] { return asked++ < answers; }, training.V.data(), tally);
+    CHECK(asked <= answers + 1 + (done == start.n_hidden ? 0 : 1));
+    CHECK(done >= last && done <= answers);
+    CHECK_AT_MOST(training.objective(), start.objective() * (1.0 + kRounding));
+    for (std::size_t place = done + 1; place < start.n_hidden; ++place) {
+      const auto first = static_cast<std::ptrdiff_t>(start.order[place] * start.columns);
+      const auto end = first + static_cast<std::ptrdiff_t>(start.columns);
+      CHECK(std::equal(start.V.begin() + first, start.V.begin() + end, training.V.begin() + first));
+    }
+    last = done;
   }
 }
 

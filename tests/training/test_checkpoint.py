@@ -104,16 +104,6 @@ def test_a_descent_goes_on_from_each_epoch_to_the_same_bits(name):
         assert_same(case.run(Memory(snapshot)), whole)
 
 
-def test_what_the_sweeps_leave_behind_matters():
-    # Otherwise the test above would prove nothing about it.
-    case, memory = CASES["paper, inexact, many columns"], Memory()
-    whole = case.run(memory)
-    snapshot = memory.kept[3]
-    zeros = {name: np.zeros_like(a) if name.startswith("sweep_") else a for name, a in snapshot.arrays.items()}
-    solution = case.run(Memory(Snapshot(snapshot.values, zeros)))
-    assert solution.network.parameters.tobytes() != whole.network.parameters.tobytes()
-
-
 @pytest.mark.parametrize("options", [{"solver": "reference"}, {"restart": True}], ids=["reference", "restart"])
 def test_solvers_that_cannot_be_looked_into_are_prepared_anew(options):
     case, memory = Case(Descent, 60, 3, n_hidden=4, max_epochs=5, **options), Memory()
@@ -135,7 +125,6 @@ def test_what_has_converged_is_only_read():
     case, memory = CASES["accelerated"], Memory()
     whole = case.run(memory)
     last = memory.kept[-1]
-    assert not any(name.startswith("sweep_") for name in last.arrays)  # which would be for nothing
     again = Memory(last)
     assert_same(case.run(again), whole)
     assert again.kept == []

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dconnet import DCONRegressor
+from dconnet._native import Team
 from dconnet.convex.backend import get_backend
 from dconnet.training.dc import SPLITS
 from dconnet.training.sweep import NativeSweep, PythonSweep, make_sweep
@@ -28,6 +29,44 @@ def test_both_sweeps_end_in_the_same_network(split, seed):
     np.testing.assert_allclose(V, V_python, atol=1e-8 * np.abs(V_python).max())
     assert tally.programmes == tally_python.programmes
     assert (tally.visited, tally.refused, tally.unsolved) == (5, 0, 0)
+
+
+# With so many rows, programmes are solved over those near their kinks, and several leaves are shared by threads.
+MANY_ROWS = {"n_rows": 17_000, "n_columns": 5, "n_hidden": 3}
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_sweeps_over_many_rows_end_in_the_same_network(split):
+    problem, V, alpha = whitened_setting(**MANY_ROWS)
+    V_python, order = V.copy(), np.arange(3)
+    tally = make_sweep(problem, get_backend("native"), 3, split, max_dca_iter=50).run(V, alpha, order, np.inf)
+    solver = get_backend("native").prepare(problem.Q)
+    tally_python = PythonSweep(problem, solver, split, max_dca_iter=50).run(V_python, alpha, order, np.inf)
+    np.testing.assert_allclose(V, V_python, atol=1e-8 * np.abs(V_python).max())
+    assert tally.programmes == tally_python.programmes
+    assert (tally.visited, tally.refused, tally.unsolved) == (3, 0, 0)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_threads_change_no_bit(split):
+    ends = []
+    for size in (1, 2, 3, 7):
+        problem, V, alpha = whitened_setting(**MANY_ROWS)
+        sweep = make_sweep(problem, get_backend("native"), 3, split, max_dca_iter=50, team=Team(size))
+        sweep.run(V, alpha, np.arange(3), np.inf)
+        ends.append(V.tobytes())
+    assert len(set(ends)) == 1
+
+
+@pytest.mark.parametrize("n_rows", [150, 17_000])
+def test_one_sweep_leaves_nothing_to_the_next(n_rows):
+    problem, V, alpha = whitened_setting(**MANY_ROWS | {"n_rows": n_rows})
+    V_anew, order = V.copy(), np.arange(3)
+    sweep = make_sweep(problem, get_backend("native"), 3, "net", max_dca_iter=50)
+    for _ in range(3):
+        sweep.run(V, alpha, order, np.inf)
+        make_sweep(problem, get_backend("native"), 3, "net", max_dca_iter=50).run(V_anew, alpha, order, np.inf)
+        np.testing.assert_array_equal(V, V_anew)
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])
