@@ -11,6 +11,10 @@ void ActiveGram::clear(const double* base) {
   active_ = changes_ = 0;
 }
 
+void ActiveGram::base_changed(const double* before) {
+  for (std::size_t i = 0; i < values_.size(); ++i) values_[i] += base_[i] - before[i];
+}
+
 void ActiveGram::start_values() {
   if (base_ == nullptr) {
     std::fill(values_.begin(), values_.end(), 0.0);

@@ -26,6 +26,9 @@ class ActiveGram {
   // Begins anew without rows: what is added comes on top of the given matrix, if there is one, which the caller keeps.
   void clear(const double* base = nullptr);
 
+  // The matrix that the caller keeps has changed, from `before`.
+  void base_changed(const double* before);
+
   // Brings the matrix to the rows j with wanted[j] != 0.
   void match(const Design& design, const unsigned char* wanted, Room& room);
 

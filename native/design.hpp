@@ -29,6 +29,8 @@ class Design {
 
   // Becomes the listed rows of another design; made with room for them.
   void take_rows(const Design& from, const Row* rows, std::size_t count);
+  // The same with further rows, those from `first` on.
+  void add_rows(const Design& from, const Row* rows, std::size_t first, std::size_t count);
 
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return columns_; }

@@ -62,6 +62,12 @@ bool Face::enter(const Programme& programme, const Side* sides, ActiveGram& gram
   return true;
 }
 
+void Face::admit(std::size_t row, bool active) {
+  factor_.forget();
+  side_[row] = Side::kInactive;
+  if (active) move(row, Side::kActive);
+}
+
 void Face::move(std::size_t row, Side side) {
   if (side_[row] == Side::kKink) let_go(row);
   if (side == Side::kKink) hold(row);

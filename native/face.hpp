@@ -24,6 +24,8 @@ class Face {
   bool enter(const Programme& programme, const Side* sides, ActiveGram& gram, double* room);
   // Stays on the face, for a programme that differs from the last one in its linear term only.
   void resume(const Programme& programme) { programme_ = &programme; }
+  // Takes in a row that the design did not have when the face was entered; the matrix of the others may have changed.
+  void admit(std::size_t row, bool active);
   // Moves a row to another side.
   void move(std::size_t row, Side side);
   // Finds the minimiser v() on the face, and the forces() that hold its rows at their kinks. False if those rows depend

@@ -102,8 +102,8 @@ FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* s
   grounded_.reserve(2 * design.columns());
 }
 
-void FaceWalk::measure_rows() {
-  for (std::size_t j = 0; j < design_.rows(); ++j) {
+void FaceWalk::measure_rows(std::size_t first) {
+  for (std::size_t j = first; j < design_.rows(); ++j) {
     norms_[j] = kSafety * std::sqrt(dot(design_.row(j), design_.row(j), design_.stride()));
   }
 }

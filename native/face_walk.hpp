@@ -22,8 +22,8 @@ class FaceWalk {
 
   // Is asked now and then whether to go on; null is always.
   void watch(const Proceed* proceed) { proceed_ = proceed; }
-  // The design has other rows than before.
-  void measure_rows();
+  // The design has other rows than before, from this one on.
+  void measure_rows(std::size_t first = 0);
 
   // Tries to solve from v with z = Q v. Both, and the multipliers, are replaced by the answer if one is found within
   // `max_steps`, and by where the walk ended otherwise. Adds the steps made to `steps`. With `resume`, the start is

@@ -13,6 +13,8 @@ constexpr std::size_t kRowsPerColumn = 40;
 // Share of the rows that are taken to be near, and room for more than those.
 constexpr double kNearShare = 1.0 / 8.0;
 constexpr double kRoom = 1.25;
+// So many rows are added one by one; with more, the face is entered anew.
+constexpr std::size_t kMostAtOnce = 256;
 // One row in so many tells how far the near ones reach.
 constexpr std::size_t kSpacing = 16;
 
@@ -32,6 +34,7 @@ NearRows::NearRows(NeuronRows& rows)
       solver_(Design::with_room(room_for(rows.design().rows()), rows.design().columns()), false),
       gram_(solver_.design()),
       base_(rows.design().stride() * rows.design().stride()),
+      last_base_(base_.size()),
       slopes_(rows.design().stride()),
       sums_(base_.size() + slopes_.size()),
       linear_(rows.design().stride()),
@@ -60,15 +63,29 @@ bool NearRows::centre(const double* z) {
   return centred_ = true;
 }
 
-bool NearRows::follow(const double* z, std::size_t strayed) {
+bool NearRows::follow(const double* z, std::size_t strayed, bool at_answer, bool& next) {
+  next = false;
   if (n_near_ + strayed > room_for(places_.size())) return centre(z);
+  const std::size_t first = n_near_;
   add_strayed(z);
-  pack();
-  return true;
+  if (!at_answer || strayed > kMostAtOnce || !solver_.add_rows(rows_.design(), near_.data(), first, n_near_)) {
+    pack();
+    return true;
+  }
+  for (std::size_t i = first; i < n_near_; ++i) {
+    beta_[i] = rows_.beta_g()[near_[i]];
+    z_[i] = z[near_[i]];
+    multipliers_[i] = 0.0;
+  }
+  last_base_ = base_;
+  sum_others();
+  gram_.base_changed(last_base_.data());
+  return next = true;
 }
 
 void NearRows::pack() {
   solver_.take_rows(rows_.design(), near_.data(), n_near_);
+  n_known_ = n_near_;
   for (std::size_t i = 0; i < n_near_; ++i) beta_[i] = rows_.beta_g()[near_[i]];
   sum_others();
   gram_.clear(base_.data());
@@ -154,6 +171,8 @@ Outcome NearRows::solve(const double* linear, double curvature, double gamma, do
     }
   }
   const Programme programme{near, linear_.data(), beta_.data(), curvature, gamma, base_.data()};
+  if (next) solver_.admit(programme, n_known_, z_.data());
+  n_known_ = n_near_;
   return solver_.solve(programme, tolerance, max_iterations, next, v, z_.data(), multipliers_.data(), gram_);
 }
 

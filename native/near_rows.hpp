@@ -26,8 +26,10 @@ class NearRows {
   bool centred() const { return centred_; }
   // Takes the point with these preactivations for the centre. False if too many rows are at their kinks there.
   bool centre(const double* z);
-  // Takes the rows that have strayed, or all rows about the present point if those are too many, for near ones, too.
-  bool follow(const double* z, std::size_t strayed);
+  // Takes the rows that have strayed at the last answer for near ones, too; if they are too many, or the point with these
+  // preactivations is not the last answer, it becomes the centre. False if that cannot be; true in `next` if the next
+  // programme continues from the last answer.
+  bool follow(const double* z, std::size_t strayed, bool at_answer, bool& next);
 
   // Solves the programme with this linear term over the near rows, from v, and replaces v by the answer. With `next`,
   // v is the last answer, and the centre is the same.
@@ -52,10 +54,10 @@ class NearRows {
   std::vector<unsigned char> summed_;  // all rows: which are in the sums over the others
   std::size_t n_summed_ = 0, changes_ = 0;  // rows in there; changes since the sums were made anew
   std::vector<Row> near_;
-  std::size_t n_near_ = 0;
+  std::size_t n_near_ = 0, n_known_ = 0;  // near rows, and how many of them the last programme had
   Solver solver_;                              // over the near rows
   ActiveGram gram_;                            // of the active rows, the others included
-  std::vector<double> base_, slopes_;          // of the others: their Gram matrix; the sum of their slopes
+  std::vector<double> base_, last_base_, slopes_;  // of the others: their Gram matrix; the sum of their slopes
   std::vector<double> sums_;                   // both, one after the other
   std::vector<double> linear_;                 // columns
   std::vector<double> beta_, z_, multipliers_;  // near rows

@@ -164,7 +164,6 @@ bool Neuron::solve_over_near(const NeuronProblem& problem, const Limits& limits,
   for (std::size_t round = 0; round < kMostRounds; ++round) {
     const Outcome outcome = near_->solve(rows_.tangent(), problem.curvature, problem.gamma, limits.gap,
                                          limits.solver_iterations, next, candidate_.data());
-    next = false;
     answer.outcome.iterations += outcome.iterations;
     answer.outcome.converged = outcome.converged;
     if (!outcome.converged) break;
@@ -173,14 +172,15 @@ bool Neuron::solve_over_near(const NeuronProblem& problem, const Limits& limits,
     std::size_t strayed = near_->strayed(rows_.trial_z());
     if (strayed == 0) return true;
     const double value = convex_value(problem, candidate_.data(), answer.look.convex_hinges);
-    if (value < lowest) {
+    const bool is_lower = value < lowest;
+    if (is_lower) {
       lowest = value;
     } else {
       if (!return_halfway(problem, lowest)) break;
       strayed = near_->strayed(rows_.trial_z());
     }
     std::copy_n(candidate_.data(), columns, lowest_.data());
-    if (!near_->follow(rows_.trial_z(), strayed)) break;
+    if (!near_->follow(rows_.trial_z(), strayed, is_lower, next)) break;
   }
   near_->forget();
   return false;

@@ -41,6 +41,17 @@ void Solver::take_rows(const Design& from, const Row* rows, std::size_t count) {
   walked_ = false;
 }
 
+bool Solver::add_rows(const Design& from, const Row* rows, std::size_t first, std::size_t count) {
+  design_.add_rows(from, rows, first, count);
+  face_walk_.measure_rows(first);
+  return walked_;
+}
+
+void Solver::admit(const Programme& programme, std::size_t first, const double* z) {
+  face_.resume(programme);
+  for (std::size_t j = first; j < design_.rows(); ++j) face_.admit(j, z[j] > 0.0);
+}
+
 void Solver::forget() {
   walked_ = false;
   if (sample_) sample_->forget();

@@ -38,6 +38,11 @@ class Solver {
   const Design& design() const { return design_; }
   // Goes on with the listed rows of another design, for which there must be room.
   void take_rows(const Design& from, const Row* rows, std::size_t count);
+  // Adds further rows, those from `first` on. False if the last answer is not that of a walk, which could go on with them.
+  bool add_rows(const Design& from, const Row* rows, std::size_t first, std::size_t count);
+  // Before the `next` programme, which may then differ from the last one in its base, too: puts the rows from `first` on to
+  // the sides that their preactivations tell.
+  void admit(const Programme& programme, std::size_t first, const double* z);
   // Forgets the last programme.
   void forget();
   // Is asked now and then whether to go on; if not, a programme ends unsolved. Null is always.

@@ -1,0 +1,160 @@
+"""Two builds of dconnet against each other, or one with different numbers of threads, on the same tasks in turns.
+
+    python benchmarks/builds.py [--against PYTHON] [--threads 1 2] [--repetitions 3] [--tasks NAME ...] [--output FILE]
+
+PYTHON is the interpreter of an environment with another build. Every measurement is a process of its own; the builds take
+turns, so that what the machine does besides strikes all of them. Times are those of the clock on the wall, and so nothing else
+should run. The tasks with 42,000 rows use MNIST (see `DCONNET_DATA`), and random numbers where it is absent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from dconnet.persistence.files import written_whole
+from timing import ONE_THREAD
+
+# Prints one JSON object: seconds, and what else tells whether both builds did the same.
+CHILD = """
+import inspect, json, sys, time, warnings
+import numpy as np
+from dconnet import DCONRegressor, Problem, _native
+from dconnet.convex.backend import get_backend
+from dconnet.convex.native import by_output, padded
+from dconnet.training.descent import Descent, Options
+from dconnet.training.initialization import xavier
+
+warnings.simplefilter("ignore")
+task, threads = sys.argv[1], int(sys.argv[2])
+rng = np.random.default_rng(0)
+knows_threads = hasattr(_native, "Team")
+
+
+def images():
+    try:
+        from dconnet.paper.datasets.mnist import load_mnist
+
+        training, _ = load_mnist()
+        return training.X[:42_000], training.signs(3)[:42_000]
+    except Exception:
+        X = rng.standard_normal((42_000, 100))
+        return X, np.sign(np.abs(X[:, 0]) + X[:, 1] - 1.0)
+
+
+def synthetic(n_rows, n_columns):
+    X = rng.standard_normal((n_rows, n_columns))
+    return X, np.abs(X[:, 0]) + X[:, 1] * X[:, 2 % n_columns] + 0.1 * rng.standard_normal(n_rows)
+
+
+def epochs(X, y, split, n_hidden, n_epochs):
+    problem = Problem(X, y, gamma=1e-2)
+    problem.whitened.Q
+    more = {"n_threads": threads} if "n_threads" in inspect.signature(Options).parameters else {}
+    options = Options(split=split, max_epochs=n_epochs, tol=0.0, **more)
+    descent = Descent(problem, get_backend("native"), options, np.random.default_rng(0))
+    begin = time.perf_counter()
+    solution = descent.run(xavier(X.shape[1], n_hidden, np.random.default_rng(0)))
+    seconds = time.perf_counter() - begin
+    history = solution.history
+    return {
+        "seconds": seconds,
+        "regloss": solution.objective,
+        "programmes": history.total("programmes"),
+        "iterations": history.total("iterations"),
+    }
+
+
+def evaluation(X, y, n_hidden):
+    problem = Problem(X, y, gamma=1e-2).whitened
+    V, alpha = rng.standard_normal((n_hidden, problem.Q.shape[1])), rng.standard_normal((n_hidden, 1))
+    team = [_native.Team(threads)] if knows_threads else []
+    kernel = _native.Objective(padded(problem.Q), problem.Q.shape[1], by_output(problem.y), 0.01, n_hidden, *team)
+    seconds = []
+    for _ in range(40):
+        begin = time.perf_counter()
+        value = kernel.gradient(V, alpha, np.empty_like(V), np.empty_like(alpha))
+        seconds.append(time.perf_counter() - begin)
+    return {"seconds": float(np.median(seconds)), "regloss": value / len(X)}
+
+
+def growth():
+    X = rng.standard_normal((1_000_000, 10))
+    y = np.abs(X[:, 0]) + rng.standard_normal(1_000_000)
+    settings = {"gamma": 1e-3, "scale": False, "max_epochs": 2, "max_dca_iter": 5, "random_state": 0}
+    model = DCONRegressor(10, algorithm="paper", split="net", n_jobs=threads, **settings)
+    begin = time.perf_counter()
+    model.fit(X, y)
+    seconds = time.perf_counter() - begin
+    return {"seconds": seconds, "regloss": model.objective_, "iterations": model.history_.total("iterations")}
+
+
+small = {"300x6": (300, 6), "1000x10": (1000, 10), "5000x10": (5000, 10), "300x105": (300, 105), "2000x40": (2000, 40)}
+if task == "evaluation":
+    told = evaluation(*images(), n_hidden=30)
+elif task == "net epoch":
+    told = epochs(*images(), "net", 30, 1)
+elif task == "paper epoch":
+    told = epochs(*images(), "paper", 30, 1)
+elif task == "two epochs, a million rows":
+    told = growth()
+else:
+    size, split = task.rsplit(" ", 1)
+    told = epochs(*synthetic(*small[size]), split, 10, 20)
+print(json.dumps(told))
+"""
+
+LARGE = ("evaluation", "net epoch", "paper epoch", "two epochs, a million rows")
+SMALL = tuple(
+    f"{size} {split}" for size in ("300x6", "1000x10", "5000x10", "300x105", "2000x40") for split in ("net", "paper")
+)
+
+
+def measure(python: str, task: str, threads: int) -> dict[str, float]:
+    """One measurement in a process of its own."""
+    command = [python, "-c", CHILD, task, str(threads)]
+    finished = subprocess.run(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True, check=True)
+    told: dict[str, float] = json.loads(finished.stdout.splitlines()[-1])
+    return told
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--against", metavar="PYTHON", help="interpreter of an environment with another build")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--tasks", nargs="+", default=[*LARGE, *SMALL], choices=[*LARGE, *SMALL], metavar="NAME")
+    parser.add_argument("--output", type=Path, default=Path("benchmark-output/builds.jsonl"))
+    arguments = parser.parse_args()
+    runners = [(f"{threads} threads", sys.executable, threads) for threads in arguments.threads]
+    if arguments.against:
+        runners.insert(0, ("other build", arguments.against, 1))
+    table = Table(title=f"Seconds, and as a share of those of: {runners[0][0]}")
+    for column in ("task", *(name for name, _, _ in runners)):
+        table.add_column(column, justify="left" if column == "task" else "right")
+    lines = []
+    for task in arguments.tasks:
+        told: dict[str, list[dict[str, float]]] = {name: [] for name, _, _ in runners}
+        for repetition in range(arguments.repetitions):
+            for name, python, threads in runners:
+                told[name].append(measure(python, task, threads))
+                lines.append(json.dumps({"task": task, "runner": name, "repetition": repetition, **told[name][-1]}))
+        seconds = {name: statistics.median(run["seconds"] for run in runs) for name, runs in told.items()}
+        unit = seconds[runners[0][0]]
+        table.add_row(task, *(f"{value:.3g} s ({value / unit:.2f})" for value in seconds.values()))
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(arguments.output) as file:
+            file.writelines(line + "\n" for line in lines)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
