@@ -118,7 +118,7 @@ void Neuron::guess_multipliers(const NeuronProblem& problem, const double* z) {
 
 // An answer whose preactivations are nothing next to what the slopes call for is zero.
 bool Neuron::remove_noise(double called_for) {
-  if (max_abs(candidate_z_.data(), design_.rows()) > kNeuronKinkTolerance * called_for) return false;
+  if (!(max_abs(candidate_z_.data(), design_.rows()) <= kNeuronKinkTolerance * called_for)) return false;  // also NaN
   std::fill(candidate_v_.begin(), candidate_v_.end(), 0.0);
   std::fill(candidate_z_.begin(), candidate_z_.end(), 0.0);
   return true;
