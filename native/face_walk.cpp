@@ -27,8 +27,10 @@ constexpr double kSome = 1.0 / 16.0;
 constexpr double kMostOfTheWay = 0.5, kLeastOfTheWay = 1e-6;
 // From this share of the rows on, those that may come to their kink make a better start worth its while.
 constexpr double kMany = 0.1;
-// Room for rounding in the norm of a row.
+// Room for rounding in a norm.
 constexpr double kSafety = 1.0 + 1e-9;
+// As many times the rows may be searched for a stop: those at hand, those a little ahead, and those of the whole way.
+constexpr int kLooks = 3;
 
 // Lists where z changes sign on the way to z + limit along. Most do not, and are passed in fours.
 DCONNET_INLINE std::size_t sign_changes(std::size_t count, double limit, const double* z,
@@ -191,7 +193,7 @@ bool FaceWalk::step(const Programme& programme, double* v, double* z) {
   fastest<advance>(n_near_, stop.at, along_.data(), z_.data());
   moved_ = true;
   last_move_ = stop.at * std::sqrt(dot(direction_.data(), direction_.data(), columns));
-  return change_sides(stop);
+  return change_sides(stop) || degenerate_;
 }
 
 // At zero all rows meet.
@@ -235,7 +237,8 @@ FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, dou
   const bool many = static_cast<double>(n_near_) > kFew * static_cast<double>(design_.rows());
   if (many && ahead > 0.0 && reach_ > kExcess * ahead) come_closer(ahead, v);
   double limit = length_within_reach(v);
-  while (true) {
+  // The rows at hand may tell nothing, a look ahead not enough; a look at the whole direction does.
+  for (int looks = 0; looks < kLooks; ++looks) {
     if (limit > 0.0) {
       design_.apply_to_rows(near_.data(), n_near_, direction_.data(), along_.data());
       for (const std::size_t row : face_.kinks()) along_[place_in(near_, n_near_, row)] = 0.0;  // exactly
@@ -248,6 +251,10 @@ FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, dou
     look_around(ahead, v, z);
     limit = length_within_reach(v);
   }
+  // Only where the lengths are no numbers.
+  degenerate_ = true;
+  n_crossings_ = 0;
+  return {0.0, false, 0};
 }
 
 // How much of the direction, at most all of it, stays within reach of the reference.
@@ -269,7 +276,8 @@ void FaceWalk::look_around(double ahead, const double* v, double* z) {
   const double length = std::sqrt(dot(direction_.data(), direction_.data(), design_.columns()));
   reach_ = ahead < kMostOfTheWay * length && ahead > kLeastOfTheWay * length ? ahead : kReach * length;
   const double known = n_known_ > 0 ? known_reach_ - distance(v, known_reference_.data(), design_.columns()) : 0.0;
-  if (moved_ && known >= std::min(reach_, length)) {
+  // With a little more than the whole length, so that rounding leaves nothing of it out of reach.
+  if (moved_ && known >= std::min(reach_, kSafety * length)) {
     reach_ = std::min(reach_, known);
     look_among_known(v);
   } else {
@@ -439,7 +447,8 @@ bool FaceWalk::release(const Programme& programme) {
   return !released_.empty();
 }
 
-// Rows that were let go together may turn out to move to the wrong side: they are held again.
+// Rows that were let go together may turn out to move to the wrong side: they are held again. Each time there is one row
+// less of them, and a single one stays.
 bool FaceWalk::settle_releases(const double* v) {
   do {
     if (!face_.minimise()) return false;

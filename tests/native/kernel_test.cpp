@@ -912,6 +912,32 @@ void test_face_walk_among_copies(std::size_t copies) {
   }
 }
 
+// With lengths that are no numbers there is no row to look for: the search along a direction must end all the same.
+void test_face_walk_without_numbers() {
+  subject = "face walk without numbers";
+  const std::size_t rows = 60, columns = 5;
+  Random random(95);
+  const Vector matrix = random_design(random, rows, columns);
+  const Design design(matrix.data(), rows, columns);
+  ActiveGram::Room room(rows);
+  ActiveGram gram(design);
+  dconnet::Scratch scratch(rows);
+  dconnet::Face face(design, room);
+  dconnet::FaceWalk walk(design, face, scratch, nullptr);
+  for (const double poison : {kNaN, std::numeric_limits<double>::infinity()}) {
+    Vector v = random.normals(columns), z(rows), multipliers(rows, 0.0), linear = random.normals(columns);
+    v.resize(design.stride(), 0.0);
+    linear.resize(design.stride(), 0.0);
+    design.apply(v.data(), z.data());
+    Vector slope = random.uniforms(rows, 0.0, 2.0);
+    slope[static_cast<std::size_t>(std::max_element(z.begin(), z.end()) - z.begin())] = poison;
+    const Programme programme{design, linear.data(), slope.data(), 0.5, 0.01};
+    std::size_t steps = 0;
+    CHECK(!walk.solve(programme, 200, false, v.data(), z.data(), multipliers.data(), gram, steps));
+    CHECK(steps <= 200);
+  }
+}
+
 void test_iteration_limit() {
   subject = "programme: iteration limit";
   const Case test = typical(93, 300, 20, 1e-4);
@@ -1110,6 +1136,7 @@ int main() {
   for (const double slope_size : {0.1, 1.0, 10.0}) test_face_walk(slope_size);
   for (const double gamma : {1e-3, 1e-2, 1.0}) test_inexact_walk(gamma);
   for (const std::size_t copies : {1, 2, 5, 20}) test_face_walk_among_copies(copies);
+  test_face_walk_without_numbers();
   test_iteration_limit();
   test_sweeps(Split::kPaper);
   test_sweeps(Split::kNet);
