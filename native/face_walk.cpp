@@ -11,7 +11,7 @@ namespace dconnet {
 
 namespace {
 
-// Rows this close to their kink, as a fraction of the largest z, are held there at the start.
+// Rows this close to their kink, as a fraction of |q_j| |v|, are held there at the start: their z is rounded with that.
 constexpr double kKinkTolerance = 1e-12;
 // A row stays on its side unless it is wrong by more than this fraction of the largest value.
 constexpr double kTolerance = 1e-13;
@@ -120,11 +120,11 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
   noise_ = kZero * std::max(max_abs(v, design_.columns()), called_for);
   if (resume) {
     face_.resume(programme);
-  } else if (!start(programme, z, gram)) {
+  } else if (!start(programme, v, z, gram)) {
     return false;
   }
   if (sample_ && is_far(v, z) && start_from_sample(programme, v, z)) {
-    if (max_abs(v, design_.columns()) == 0.0 || !start(programme, z, gram)) return false;
+    if (max_abs(v, design_.columns()) == 0.0 || !start(programme, v, z, gram)) return false;
   }
   for (std::size_t i = 0; i < max_steps && !degenerate_; ++i) {
     ++steps;
@@ -155,9 +155,10 @@ void FaceWalk::leave_start(const Programme& programme, const double* v, double* 
   }
 }
 
-bool FaceWalk::start(const Programme& programme, const double* z, ActiveGram& gram) {
-  const double noise = kKinkTolerance * max_abs(z, design_.rows());
+bool FaceWalk::start(const Programme& programme, const double* v, const double* z, ActiveGram& gram) {
+  const double rounding = kKinkTolerance * std::sqrt(dot(v, v, design_.columns()));
   for (std::size_t j = 0; j < design_.rows(); ++j) {
+    const double noise = rounding * norms_[j];
     sides_[j] = z[j] > noise ? Side::kActive : (z[j] < -noise ? Side::kInactive : Side::kKink);
   }
   return face_.enter(programme, sides_.data(), gram, along_.data());

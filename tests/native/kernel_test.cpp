@@ -912,6 +912,34 @@ void test_face_walk_among_copies(std::size_t copies) {
   }
 }
 
+// Rows that are tiny have tiny z: next to those of the others these look like zero, but they are on a side of their kink.
+void test_face_walk_with_tiny_rows() {
+  subject = "face walk with tiny rows";
+  const std::size_t rows = 60, columns = 5, tiny = 20;
+  Random random(96);
+  Vector matrix = random_design(random, rows, columns);
+  for (std::size_t i = 0; i < tiny * columns; ++i) matrix[i] *= 1e-14;
+  const Design design(matrix.data(), rows, columns);
+  ActiveGram::Room room(rows);
+  ActiveGram gram(design);
+  dconnet::Scratch scratch(rows);
+  dconnet::Face face(design, room);
+  dconnet::FaceWalk walk(design, face, scratch, nullptr);
+  dconnet::Certifier certifier(design, scratch);
+  for (int start = 0; start < 20; ++start) {
+    Vector v = random.normals(columns), z(rows), multipliers(rows, 0.0), linear = random.normals(columns);
+    v.resize(design.stride(), 0.0);
+    linear.resize(design.stride(), 0.0);
+    for (double& entry : linear) entry *= 10.0;
+    design.apply(v.data(), z.data());
+    const Vector slope = random.uniforms(rows, 0.0, 1.0);
+    const Programme programme{design, linear.data(), slope.data(), 0.5, 0.1};
+    std::size_t steps = 0;
+    CHECK(walk.solve(programme, 200, false, v.data(), z.data(), multipliers.data(), gram, steps));
+    CHECK(certifier.certify(programme, v.data(), z.data(), multipliers.data(), 1e-12).meets(1e-12, 1e-12));
+  }
+}
+
 // With lengths that are no numbers there is no row to look for: the search along a direction must end all the same.
 void test_face_walk_without_numbers() {
   subject = "face walk without numbers";
@@ -1136,6 +1164,7 @@ int main() {
   for (const double slope_size : {0.1, 1.0, 10.0}) test_face_walk(slope_size);
   for (const double gamma : {1e-3, 1e-2, 1.0}) test_inexact_walk(gamma);
   for (const std::size_t copies : {1, 2, 5, 20}) test_face_walk_among_copies(copies);
+  test_face_walk_with_tiny_rows();
   test_face_walk_without_numbers();
   test_iteration_limit();
   test_sweeps(Split::kPaper);
