@@ -166,7 +166,7 @@ bool AugmentedLagrangian::minimise(const Programme& programme, std::size_t max_s
 double AugmentedLagrangian::update_multipliers(double* multipliers) const {
   double change = 0.0;
   for (std::size_t j = 0; j < design_.rows(); ++j) {
-    change = std::max(change, std::fabs(derivative_[j] - multipliers[j]));
+    change = larger(change, std::fabs(derivative_[j] - multipliers[j]));
     multipliers[j] = derivative_[j];
   }
   return change / penalty_;

@@ -297,12 +297,12 @@ DCONNET_INLINE double max_abs(const double* x, std::size_t n) {
   std::size_t j = 0;
   for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
     for (std::size_t i = 0; i < 2 * kLanes; ++i) {
-      const double size = std::fabs(x[j + i]);
-      largest[i] = size > largest[i] ? size : largest[i];
+      largest[i] = larger(std::fabs(x[j + i]), largest[i]);
     }
   }
-  for (; j < n; ++j) largest[0] = std::max(largest[0], std::fabs(x[j]));
-  return *std::max_element(largest, largest + 2 * kLanes);
+  for (; j < n; ++j) largest[0] = larger(std::fabs(x[j]), largest[0]);
+  for (std::size_t i = 1; i < 2 * kLanes; ++i) largest[0] = larger(largest[i], largest[0]);
+  return largest[0];
 }
 
 }  // namespace hot

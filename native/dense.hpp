@@ -37,6 +37,7 @@ void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, dou
 void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x);
 
 double dot(const double* x, const double* y, std::size_t n);
+// NaN if any entry is.
 double max_abs(const double* x, std::size_t n);
 
 }  // namespace dconnet

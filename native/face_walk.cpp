@@ -11,7 +11,7 @@ namespace dconnet {
 
 namespace {
 
-// Rows this close to their kink, as a fraction of the largest z, are held there at the start.
+// Rows this close to their kink, as a fraction of |q_j| |v|, are held there at the start: their z is rounded with that.
 constexpr double kKinkTolerance = 1e-12;
 // A row stays on its side unless it is wrong by more than this fraction of the largest value.
 constexpr double kTolerance = 1e-13;
@@ -29,8 +29,10 @@ constexpr double kMostOfTheWay = 0.5, kLeastOfTheWay = 1e-6;
 constexpr double kMany = 0.1;
 // Steps between looks at the clock: a step takes some microseconds at the least, and hardly ever some milliseconds.
 constexpr std::size_t kStepsBetweenLooks = 16;
-// Room for rounding in the norm of a row.
+// Room for rounding in a norm.
 constexpr double kSafety = 1.0 + 1e-9;
+// As many times the rows may be searched for a stop: those at hand, those a little ahead, and those of the whole way.
+constexpr int kLooks = 3;
 
 // Lists where z changes sign on the way to z + limit along. Most do not, and are passed in fours.
 DCONNET_INLINE std::size_t sign_changes(std::size_t count, double limit, const double* z,
@@ -124,11 +126,11 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
   noise_ = kZero * std::max(max_abs(v, design_.columns()), called_for);
   if (resume) {
     face_.resume(programme);
-  } else if (!start(programme, z, gram)) {
+  } else if (!start(programme, v, z, gram)) {
     return false;
   }
   if (sample_ && is_far(v, z) && start_from_sample(programme, v, z)) {
-    if (max_abs(v, design_.columns()) == 0.0 || !start(programme, z, gram)) return false;
+    if (max_abs(v, design_.columns()) == 0.0 || !start(programme, v, z, gram)) return false;
   }
   for (std::size_t i = 0; i < max_steps && !degenerate_; ++i) {
     if (i % kStepsBetweenLooks == kStepsBetweenLooks - 1 && proceed_ && !(*proceed_)()) break;
@@ -160,9 +162,10 @@ void FaceWalk::leave_start(const Programme& programme, const double* v, double* 
   }
 }
 
-bool FaceWalk::start(const Programme& programme, const double* z, ActiveGram& gram) {
-  const double noise = kKinkTolerance * max_abs(z, design_.rows());
+bool FaceWalk::start(const Programme& programme, const double* v, const double* z, ActiveGram& gram) {
+  const double rounding = kKinkTolerance * std::sqrt(dot(v, v, design_.columns()));
   for (std::size_t j = 0; j < design_.rows(); ++j) {
+    const double noise = rounding * norms_[j];
     sides_[j] = z[j] > noise ? Side::kActive : (z[j] < -noise ? Side::kInactive : Side::kKink);
   }
   return face_.enter(programme, sides_.data(), gram, along_.data());
@@ -198,7 +201,7 @@ bool FaceWalk::step(const Programme& programme, double* v, double* z) {
   fastest<advance>(n_near_, stop.at, along_.data(), z_.data());
   moved_ = true;
   last_move_ = stop.at * std::sqrt(dot(direction_.data(), direction_.data(), columns));
-  return change_sides(stop);
+  return change_sides(stop) || degenerate_;
 }
 
 // At zero all rows meet.
@@ -242,7 +245,8 @@ FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, dou
   const bool many = static_cast<double>(n_near_) > kFew * static_cast<double>(design_.rows());
   if (many && ahead > 0.0 && reach_ > kExcess * ahead) come_closer(ahead, v);
   double limit = length_within_reach(v);
-  while (true) {
+  // The rows at hand may tell nothing, a look ahead not enough; a look at the whole direction does.
+  for (int looks = 0; looks < kLooks; ++looks) {
     if (limit > 0.0) {
       design_.apply_to_rows(near_.data(), n_near_, direction_.data(), along_.data());
       for (const std::size_t row : face_.kinks()) along_[place_in(near_, n_near_, row)] = 0.0;  // exactly
@@ -255,6 +259,10 @@ FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, dou
     look_around(ahead, v, z);
     limit = length_within_reach(v);
   }
+  // Only where the lengths are no numbers.
+  degenerate_ = true;
+  n_crossings_ = 0;
+  return {0.0, false, 0};
 }
 
 // How much of the direction, at most all of it, stays within reach of the reference.
@@ -276,7 +284,8 @@ void FaceWalk::look_around(double ahead, const double* v, double* z) {
   const double length = std::sqrt(dot(direction_.data(), direction_.data(), design_.columns()));
   reach_ = ahead < kMostOfTheWay * length && ahead > kLeastOfTheWay * length ? ahead : kReach * length;
   const double known = n_known_ > 0 ? known_reach_ - distance(v, known_reference_.data(), design_.columns()) : 0.0;
-  if (moved_ && known >= std::min(reach_, length)) {
+  // With a little more than the whole length, so that rounding leaves nothing of it out of reach.
+  if (moved_ && known >= std::min(reach_, kSafety * length)) {
     reach_ = std::min(reach_, known);
     look_among_known(v);
   } else {
@@ -446,7 +455,8 @@ bool FaceWalk::release(const Programme& programme) {
   return !released_.empty();
 }
 
-// Rows that were let go together may turn out to move to the wrong side: they are held again.
+// Rows that were let go together may turn out to move to the wrong side: they are held again. Each time there is one row
+// less of them, and a single one stays.
 bool FaceWalk::settle_releases(const double* v) {
   do {
     if (!face_.minimise()) return false;

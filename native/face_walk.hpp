@@ -47,7 +47,7 @@ class FaceWalk {
     Side side;
   };
 
-  bool start(const Programme& programme, const double* z, ActiveGram& gram);
+  bool start(const Programme& programme, const double* v, const double* z, ActiveGram& gram);
   bool is_far(const double* v, const double* z);
   bool start_from_sample(const Programme& programme, double* v, double* z);
   bool step(const Programme& programme, double* v, double* z);

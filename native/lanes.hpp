@@ -24,12 +24,14 @@ DCONNET_INLINE void store(double* to, const Lanes& lanes) { std::memcpy(to, &lan
 // In a fixed order.
 DCONNET_INLINE double sum_of(const Lanes& lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
 
-// x = max(x, y); where either is no number, y.
-DCONNET_INLINE void raise_to(Lanes& x, const Lanes& y) { x = x > y ? x : y; }
+// The larger number. What is no number counts as the largest: a maximum that dropped it would call NaN small.
+DCONNET_INLINE double larger(double x, double y) { return (x > y) | (x != x) ? x : y; }
+
+// x = max(x, y), likewise.
+DCONNET_INLINE void raise_to(Lanes& x, const Lanes& y) { x = ((x > y) | (x != x)) ? x : y; }
 
 DCONNET_INLINE double largest_of(const Lanes& lanes) {
-  const double left = lanes[0] > lanes[1] ? lanes[0] : lanes[1], right = lanes[2] > lanes[3] ? lanes[2] : lanes[3];
-  return left > right ? left : right;
+  return larger(larger(lanes[0], lanes[1]), larger(lanes[2], lanes[3]));
 }
 
 // Calls body with four entries of each vector at a time; behind the last ones there are zeros.

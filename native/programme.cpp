@@ -117,7 +117,7 @@ double Certifier::kkt_residual(const Programme& programme, const double* v, cons
       fastest<largest_violation>(design.rows(), programme.slope, programme.curvature, hessian, z, multipliers);
   for (std::size_t k = 0; k < design.columns(); ++k) {
     const double gradient = 2.0 * programme.gamma * v[k] - programme.linear[k] + pull_[k];
-    violation = std::max(violation, std::fabs(gradient));
+    violation = larger(violation, std::fabs(gradient));
   }
   if (!std::isfinite(violation)) return INFINITY;
   return largest == 0.0 ? 0.0 : violation / largest;

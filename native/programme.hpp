@@ -57,7 +57,7 @@ class Certifier {
  public:
   Certifier(const Design& design, Scratch& scratch) : trimmed_(scratch.slopes), pull_(design.stride()), product_(design.stride()) {}
 
-  // Judges (v, multipliers) with z = Q v at hand. A second, better bound is tried only if the first is not within the
+  // Judges (v, multipliers) with z = Q v at hand. Where anything is NaN, the certificate meets no tolerance. A second, better bound is tried only if the first is not within the
   // tolerance.
   Certificate certify(const Programme& programme, const double* v, const double* z, const double* multipliers,
                       double gap_tolerance);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "design.hpp"
+#include "lanes.hpp"
 #include "sample.hpp"
 #include "solver.hpp"
 #include "sweep.hpp"
@@ -450,6 +451,31 @@ void test_sums(std::size_t n) {
   CHECK(dconnet::max_abs(x.data(), n) == largest(x));
 }
 
+const double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// Wherever it is, and whatever comes before and after it.
+void test_maxima_keep_nan(std::size_t n) {
+  subject = "maxima " + std::to_string(n);
+  Vector x = Random(static_cast<unsigned>(n)).normals(n);
+  for (double& entry : x) {
+    const double before = std::exchange(entry, kNaN);
+    CHECK(std::isnan(dconnet::max_abs(x.data(), n)));
+    entry = before;
+  }
+  for (std::size_t lane = 0; lane < dconnet::kLanes; ++lane) {
+    const dconnet::Lanes sane = {-1.0, 2.0, -3.0, 4.0};
+    dconnet::Lanes ill = sane;
+    ill[lane] = kNaN;
+    CHECK(std::isnan(dconnet::largest_of(ill)));
+    dconnet::Lanes raised = sane;
+    dconnet::raise_to(raised, ill);
+    CHECK(std::isnan(raised[lane]));
+    dconnet::raise_to(raised, sane);
+    CHECK(std::isnan(raised[lane]));
+    CHECK(raised[(lane + 1) % dconnet::kLanes] == sane[(lane + 1) % dconnet::kLanes]);
+  }
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Single programmes.
 
@@ -649,8 +675,43 @@ void test_hostile_programmes() {
     in_gamma.gamma = poison;
     CHECK(!Harness(in_gamma).cold().outcome.converged);
     in_slope.slope[3] = poison;
-    Harness(in_slope).cold();  // an infinite slope is a constraint: either verdict is fine
+    const Answer answer = Harness(in_slope).cold();
+    if (std::isnan(poison)) CHECK(!answer.outcome.converged);  // an infinite slope is a constraint: either verdict is fine
   }
+}
+
+// A solution with a NaN in it, in any place of any part, is certified by no tolerance.
+void test_certificate_of_nan(const Case& test) {
+  subject = "certificate of NaN " + shape(test.rows, test.columns);
+  Case ill = test;
+  ill.linear.resize(dconnet::round_up_to_lanes(test.columns), 0.0);
+  Answer answer = Harness(test).cold();
+  const Design design(test.design.data(), test.rows, test.columns);
+  dconnet::Scratch scratch(test.rows);
+  dconnet::Certifier certifier(design, scratch);
+  const auto meets = [&] {
+    const Programme programme{design, ill.linear.data(), ill.slope.data(), ill.curvature, ill.gamma};
+    const double any = std::numeric_limits<double>::max();
+    return certifier.certify(programme, answer.v.data(), answer.z.data(), answer.multipliers.data(), any).meets(any, any);
+  };
+  CHECK(meets());
+  const auto poison = [&](double& entry) {
+    const double before = std::exchange(entry, kNaN);
+    CHECK(!meets());
+    entry = before;
+  };
+  for (std::size_t k = 0; k < test.columns; ++k) {
+    poison(ill.linear[k]);
+    poison(answer.v[k]);
+  }
+  for (std::size_t j = 0; j < test.rows; ++j) {
+    poison(ill.slope[j]);
+    poison(answer.z[j]);
+    poison(answer.multipliers[j]);
+  }
+  poison(ill.gamma);
+  poison(ill.curvature);
+  CHECK(meets());
 }
 
 // Enough rows for a sample of them to be of use.
@@ -851,6 +912,60 @@ void test_face_walk_among_copies(std::size_t copies) {
   }
 }
 
+// Rows that are tiny have tiny z: next to those of the others these look like zero, but they are on a side of their kink.
+void test_face_walk_with_tiny_rows() {
+  subject = "face walk with tiny rows";
+  const std::size_t rows = 60, columns = 5, tiny = 20;
+  Random random(96);
+  Vector matrix = random_design(random, rows, columns);
+  for (std::size_t i = 0; i < tiny * columns; ++i) matrix[i] *= 1e-14;
+  const Design design(matrix.data(), rows, columns);
+  ActiveGram::Room room(rows);
+  ActiveGram gram(design);
+  dconnet::Scratch scratch(rows);
+  dconnet::Face face(design, room);
+  dconnet::FaceWalk walk(design, face, scratch, nullptr);
+  dconnet::Certifier certifier(design, scratch);
+  for (int start = 0; start < 20; ++start) {
+    Vector v = random.normals(columns), z(rows), multipliers(rows, 0.0), linear = random.normals(columns);
+    v.resize(design.stride(), 0.0);
+    linear.resize(design.stride(), 0.0);
+    for (double& entry : linear) entry *= 10.0;
+    design.apply(v.data(), z.data());
+    const Vector slope = random.uniforms(rows, 0.0, 1.0);
+    const Programme programme{design, linear.data(), slope.data(), 0.5, 0.1};
+    std::size_t steps = 0;
+    CHECK(walk.solve(programme, 200, false, v.data(), z.data(), multipliers.data(), gram, steps));
+    CHECK(certifier.certify(programme, v.data(), z.data(), multipliers.data(), 1e-12).meets(1e-12, 1e-12));
+  }
+}
+
+// With lengths that are no numbers there is no row to look for: the search along a direction must end all the same.
+void test_face_walk_without_numbers() {
+  subject = "face walk without numbers";
+  const std::size_t rows = 60, columns = 5;
+  Random random(95);
+  const Vector matrix = random_design(random, rows, columns);
+  const Design design(matrix.data(), rows, columns);
+  ActiveGram::Room room(rows);
+  ActiveGram gram(design);
+  dconnet::Scratch scratch(rows);
+  dconnet::Face face(design, room);
+  dconnet::FaceWalk walk(design, face, scratch, nullptr);
+  for (const double poison : {kNaN, std::numeric_limits<double>::infinity()}) {
+    Vector v = random.normals(columns), z(rows), multipliers(rows, 0.0), linear = random.normals(columns);
+    v.resize(design.stride(), 0.0);
+    linear.resize(design.stride(), 0.0);
+    design.apply(v.data(), z.data());
+    Vector slope = random.uniforms(rows, 0.0, 2.0);
+    slope[static_cast<std::size_t>(std::max_element(z.begin(), z.end()) - z.begin())] = poison;
+    const Programme programme{design, linear.data(), slope.data(), 0.5, 0.01};
+    std::size_t steps = 0;
+    CHECK(!walk.solve(programme, 200, false, v.data(), z.data(), multipliers.data(), gram, steps));
+    CHECK(steps <= 200);
+  }
+}
+
 void test_iteration_limit() {
   subject = "programme: iteration limit";
   const Case test = typical(93, 300, 20, 1e-4);
@@ -1034,18 +1149,22 @@ int main() {
     test_cholesky(n);
     test_symmetric_product(n);
     test_sums(n - 1);
+    test_maxima_keep_nan(n);
   }
   test_cholesky_refuses();
   test_typical_programmes();
   test_degenerate_programmes();
   test_extreme_programmes();
   test_hostile_programmes();
+  for (const std::size_t rows : {1, 4, 7, 30}) test_certificate_of_nan(typical(94, rows, rows < 4 ? 1 : 3));
   test_many_rows();
   test_sample();
   test_origin();
   for (const double slope_size : {0.1, 1.0, 10.0}) test_face_walk(slope_size);
   for (const double gamma : {1e-3, 1e-2, 1.0}) test_inexact_walk(gamma);
   for (const std::size_t copies : {1, 2, 5, 20}) test_face_walk_among_copies(copies);
+  test_face_walk_with_tiny_rows();
+  test_face_walk_without_numbers();
   test_iteration_limit();
   test_sweeps(Split::kPaper);
   test_sweeps(Split::kNet);
