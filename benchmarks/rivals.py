@@ -30,7 +30,7 @@ LBFGS_SETTINGS = {"maxcor": 20, "maxiter": 10**9, "maxfun": 10**9, "gtol": 1e-10
 TIGHT, BRISK = 1e-13, 1e-8
 ADAM_RATE = 1e-2
 
-LBFGS_ALONE = Moves(race=False, hop="restart", sweep=False, revive=False)
+LBFGS_ALONE = Moves(race=False, samples=False, hop="restart", sweep=False, revive=False)
 
 
 class Objective:

@@ -198,14 +198,14 @@ void solve_output_weights(NetworkObjective& self, Matrix V, OutMatrix alpha) {
 }
 
 void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, Matrix y, double gamma,
-                   std::size_t n_hidden, std::size_t starts, bool burst, const std::string& hop,
+                   std::size_t n_hidden, std::size_t starts, std::size_t samples, bool burst, const std::string& hop,
                    double stalled, std::size_t patience, bool revive, std::uint64_t seed, dconnet::SharedTeam team) {
   check_targets(y, design);
   const dconnet::Hop kind = hop == "perturb"   ? dconnet::Hop::kPerturb
                             : hop == "restart" ? dconnet::Hop::kRestart
                                                : dconnet::Hop::kNone;
   new (self) dconnet::Explorer(view_of(design, columns), y.data(), gamma, n_hidden, y.shape(1),
-                               {starts, burst, kind, stalled, patience, revive}, seed, std::move(team));
+                               {starts, samples, burst, kind, stalled, patience, revive}, seed, std::move(team));
 }
 
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> explore(
@@ -389,7 +389,7 @@ NB_MODULE(_native, module) {
   nb::class_<dconnet::Explorer>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
       .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"),
            nb::arg("columns"), kept("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
-           nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"),
+           nb::arg("samples"), nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"),
            nb::arg("team") = nb::none())
       .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"),
            "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns "

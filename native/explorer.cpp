@@ -13,6 +13,14 @@ constexpr std::size_t kMemory = 20;
 // Iterations of the first heat of the race; each further one has twice as many, for half of the starts.
 constexpr std::size_t kHeat = 20;
 constexpr std::size_t kBurst = 50;
+// The smallest sample is one row in so many, if those are enough for the unknowns, and the largest one row in four.
+constexpr std::size_t kMostSpacing = 16, kLeastSpacing = 4;
+constexpr std::size_t kNumbersPerUnknown = 2;
+constexpr std::size_t kSampleBurst = 25;
+// A burst on a sample that gains less than this share has stalled: more rows tell more.
+constexpr double kStalledSample = 1e-2;
+// Of two samples the first has a third of the evaluations.
+constexpr double kFirstShare = 1.0 / 3.0;
 // After a hop in vain, a burst that gained more than this share of F last time is tried again at once.
 constexpr double kSlow = 1e-3;
 // Once all hops are tried, bursts go on until they gain nothing but rounding.
@@ -57,19 +65,24 @@ Explorer::Explorer(Design design, const double* y, double gamma, std::size_t n_h
 
 Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, double* V, double* alpha) {
   const Layout& layout = objective_.layout();
-  const std::size_t begin = this->evaluations();
+  const double begin = work(), end = begin + static_cast<double>(evaluations);
   Exploration told;
   layout.pack(V, alpha, theta_.data());
   main_.start(theta_.data());
   value_ = main_.value();
-  if (!raced_) race(proceed);
+  if (!raced_) {
+    race(proceed);
+    if (plan_.samples > 0) begin_on_samples(proceed);
+  }
   raced_ = true;
   if (plan_.revive) revive(told);
   bool burst_due = plan_.burst;
-  while (this->evaluations() - begin < evaluations && proceed()) {
+  while (work() < end && proceed()) {
     if (burst_due) {
       const double before = value_;
-      const bool more = burst(proceed);
+      // Where hops follow, the gain of a whole burst tells whether it is time for one.
+      const std::size_t left = static_cast<std::size_t>(std::ceil(end - work()));
+      const bool more = burst(plan_.hop == Hop::kNone ? std::min(kBurst, left) : kBurst, proceed);
       last_gain_ = (before - value_) / value_;
       if (more && last_gain_ > (settled() ? kExhausted : plan_.stalled)) continue;
       burst_due = false;
@@ -82,7 +95,7 @@ Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, d
     burst_due = plan_.burst && (lower || last_gain_ > kSlow || hops_ % kHopsPerBurst == 0);
   }
   layout.unpack(theta_.data(), V, alpha);
-  told.evaluations = this->evaluations() - begin;
+  told.evaluations = static_cast<std::size_t>(std::ceil(work() - begin));
   return told;
 }
 
@@ -133,6 +146,47 @@ void Explorer::race(const Proceed& proceed) {
   }
   main_.start(theta_.data());
   value_ = main_.value();
+}
+
+// The first steps go far, and need not be exact: a few rows show the way, and then more of them.
+void Explorer::begin_on_samples(const Proceed& proceed) {
+  const Layout& layout = objective_.layout();
+  const std::size_t unknowns = layout.n_hidden * (layout.columns + layout.n_outputs);
+  std::size_t spacing = std::min(kMostSpacing, residual_.size() / (kNumbersPerUnknown * unknowns));
+  const double end = work() + static_cast<double>(plan_.samples);
+  for (bool lower = true; lower && spacing >= kLeastSpacing && work() < end && proceed(); spacing /= 4) {
+    const bool is_last = spacing / 4 < kLeastSpacing;
+    lower = descend_on_sample(spacing, is_last ? end : work() + kFirstShare * (end - work()), proceed);
+  }
+  if (main_.value() != value_) main_.start(theta_.data());
+}
+
+// Bursts on a sample until the work is done or one gains little. Whether they lead down for all rows is looked at after
+// the first, for the start may be beyond what a sample can tell, and after the last.
+bool Explorer::descend_on_sample(std::size_t spacing, double end, const Proceed& proceed) {
+  Subset sample(objective_, spacing, *team_, random_);
+  Lbfgs search(sample.objective(), kMemory);
+  search.start(theta_.data());
+  const double begin = sample_work_;
+  bool more = true, lower = true;
+  std::size_t bursts = 0;
+  while (more && lower && work() < end && proceed()) {
+    const double before = search.value();
+    const double left = std::ceil((end - work()) / sample.share());
+    more = search.run(std::min(kSampleBurst, static_cast<std::size_t>(left)), proceed);
+    more = more && before - search.value() > kStalledSample * before;
+    sample_work_ = begin + sample.share() * static_cast<double>(search.evaluations());
+    if (++bursts == 1) lower = take_if_lower(search);
+  }
+  return lower && (bursts < 2 || take_if_lower(search));
+}
+
+// Takes what was found on a sample if F over all rows is lower there.
+bool Explorer::take_if_lower(const Lbfgs& search) {
+  main_.start(search.theta());
+  if (!(main_.value() < value_)) return false;
+  take(main_);
+  return true;
 }
 
 void Explorer::random_start() {
@@ -198,8 +252,8 @@ bool Explorer::carries_nothing(std::size_t unit) const {
 }
 
 // True if the way down may go on.
-bool Explorer::burst(const Proceed& proceed) {
-  const bool more = main_.run(kBurst, proceed);
+bool Explorer::burst(std::size_t iterations, const Proceed& proceed) {
+  const bool more = main_.run(iterations, proceed);
   double moved = 0.0;
   for (std::size_t i = 0; i < theta_.size(); ++i) {
     moved += (main_.theta()[i] - theta_[i]) * (main_.theta()[i] - theta_[i]);

@@ -1,8 +1,9 @@
-// The search for a low minimum of F: a race of starts, bursts of L-BFGS, and hops out of the minimum reached.
+// The search for a low minimum of F: a race of starts, or samples of the rows to begin with, bursts of L-BFGS, and hops
+// out of the minimum reached.
 //
 // F never rises: a burst counts only if F falls by a share of the squared distance, a hop only if it ends a fixed share
-// below where it began, a new neuron only if it lowers F. What to do next depends on counts of evaluations, never on
-// the clock, so that the same seed leads to the same network.
+// below where it began, a new neuron and what was found on a sample only if it lowers F over all rows. What to do next
+// depends on counts of evaluations, never on the clock, so that the same seed leads to the same network.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include "newcomer.hpp"
 #include "objective.hpp"
 #include "random.hpp"
+#include "subset.hpp"
 
 namespace dconnet {
 
@@ -24,6 +26,7 @@ enum class Hop { kNone, kPerturb, kRestart };
 
 struct Plan {
   std::size_t starts;    // in the race: the given one and random ones
+  std::size_t samples;   // evaluations on samples of the rows to begin with
   bool burst;
   Hop hop;
   double stalled;        // a burst that gains less than this share of F has stalled: time to hop
@@ -33,7 +36,7 @@ struct Plan {
 
 // What one call of `explore` did.
 struct Exploration {
-  std::size_t evaluations = 0;
+  std::size_t evaluations = 0;  // one on a sample counts by its share of the rows
   std::size_t hops = 0;      // tried
   std::size_t accepted = 0;  // hops that ended lower
   std::size_t revived = 0;   // neurons that carried nothing and were replaced
@@ -67,15 +70,19 @@ class Explorer {
   void race(const Proceed& proceed);
   void random_start();
   void scale_start();
+  void begin_on_samples(const Proceed& proceed);
+  bool descend_on_sample(std::size_t spacing, double end, const Proceed& proceed);
+  bool take_if_lower(const Lbfgs& search);
   void revive(Exploration& told);
   bool carries_nothing(std::size_t unit) const;
-  bool burst(const Proceed& proceed);
+  bool burst(std::size_t iterations, const Proceed& proceed);
   bool hop(const Proceed& proceed);
   void perturb(double size, double share);
   void replace_weakest();
   bool descend_from_candidate(const Proceed& proceed);
   void take(const Lbfgs& from);
-  std::size_t evaluations() const { return main_.evaluations() + trial_.evaluations(); }
+  // Evaluations since the object was made.
+  double work() const { return static_cast<double>(main_.evaluations() + trial_.evaluations()) + sample_work_; }
 
   SharedTeam team_;
   Design design_;
@@ -86,7 +93,7 @@ class Explorer {
   Random random_;
   bool raced_ = false;
   std::size_t hops_ = 0, failures_ = 0;
-  double value_ = 0.0, last_gain_ = 0.0;
+  double value_ = 0.0, last_gain_ = 0.0, sample_work_ = 0.0;
   std::vector<double> theta_, candidate_, residual_, costs_, survivors_, survivor_values_;
   std::vector<std::size_t> ranking_;
   double target_length_;

@@ -56,6 +56,7 @@ class Explorer:
         gamma: float,
         n_hidden: int,
         starts: int,
+        samples: int,
         burst: bool,
         hop: str,
         stalled: float,

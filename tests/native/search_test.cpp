@@ -12,6 +12,7 @@
 #include "lbfgs.hpp"
 #include "newcomer.hpp"
 #include "objective.hpp"
+#include "subset.hpp"
 
 namespace {
 
@@ -292,7 +293,7 @@ void test_lbfgs_keeps_pairs() {
 
 void test_explorer(Data data, Hop hop) {
   Explorer explorer(data.design(), data.y.data(), kGamma, data.n_hidden, data.n_outputs,
-                    {4, true, hop, 0.01, 3, true}, 7);
+                    {4, 0, true, hop, 0.01, 3, true}, 7);
   double last = data.naive_value(kGamma);
   for (int round = 0; round < 30; ++round) {
     const Exploration told =
@@ -308,12 +309,68 @@ void test_explorer(Data data, Hop hop) {
   check(data.V == V && data.alpha == alpha, "told to stop, nothing moves");
 }
 
+// Each row of a sample comes from its own stretch of the rows, and the value stands for that over all rows.
+void test_subset(const Data& data) {
+  Case subject(data);
+  Random random(5);
+  for (std::size_t spacing : {4, 7, 16}) {
+    Subset sample(subject.objective, spacing, subject.team, random);
+    const Design& drawn = sample.objective().design();
+    const std::size_t count = data.rows / spacing;
+    check(drawn.rows() == count && drawn.columns() == data.columns, "the size of a sample");
+    check(close(sample.share() * static_cast<double>(data.rows), static_cast<double>(count), 1e-15), "its share");
+    for (std::size_t i = 0; i < count; ++i) {
+      bool found = false;
+      for (std::size_t j = i * data.rows / count; j < (i + 1) * data.rows / count; ++j) {
+        found |= std::equal(drawn.row(i), drawn.row(i) + data.columns, data.values.data() + j * data.columns) &&
+                 std::equal(data.y.data() + j * data.n_outputs, data.y.data() + (j + 1) * data.n_outputs,
+                            sample.objective().targets() + i * data.n_outputs);
+      }
+      check(found, "a row of its stretch, with its targets");
+    }
+    const double whole = subject.objective.value(subject.theta.data());
+    check(std::fabs(sample.objective().value(subject.theta.data()) / sample.share() - whole) < 0.2 * whole,
+          "the value stands for that over all rows");
+  }
+}
+
+void test_samples(const Data& data) {
+  const auto explored = [&](std::size_t samples, std::size_t calls, Exploration& told) {
+    Data at = data;
+    Explorer explorer(at.design(), at.y.data(), kGamma, at.n_hidden, at.n_outputs,
+                      {1, samples, true, Hop::kNone, 0.01, 3, false}, 7);
+    std::size_t asked = 0;
+    told = explorer.explore(30, [&] { return asked++ < calls; }, at.V.data(), at.alpha.data());
+    return at;
+  };
+  Exploration told, same, without;
+  const Data reached = explored(12, 100000, told), again = explored(12, 100000, same);
+  check(reached.V == again.V && told.evaluations == same.evaluations, "the same seed draws the same samples");
+  check(told.evaluations >= 12 && told.evaluations <= 36, "work on samples counts by their share");
+  check(explored(0, 100000, without).V != reached.V, "samples lead another way");
+  double last = data.naive_value(kGamma);
+  for (std::size_t calls : {0, 1, 2, 5, 40, 100, 100000}) {
+    check(explored(12, calls, told).naive_value(kGamma) <= last * (1.0 + 1e-12), "whenever it is told to stop, F is lower");
+  }
+  // From a trained network, a sample leads nowhere, and is left soon.
+  Data trained = reached;
+  Explorer further(trained.design(), trained.y.data(), kGamma, trained.n_hidden, trained.n_outputs,
+                   {1, 0, true, Hop::kNone, 0.01, 3, false}, 7);
+  for (int round = 0; round < 20; ++round) further.explore(100, [] { return true; }, trained.V.data(), trained.alpha.data());
+  const double before = trained.naive_value(kGamma);
+  Explorer sampling(trained.design(), trained.y.data(), kGamma, trained.n_hidden, trained.n_outputs,
+                    {1, 1000, true, Hop::kNone, 0.01, 3, false}, 7);
+  told = sampling.explore(1, [] { return true; }, trained.V.data(), trained.alpha.data());
+  check(trained.naive_value(kGamma) <= before * (1.0 + 1e-12), "a trained network is not made worse");
+  check(told.evaluations < 100, "nor is much work wasted on it");
+}
+
 // The same to the bit, whoever does which leaf.
 void test_team(const Data& data) {
   std::vector<Vector> found;
   for (std::size_t size : {1, 2, 3, 7}) {
     Data at = data;
-    Explorer explorer(at.design(), at.y.data(), kGamma, at.n_hidden, at.n_outputs, {2, true, Hop::kPerturb, 0.5, 3, true},
+    Explorer explorer(at.design(), at.y.data(), kGamma, at.n_hidden, at.n_outputs, {2, 20, true, Hop::kPerturb, 0.5, 3, true},
                       7, std::make_shared<Team>(size));
     for (int round = 0; round < 3; ++round) explorer.explore(60, [] { return true; }, at.V.data(), at.alpha.data());
     at.V.insert(at.V.end(), at.alpha.begin(), at.alpha.end());
@@ -350,7 +407,7 @@ void test_random_goes_on() {
 }
 
 void test_explorer_goes_on(const Data& data, Hop hop) {
-  const Plan plan{4, true, hop, 0.01, 3, true};
+  const Plan plan{4, 0, true, hop, 0.01, 3, true};
   const auto rounds = [&](Explorer& explorer, Data& at, int count) {
     for (int round = 0; round < count; ++round) explorer.explore(200, [] { return true; }, at.V.data(), at.alpha.data());
   };
@@ -398,6 +455,10 @@ int main() {
       test_explorer_goes_on(data, hop);
     }
   }
+  test_subset(Data(1003, 5, 3, 1, 3000));
+  test_subset(Data(1003, 5, 3, 2, 3001));
+  test_samples(Data(4000, 3, 4, 1, 3002));
+  test_samples(Data(4000, 3, 4, 2, 3003));
   test_team(Data(10'000, 3, 4, 1, 2000));
   test_team(Data(10'000, 3, 4, 2, 2001));
   test_lbfgs_keeps_pairs();

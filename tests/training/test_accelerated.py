@@ -1,6 +1,7 @@
 """The accelerated algorithm: descent, guarantees, hops, revival, and the same network for the same seed."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -257,3 +258,58 @@ def test_work_that_newton_steps_leave_over_does_not_pile_up(rounds_a_step, monke
     descent.newton(state)
     assert len(taken) <= max(1.0, 1.0 / rounds_a_step)
     assert len(taken) == pytest.approx(1.0 / rounds_a_step, abs=1.0)  # of rounding
+# --- samples of the rows ---
+
+
+@pytest.fixture(scope="module")
+def many_rows():
+    X = np.random.default_rng(0).normal(size=(12_000, 10))
+    return Problem(X, np.sin(X[:, 0] + X[:, 1]) + np.abs(X[:, 2]), 0.1)
+
+
+SEARCH_ALONE = Moves(sweep=False, newton=False)
+
+
+@pytest.mark.parametrize(
+    ("limits", "n_samples"),
+    [
+        ({}, 0),
+        ({"max_evaluations": 100}, 35),
+        ({"max_evaluations": 250}, 88),
+        ({"max_evaluations": 251}, 0),
+        (
+            {"max_seconds": 0.02},
+            29,
+        ),  # 5e9 multiplications a second, and 2 for each of 12,000 x 10 entries and 5 neurons
+        ({"max_seconds": 60.0}, 0),
+        ({"max_seconds": 60.0, "max_evaluations": 100}, 35),
+    ],
+)
+def test_limits_tell_how_much_samples_may_take(many_rows, limits, n_samples):
+    rng = np.random.default_rng(0)
+    descent = AcceleratedDescent(many_rows, get_backend("native"), Options(split="net", **limits), rng)
+    state = Descent.init(descent, xavier(10, 5, rng))
+    assert descent.problem.Q.shape == (12_000, 11)
+    assert descent.sample_evaluations(state) == pytest.approx(n_samples, abs=3)
+    descent.moves = Moves(samples=False)
+    assert descent.sample_evaluations(state) == 0
+
+
+def test_samples_lead_lower_with_the_same_work(many_rows):
+    with_samples, again, without = (
+        run(many_rows, n_hidden=5, moves=moves, max_evaluations=40)
+        for moves in (SEARCH_ALONE, SEARCH_ALONE, replace(SEARCH_ALONE, samples=False))
+    )
+    for solution in (with_samples, without):
+        assert 40 <= solution.history.total("evaluations") <= 45
+    assert with_samples.network.parameters.tobytes() == again.network.parameters.tobytes()
+    assert with_samples.objective < 0.9 * without.objective
+    assert np.all(np.diff(with_samples.history.objective) <= 0)
+
+
+def test_small_data_have_no_samples():
+    whole, without = (
+        run(make_problem(), moves=moves, max_evaluations=100)
+        for moves in (SEARCH_ALONE, replace(SEARCH_ALONE, samples=False))
+    )
+    assert whole.network.parameters.tobytes() == without.network.parameters.tobytes()

@@ -49,7 +49,7 @@ def sweep(problem, V, alpha, split="net", backend="native", sweeps=1):
     return SimpleNamespace(V=V, values=np.array(values), programmes=tally.programmes)
 
 
-def explorer(problem, n_hidden, *, starts=1, hop="none", burst=True, revive=False, seed=0):
+def explorer(problem, n_hidden, *, starts=1, samples=0, hop="none", burst=True, revive=False, seed=0):
     return _native.Explorer(
         padded(problem.Q),
         problem.Q.shape[1],
@@ -57,6 +57,7 @@ def explorer(problem, n_hidden, *, starts=1, hop="none", burst=True, revive=Fals
         problem.gamma,
         n_hidden,
         starts=starts,
+        samples=samples,
         burst=burst,
         hop=hop,
         stalled=1e-2,
@@ -165,8 +166,8 @@ def test_search_for_one_output_in_the_guise_of_several():
     a = alpha[:, 0].copy()
     one = replace(several, y=several.y[:, 0].copy())
     guise = replace(several, y=np.outer(one.y, w))
-    V_one, a_one, counts = explored(explorer(one, len(V)), V, a, evaluations=5)
-    V_guise, A_guise, counts_guise = explored(explorer(guise, len(V)), V, np.outer(a, w), evaluations=5)
+    V_one, a_one, counts = explored(explorer(one, len(V)), V, a, evaluations=55)
+    V_guise, A_guise, counts_guise = explored(explorer(guise, len(V)), V, np.outer(a, w), evaluations=55)
     assert counts_guise == counts
     assert counts[0] > 50
     np.testing.assert_allclose(V_guise, V_one, atol=1e-9 * np.abs(V_one).max())

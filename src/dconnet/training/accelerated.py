@@ -1,9 +1,9 @@
 """The accelerated algorithm: joint steps and hops by the kernel between the sweeps of the paper's block descent.
 
-An epoch is a round: the kernel explores (a race of starts in the first round, bursts of L-BFGS on all weights, hops
-out of the minimum reached, new neurons in place of dead ones), then every neuron gets its DCA, the output
-weights their ridge regression, and every neuron is balanced. RegLoss never rises, and the sweeps keep the convergence
-argument of the paper, which the documentation writes out.
+An epoch is a round: the kernel explores (a race of starts or samples of the rows in the first round, bursts of L-BFGS
+on all weights, hops out of the minimum reached, new neurons in place of dead ones), then every neuron gets its DCA, the
+output weights their ridge regression, and every neuron is balanced. RegLoss never rises, and the sweeps keep the
+convergence argument of the paper, which the documentation writes out.
 """
 
 from __future__ import annotations
@@ -45,6 +45,14 @@ SUFFICIENT_DECREASE = _native.SUFFICIENT_DECREASE
 # Multiplications for an evaluation of the objective and its gradient, for each neuron and entry of the design; an
 # output beyond the first takes as many as a column of the design.
 EVALUATION = 2
+# If the limits allow no more evaluations than these, and than so many for each number in y that an unknown has, this
+# share of them begins the search on samples of the rows: with more, it hardly matters where L-BFGS begins, or a sample
+# leads astray. Seconds are turned into evaluations by the multiplications that a processor of today does in one, not by
+# the clock, so that the same limit gives the same plan.
+MOST_WITH_SAMPLES = 250
+MOST_FOR_EACH_NUMBER = 12
+SAMPLE_SHARE = 0.35
+SPEED = 5e9
 # The parts of a Newton step that are tried, and how near to a kink a row is taken to it.
 NEWTON_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)
 NEWTON_WIDTHS = (1e-9, 1e-6, 1e-4, 1e-3)
@@ -58,6 +66,8 @@ class Moves:
     ----------
     race : bool
         Whether random starts compete with the given one.
+    samples : bool
+        Whether L-BFGS begins on samples of the rows, where the design is large.
     burst : bool
         Whether L-BFGS moves all weights at once.
     hop : {"perturb", "restart", "none"}
@@ -75,6 +85,7 @@ class Moves:
     """
 
     race: bool = True
+    samples: bool = True
     burst: bool = True
     hop: str = "perturb"
     sweep: bool = True
@@ -146,6 +157,7 @@ class AcceleratedDescent(Descent):
             self.problem.gamma / self.problem.unit,
             len(state.alpha),
             starts=STARTS[size] if self.moves.race and not is_short else 1,
+            samples=self.sample_evaluations(state) if size == "large" else 0,
             burst=self.moves.burst,
             hop="none" if is_short else self.moves.hop,
             stalled=STALLED_BEFORE_RESTART if self.moves.hop == "restart" else STALLED[size],
@@ -154,6 +166,20 @@ class AcceleratedDescent(Descent):
             seed=int(self.rng.integers(np.iinfo(np.int64).max)),
             team=self.team,
         )
+
+    def sample_evaluations(self, state: State) -> int:
+        """How many evaluations on samples the search begins with: a share of those that the limits allow, if few."""
+        entries = self.problem.Q.size + (self.problem.n_outputs - 1) * len(self.problem.Q)
+        limit = self.options.max_seconds
+        by_time = np.inf if limit is None else limit * SPEED / (EVALUATION * entries * len(state.alpha))
+        expected = min(self.evaluations_left(state), by_time)
+        is_on = self.moves.samples and self.moves.burst and self.samples_pay(state, expected)
+        return round(SAMPLE_SHARE * expected) if is_on else 0
+
+    def samples_pay(self, state: State, evaluations: float) -> bool:
+        """Whether to begin on samples with this number of evaluations in all."""
+        numbers_for_each = self.problem.y.size / (state.V.size + state.alpha.size)
+        return evaluations <= min(MOST_WITH_SAMPLES, MOST_FOR_EACH_NUMBER * numbers_for_each)
 
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
         """All that the descent depends on after an epoch was recorded; the rest follows from it."""
