@@ -2,9 +2,9 @@
 
     python benchmarks/builds.py [--against PYTHON] [--threads 1 2] [--repetitions 3] [--tasks NAME ...] [--output FILE]
 
-PYTHON is the interpreter of an environment with another build. Every measurement is a process of its own; the builds take
-turns, so that what the machine does besides strikes all of them. Times are those of the clock on the wall, and so nothing else
-should run. The tasks with 42,000 rows use MNIST (see `DCONNET_DATA`), and random numbers where it is absent.
+PYTHON is the interpreter of an environment with another build. Every measurement is a process of its own; the builds
+take turns, so that what the machine does besides strikes all of them. Times are those of the clock on the wall, and so
+nothing else should run. The tasks with 42,000 rows use MNIST (see `DCONNET_DATA`), and random numbers where it is absent.
 """
 
 from __future__ import annotations

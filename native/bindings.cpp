@@ -8,8 +8,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -55,8 +59,74 @@ void check_targets(const Matrix& y, const Matrix& design) {
 
 // The rows of the design, which Python has padded with zeros and keeps alive.
 dconnet::Design view_of(const Matrix& padded, std::size_t columns) {
+  constexpr std::size_t most = std::numeric_limits<dconnet::Row>::max();
+  if (padded.shape(0) > most) {
+    throw nb::value_error(("the design has " + std::to_string(padded.shape(0)) + " rows, but the kernel numbers at most " +
+                           std::to_string(most)).c_str());
+  }
   check_length(padded.shape(1), dconnet::round_up_to_lanes(columns), "a row of the design");
   return dconnet::Design::view(padded.data(), padded.shape(0), columns);
+}
+
+// An object of the kernel, which holds its room for work and so serves one thread at a time, and with it its team.
+template <typename Kernel>
+struct Bound : Kernel {
+  using Kernel::Kernel;
+
+  std::atomic<bool> in_use{false};
+  std::atomic<bool>* team_in_use = nullptr;  // none if it has no team that others may have, too
+};
+
+using GivenTeam = std::shared_ptr<Bound<dconnet::Team>>;
+
+// Makes an object in the place that Python has for it, with the team that it may share.
+template <typename Kernel, typename... Arguments>
+void make(Bound<Kernel>* self, const GivenTeam& team, Arguments&&... arguments) {
+  new (self) Bound<Kernel>(std::forward<Arguments>(arguments)..., team);
+  if (team) self->team_in_use = &team->in_use;
+}
+
+// Takes an object, or nothing, for the time of a call.
+class Use {
+ public:
+  explicit Use(std::atomic<bool>* in_use) : in_use_(in_use) {
+    if (in_use_ != nullptr && in_use_->exchange(true)) {
+      throw std::runtime_error("This object of the kernel, or its team, is in use by another thread. Make one for each.");
+    }
+  }
+  ~Use() {
+    if (in_use_ != nullptr) *in_use_ = false;
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  std::atomic<bool>* in_use_;
+};
+
+// A function of an object, or a method of it, as one that refuses an object in use.
+template <typename Kernel, typename Result, typename... Arguments>
+auto alone(Result (*function)(Kernel&, Arguments...)) {
+  return [function](Bound<Kernel>& self, Arguments... arguments) -> Result {
+    const Use own(&self.in_use), team(self.team_in_use);
+    return function(self, std::forward<Arguments>(arguments)...);
+  };
+}
+
+template <typename Kernel, typename Result, typename... Arguments>
+auto alone(Result (Kernel::*method)(Arguments...)) {
+  return [method](Bound<Kernel>& self, Arguments... arguments) -> Result {
+    const Use own(&self.in_use), team(self.team_in_use);
+    return (self.*method)(std::forward<Arguments>(arguments)...);
+  };
+}
+
+template <typename Kernel, typename Result>
+auto alone(Result (Kernel::*property)() const) {
+  return [property](Bound<Kernel>& self) -> std::decay_t<Result> {
+    const Use own(&self.in_use), team(self.team_in_use);
+    return (self.*property)();
+  };
 }
 
 // A solver of single programmes with the memory of its last one.
@@ -197,15 +267,19 @@ void solve_output_weights(NetworkObjective& self, Matrix V, OutMatrix alpha) {
   layout.unpack(theta.data(), hidden.data(), alpha.data());
 }
 
-void make_explorer(dconnet::Explorer* self, Matrix design, std::size_t columns, Matrix y, double gamma,
+void make_explorer(Bound<dconnet::Explorer>* self, Matrix design, std::size_t columns, Matrix y, double gamma,
                    std::size_t n_hidden, std::size_t starts, std::size_t samples, bool burst, const std::string& hop,
-                   double stalled, std::size_t patience, bool revive, std::uint64_t seed, dconnet::SharedTeam team) {
+                   double stalled, std::size_t patience, bool revive, std::uint64_t seed, const GivenTeam& team) {
   check_targets(y, design);
   const dconnet::Hop kind = hop == "perturb"   ? dconnet::Hop::kPerturb
                             : hop == "restart" ? dconnet::Hop::kRestart
                                                : dconnet::Hop::kNone;
-  new (self) dconnet::Explorer(view_of(design, columns), y.data(), gamma, n_hidden, y.shape(1),
-                               {starts, samples, burst, kind, stalled, patience, revive}, seed, std::move(team));
+  const dconnet::Plan plan{starts, samples, burst, kind, stalled, patience, revive};
+  make(self, team, view_of(design, columns), y.data(), gamma, n_hidden, y.shape(1), plan, seed);
+}
+
+void restore(dconnet::Explorer& self, const std::vector<std::uint64_t>& state) {
+  if (!self.restore(state)) throw nb::value_error("this is not the state of an explorer");
 }
 
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> explore(
@@ -316,14 +390,14 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
 
 namespace {
 
-void make_sign_search(dconnet::SignSearch* search, Matrix G, Vector g, Vector alpha, Vector slopes, Vector low,
+void make_sign_search(Bound<dconnet::SignSearch>* search, Matrix G, Vector g, Vector alpha, Vector slopes, Vector low,
                       Vector high, Vector step) {
   const std::size_t rows = G.shape(0), columns = G.shape(1);
   check_length(g.shape(0), rows, "g");
   check_length(slopes.shape(0), columns, "slopes");
   for (const Vector* each : {&low, &high, &step}) check_length(each->shape(0), rows + columns, "low, high or step");
   if (alpha.shape(0) > rows) throw nb::value_error("alpha has the wrong length");
-  new (search) dconnet::SignSearch(G.data(), g.data(), alpha.data(), slopes.data(), low.data(), high.data(),
+  new (search) Bound<dconnet::SignSearch>(G.data(), g.data(), alpha.data(), slopes.data(), low.data(), high.data(),
                                    step.data(), alpha.shape(0), rows - alpha.shape(0), columns);
 }
 
@@ -343,76 +417,72 @@ NB_MODULE(_native, module) {
       .def("is_set", [](const Stop& self) { return self.is_set.load(); });
   module.def("watch", [](const Stop* stop) { watched_stop = stop; }, nb::arg("stop").none(),
              "Let the kernel raise KeyboardInterrupt in this thread once this is set; None ends that.");
-  nb::class_<dconnet::Team>(module, "Team", "Threads that share the rows; kernel objects that take turns may share one.")
+  nb::class_<Bound<dconnet::Team>>(module, "Team", "Threads that share the rows; kernel objects that take turns may share one.")
       .def(nb::init<std::size_t>(), nb::arg("size"))
-      .def_prop_ro("size", &dconnet::Team::size);
-  nb::class_<ProgrammeSolver>(module, "Solver", "Solves convex programmes over one design.")
+      .def_prop_ro("size", [](const Bound<dconnet::Team>& self) { return self.size(); });
+  nb::class_<Bound<ProgrammeSolver>>(module, "Solver", "Solves convex programmes over one design.")
       .def("__init__",
-           [](ProgrammeSolver* self, Matrix design, std::size_t columns) {
-             new (self) ProgrammeSolver(view_of(design, columns));
+           [](Bound<ProgrammeSolver>* self, Matrix design, std::size_t columns) {
+             new (self) Bound<ProgrammeSolver>(view_of(design, columns));
            },
            nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"))
-      .def("solve", &solve, nb::arg("linear"), nb::arg("slope"), nb::arg("curvature"), nb::arg("gamma"),
+      .def("solve", alone(&solve), nb::arg("linear"), nb::arg("slope"), nb::arg("curvature"), nb::arg("gamma"),
            nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("start_value"), nb::arg("share"), kept("v"),
            kept("multipliers"),
            "Solve one programme from the start in v and multipliers, and write the answer there. Any answer will do whose "
            "duality gap is at most this share of its decrease from start_value. Returns the iterations, and whether the "
            "programme was solved to the tolerance, or as far as will do.");
-  nb::class_<dconnet::Sweep>(module, "Sweep", "Sweeps over the neurons of a network, on one design.")
+  nb::class_<Bound<dconnet::Sweep>>(module, "Sweep", "Sweeps over the neurons of a network, on one design.")
       .def("__init__",
-           [](dconnet::Sweep* self, Matrix design, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
-              dconnet::SharedTeam team) {
+           [](Bound<dconnet::Sweep>* self, Matrix design, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
+              const GivenTeam& team) {
              if (n_outputs == 0) throw nb::value_error("there must be at least one output");
-             new (self) dconnet::Sweep(view_of(design, columns), n_hidden, n_outputs, std::move(team));
+             make(self, team, view_of(design, columns), n_hidden, n_outputs);
            },
            nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"),
            nb::arg("team") = nb::none())
-      .def("run", &sweep, nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
+      .def("run", alone(&sweep), nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("share"),
            nb::arg("seconds"), kept("V"),
            "Improve the neurons in the given order, V (n_hidden, rank) in place, for y (n_rows, n_outputs) and alpha "
            "(n_hidden, n_outputs). Returns the neurons done, the programmes solved, the "
            "iterations for them, the steps refused and the programmes not solved to tolerance.");
-  nb::class_<NetworkObjective>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
+  nb::class_<Bound<NetworkObjective>>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
       .def("__init__",
-           [](NetworkObjective* self, Matrix design, std::size_t columns, Matrix y, double gamma,
-              std::size_t n_hidden, dconnet::SharedTeam team) {
+           [](Bound<NetworkObjective>* self, Matrix design, std::size_t columns, Matrix y, double gamma,
+              std::size_t n_hidden, const GivenTeam& team) {
              check_targets(y, design);
-             new (self) NetworkObjective(view_of(design, columns), y, gamma, n_hidden, std::move(team));
+             make(self, team, view_of(design, columns), y, gamma, n_hidden);
            },
            nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"), nb::arg("columns"), kept("y"),
            nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("team") = nb::none())
-      .def("gradient", &gradient, nb::arg("V"), nb::arg("alpha"), kept("gradient_V"), kept("gradient_alpha"),
+      .def("gradient", alone(&gradient), nb::arg("V"), nb::arg("alpha"), kept("gradient_V"), kept("gradient_alpha"),
            "Write the gradient of F at V (n_hidden, rank) and alpha (n_hidden, n_outputs), and return F.")
-      .def("solve_output_weights", &solve_output_weights, nb::arg("V"), kept("alpha"),
+      .def("solve_output_weights", alone(&solve_output_weights), nb::arg("V"), kept("alpha"),
            "Write the minimiser of F over the output weights for V (n_hidden, rank) into alpha.");
-  nb::class_<dconnet::Explorer>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
+  nb::class_<Bound<dconnet::Explorer>>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
       .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"),
            nb::arg("columns"), kept("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
            nb::arg("samples"), nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"),
            nb::arg("team") = nb::none())
-      .def("explore", &explore, nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"),
+      .def("explore", alone(&explore), nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"),
            "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns "
            "the evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")
-      .def_prop_ro("settled", &dconnet::Explorer::settled, "Whether all hops have been tried in vain.")
-      .def("state", &dconnet::Explorer::state, "What a call of `explore` leaves to the next, as words of 64 bits.")
-      .def("restore",
-           [](dconnet::Explorer& self, const std::vector<std::uint64_t>& state) {
-             if (!self.restore(state)) throw nb::value_error("this is not the state of an explorer");
-           },
-           nb::arg("state"), "Take over what `state` returned.");
-  nb::class_<dconnet::SignSearch>(module, "SignSearch", "Branch and bound over the signs of neurons.")
+      .def_prop_ro("settled", alone(&dconnet::Explorer::settled), "Whether all hops have been tried in vain.")
+      .def("state", alone(&dconnet::Explorer::state), "What a call of `explore` leaves to the next, as words of 64 bits.")
+      .def("restore", alone(&restore), nb::arg("state"), "Take over what `state` returned.");
+  nb::class_<Bound<dconnet::SignSearch>>(module, "SignSearch", "Branch and bound over the signs of neurons.")
       .def("__init__", &make_sign_search, nb::arg("G"), nb::arg("g"), nb::arg("alpha"), nb::arg("slopes"),
            nb::arg("low"), nb::arg("high"), nb::arg("step"))
-      .def("run", &dconnet::SignSearch::run, nb::arg("seconds"), nb::arg("relative_gap"), nb::arg("absolute_gap"),
+      .def("run", alone(&dconnet::SignSearch::run), nb::arg("seconds"), nb::arg("relative_gap"), nb::arg("absolute_gap"),
            nb::arg("offset"), nb::call_guard<nb::gil_scoped_release>(),
            "Go on for some seconds; true when the gap is closed.")
-      .def_prop_ro("has_point", &dconnet::SignSearch::has_point)
-      .def_prop_ro("best", &dconnet::SignSearch::best)
-      .def_prop_ro("bound", &dconnet::SignSearch::bound)
-      .def_prop_ro("point", &dconnet::SignSearch::point)
-      .def_prop_ro("nodes", &dconnet::SignSearch::nodes)
-      .def_prop_ro("waiting", &dconnet::SignSearch::waiting);
+      .def_prop_ro("has_point", alone(&dconnet::SignSearch::has_point))
+      .def_prop_ro("best", alone(&dconnet::SignSearch::best))
+      .def_prop_ro("bound", alone(&dconnet::SignSearch::bound))
+      .def_prop_ro("point", alone(&dconnet::SignSearch::point))
+      .def_prop_ro("nodes", alone(&dconnet::SignSearch::nodes))
+      .def_prop_ro("waiting", alone(&dconnet::SignSearch::waiting));
   module.def("predict", &predict, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
              nb::arg("shares"), nb::arg("U"), nb::arg("alpha"), kept("outputs"),
              "Write the outputs (n_rows, n_networks) of networks for coded rows.");

@@ -95,7 +95,7 @@ def test_the_whitening_is_part_of_the_time(monkeypatch, now):
 def test_certificates_have_a_share_of_their_own(monkeypatch, now):
     monkeypatch.setattr(levels, "_seconds_for_certificates", lambda problems, start: 18.0)
     model = quiet(DCONRegressor(3, gamma=0.1, max_seconds=60.0, **QUICK), Y)
-    np.testing.assert_allclose(now.limits, 42.0)
+    np.testing.assert_allclose(now.limits, 60.0 - levels.RESERVE * 18.0)
     assert np.isfinite(model.stationarity_)
 
 
@@ -161,6 +161,7 @@ def test_time_before_a_kill_counts(now, tmp_path):
     }
     assert Session(0, checkpoint=checkpoint, max_seconds=60.0).clock.left() == 42.0
     assert Session(0, checkpoint=checkpoint, max_seconds=60.0, n_threads=2).clock.left() == 51.0
+    assert Session(0, checkpoint=checkpoint, max_seconds=60.0, n_threads=9).clock.left() == 51.0  # others shared rows
 
 
 def test_a_network_that_goes_on_has_its_share_besides_what_it_had(now, tmp_path):

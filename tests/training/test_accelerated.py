@@ -258,6 +258,8 @@ def test_work_that_newton_steps_leave_over_does_not_pile_up(rounds_a_step, monke
     descent.newton(state)
     assert len(taken) <= max(1.0, 1.0 / rounds_a_step)
     assert len(taken) == pytest.approx(1.0 / rounds_a_step, abs=1.0)  # of rounding
+
+
 # --- samples of the rows ---
 
 

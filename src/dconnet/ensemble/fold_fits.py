@@ -166,7 +166,7 @@ def fit_fold(
     gammas: Sequence[int],
     seconds: Callable[[], float] | None = None,
     is_needed: bool = False,
-) -> tuple[FoldFit, FloatArray]:
+) -> tuple[FoldFit, FloatArray] | None:
     """Train a family on the rows outside a fold.
 
     Parameters
@@ -189,6 +189,8 @@ def fit_fold(
         A member for each gamma; in a classification then a logistic regression on the activations of each.
     outputs : array of shape (n_rows, n_members, n_columns)
         Their outputs in the rows of the fold.
+
+    None in the place of both if the time was over and the networks are not needed.
     """
     seeds = np.random.SeedSequence([training.seed, index, fold])
     rows = training.outside(fold)
@@ -210,7 +212,9 @@ def fit_fold(
         sample_weight=weight,
     )
     fits = train(seeds=states[list(gammas)].ravel(), evaluations=family.evaluations, seconds=seconds)
-    if is_needed and seconds is not None and seconds() <= NONE_LEFT:
+    if seconds is not None and seconds() <= NONE_LEFT:
+        if not is_needed:
+            return None
         fits = train(start=(fits.V, fits.alpha), evaluations=min(FEWEST, family.evaluations))
     U, alpha = fits
     shape = (len(gammas), n_columns)

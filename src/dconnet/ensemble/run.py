@@ -107,7 +107,7 @@ class Run:
         return not self.interrupted and (task == FIRST or self.clock.left() > 0.0)
 
     def _fit(self, task: tuple[int, int]) -> Trained | None:
-        """The networks of a family outside a fold; None if the time was over before they were trained."""
+        """The networks of a family outside a fold; None if the time was over before, and they are not the first."""
         family, fold = task
         gammas = self.chosen[family]
         if not self.clock.has_limit:
@@ -115,8 +115,7 @@ class Run:
         # The networks of the first fit are all needed, those of the others only if there is time for all of them.
         n_turns = len(gammas) * self.training.columns.shape[1] if task == FIRST else 1
         turns = self.clock.turns(n_turns)
-        trained = fit_fold(self.families[family], family, self.training, fold, gammas, turns.next, task == FIRST)
-        return trained if task == FIRST or self.clock.left() > 0.0 else None
+        return fit_fold(self.families[family], family, self.training, fold, gammas, turns.next, task == FIRST)
 
     def cost(self, f: int) -> float:
         """About how long a fit of a family takes, in units of its own."""

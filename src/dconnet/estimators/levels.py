@@ -31,6 +31,8 @@ from dconnet.training.trainer import Trainer
 
 # The stationarity of a network takes about as long as so many passes over the rows.
 CERTIFICATE = 10.0
+# What is reserved for it, with the passes that end the training of a network before it.
+RESERVE = 1.5
 # Seconds by which a fit may be late for the sake of a certificate.
 GRACE = 0.1
 
@@ -177,7 +179,7 @@ def train_level(
     trainer = trainer.sharing(n_jobs, n_at_once)
     _ = problems[0].whitening  # all share it: computed once, before threads begin
     certificates = _seconds_for_certificates(problems, starts[0]) if session.clock.has_limit else 0.0
-    turns = session.clock.turns(levels_left * len(problems), n_at_once, reserve=certificates)
+    turns = session.clock.turns(levels_left * len(problems), n_at_once, reserve=RESERVE * certificates)
     stop = Stop()
     if interrupted:
         stop.set()

@@ -62,8 +62,8 @@ class Session:
         self.tasks = tasks
         self.ended = checkpoint is not None and checkpoint.get("ended") is not None
         entries = {} if checkpoint is None else checkpoint.entries
-        seconds = sum(seconds_of(entry) for name, entry in entries.items() if name.startswith(NETWORK))
-        self.clock = Clock(max_seconds, spent=seconds / n_threads)
+        seconds = [seconds_of(entry) for name, entry in entries.items() if name.startswith(NETWORK)]
+        self.clock = Clock(max_seconds, spent=sum(seconds) / max(1, min(n_threads, len(seconds))))
         self._lock, self._n_seeds = Lock(), 0
 
     def seed(self) -> int:

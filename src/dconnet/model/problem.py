@@ -17,6 +17,9 @@ from dconnet.model.rows import Groups
 from dconnet.model.theory import Constants
 from dconnet.model.whitening import Whitening
 
+# The kernel numbers rows in 32 bits.
+MOST_ROWS = 2**32 - 1
+
 
 @dataclass(frozen=True, eq=False)
 class Problem(Frozen):
@@ -99,6 +102,7 @@ class Problem(Frozen):
         check_finite: bool = True,
     ) -> None:
         kept = partial(frozen_copy, copy=copy, check_finite=check_finite)
+        _refuse_too_many_rows(X)
         X = kept(X, name="X", ndim=2)
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         object.__setattr__(self, "X", X)
@@ -423,6 +427,15 @@ def check_outputs(network: Network, y: FloatArray) -> None:
         raise ValueError(
             f"The network has output weights of shape {network.alpha.shape}, but the targets have shape {y.shape}: "
             "for y with one dimension they must be a vector, and for y with columns there is one for each column."
+        )
+
+
+def _refuse_too_many_rows(X: ArrayLike) -> None:
+    """Refuse an array or table that is too long, before it is copied."""
+    n_rows = next(iter(getattr(X, "shape", ())), 0)
+    if n_rows > MOST_ROWS:
+        raise ValueError(
+            f"X has {n_rows:,} rows, but no more than {MOST_ROWS:,} are possible. Train on a part of them."
         )
 
 

@@ -1,0 +1,277 @@
+"""The border of the kernel: one thread at a time, arrays that are the caller's own, and rows that it can number."""
+
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dconnet import Problem, _native
+from dconnet.convex.native import padded
+from dconnet.encoding.design import CodedDesign
+from dconnet.encoding.features import Linear
+from dconnet.model.problem import MOST_ROWS
+
+N_ROWS, RANK, N_HIDDEN = 3000, 4, 5
+RNG = np.random.default_rng(0)
+Q = np.linalg.qr(RNG.normal(size=(N_ROWS, RANK)))[0]
+Y = RNG.normal(size=(N_ROWS, 1))
+CALLS = 100_000  # without a collision, after which there is something wrong
+
+
+def weights():
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(N_HIDDEN, RANK)), rng.normal(size=(N_HIDDEN, 1))
+
+
+def explorer(**arrays):
+    given = {"design": padded(Q), "y": Y} | arrays
+    options = {"starts": 1, "burst": True, "hop": "none", "stalled": 0.01, "patience": 1, "revive": False, "seed": 0}
+    return _native.Explorer(columns=RANK, gamma=0.1, n_hidden=N_HIDDEN, **given, **options)
+
+
+def objective(**arrays):
+    return _native.Objective(columns=RANK, gamma=0.1, n_hidden=N_HIDDEN, **({"design": padded(Q), "y": Y} | arrays))
+
+
+def sweep(team=None, **given):
+    return _native.Sweep(n_hidden=N_HIDDEN, n_outputs=1, team=team, **({"design": padded(Q), "columns": RANK} | given))
+
+
+def solver(**given):
+    return _native.Solver(**({"design": padded(Q), "columns": RANK} | given))
+
+
+def sign_search():
+    rng = np.random.default_rng(2)
+    n_neurons, n_inputs = 30, 6
+    low = np.concatenate([np.zeros(n_inputs), np.full(n_neurons, -9.0)])
+    high = np.concatenate([np.ones(n_inputs), np.full(n_neurons, 9.0)])
+    G, alpha = rng.normal(size=(n_neurons, n_inputs)), rng.normal(size=n_neurons)
+    return _native.SignSearch(G, np.zeros(n_neurons), alpha, np.zeros(n_inputs), low, high, np.zeros_like(low))
+
+
+def sweep_arguments():
+    V, alpha = weights()
+    order = np.arange(N_HIDDEN, dtype=np.uintp)
+    limits = {"max_dca_iterations": 5, "max_solver_iterations": 100, "seconds": np.inf}
+    numbers = {"gamma": 0.1, "net_split": True, "tolerance": 1e-10, "share": 0.0}
+    return {"y": Y, "alpha": alpha, "order": order, "V": V} | limits | numbers
+
+
+def solver_arguments():
+    linear, slope = np.ones(RANK), np.ones(N_ROWS)
+    numbers = {"curvature": 1.0, "gamma": 0.1, "tolerance": 1e-10, "start_value": 0.0, "share": 0.0}
+    arrays = {"linear": linear, "slope": slope, "v": np.zeros(RANK), "multipliers": np.zeros(N_ROWS)}
+    return arrays | numbers | {"max_iterations": 100}
+
+
+def gradient_arguments():
+    V, alpha = weights()
+    return {"V": V, "alpha": alpha, "gradient_V": np.zeros_like(V), "gradient_alpha": np.zeros_like(alpha)}
+
+
+def explorer_arguments():
+    V, alpha = weights()
+    return {"evaluations": 20, "seconds": np.inf, "V": V, "alpha": alpha}
+
+
+def output_arguments():
+    V, alpha = weights()
+    return {"V": V, "alpha": alpha}
+
+
+def coded():
+    design = CodedDesign.of([Linear(0.0, 1.0)] * RANK, list(Q.T))
+    return {
+        "kinds": design.kinds,
+        "columns": design.column_counts,
+        "n_places": design.place_counts,
+        "places": design.places,
+        "shares": design.shares,
+    }
+
+
+def predict_arguments():
+    U, alpha = np.ones((2, RANK + 1, N_HIDDEN)), np.ones((2, N_HIDDEN))
+    return coded() | {"U": U, "alpha": alpha, "outputs": np.zeros((N_ROWS, 2))}
+
+
+def short_fit_arguments():
+    first = np.zeros(2, dtype=np.uintp)
+    return coded() | {
+        "from_white": np.eye(RANK + 1),
+        "weights": np.ones(N_ROWS),
+        "targets": Y.T.copy(),
+        "which": first,
+        "gammas": np.ones(2),
+        "seeds": first,
+        "evaluations": 3,
+        "seconds": np.inf,
+        "V": np.zeros((2, N_HIDDEN, RANK + 1)),
+        "alpha": np.zeros((2, N_HIDDEN)),
+    }
+
+
+# --- one thread at a time ---
+
+SHARED = {
+    "Solver": (solver, lambda kernel: kernel.solve(**solver_arguments())),
+    "Sweep": (sweep, lambda kernel: kernel.run(**sweep_arguments())),
+    "Objective": (objective, lambda kernel: kernel.gradient(**gradient_arguments())),
+    "Explorer": (explorer, lambda kernel: kernel.explore(**explorer_arguments())),
+    "SignSearch": (sign_search, lambda kernel: kernel.run(1e-3, 0.0, 0.0, 0.0)),
+}
+
+
+def collide(calls):
+    """Make the calls at once, over and over, until one is refused; the errors that there were."""
+    errors: list[Exception] = []
+
+    def work(call):
+        for _ in range(CALLS):
+            if errors:
+                return
+            try:
+                call()
+            except Exception as error:  # whatever it is, the test looks at it
+                errors.append(error)
+
+    threads = [Thread(target=work, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_an_object_in_use_by_another_thread_says_so(name):
+    make, call = SHARED[name]
+    kernel = make()
+    errors = collide([lambda: call(kernel)] * 2)
+    assert errors
+    assert {type(error) for error in errors} == {RuntimeError}
+    assert "in use by another thread" in str(errors[0])
+    call(kernel)  # it is free again
+
+
+def test_what_is_read_from_an_object_in_use_is_refused_too():
+    kernel = explorer()
+    errors = collide([lambda: kernel.explore(**explorer_arguments()), lambda: kernel.state()])
+    assert errors
+    assert {type(error) for error in errors} == {RuntimeError}
+
+
+def test_objects_of_two_threads_must_not_share_a_team():
+    team = _native.Team(2)
+    errors = collide([lambda kernel=kernel: kernel.run(**sweep_arguments()) for kernel in (sweep(team), sweep(team))])
+    assert errors
+    assert {type(error) for error in errors} == {RuntimeError}
+
+
+def test_objects_of_their_own_do_not_get_in_the_way(monkeypatch):
+    monkeypatch.setitem(globals(), "CALLS", 20)
+    assert collide([lambda kernel=kernel: kernel.run(**sweep_arguments()) for kernel in (sweep(), sweep())]) == []
+
+
+# --- arrays that are written to or kept ---
+
+
+@dataclass
+class Border:
+    """A function of the kernel with arguments that it takes, and the arrays among them that must be the caller's."""
+
+    call: Any
+    arguments: dict[str, Any]
+    own: tuple[str, ...]
+
+
+def arrays_kept():
+    return {"design": padded(Q), "y": Y}
+
+
+BORDERS = {
+    "Solver": lambda: Border(solver, {"design": padded(Q)}, ("design",)),
+    "Solver.solve": lambda: Border(solver().solve, solver_arguments(), ("v", "multipliers")),
+    "Sweep": lambda: Border(sweep, {"design": padded(Q)}, ("design",)),
+    "Sweep.run": lambda: Border(sweep().run, sweep_arguments(), ("V",)),
+    "Objective": lambda: Border(objective, arrays_kept(), ("design", "y")),
+    "Objective.gradient": lambda: Border(objective().gradient, gradient_arguments(), ("gradient_V", "gradient_alpha")),
+    "Objective.solve_output_weights": lambda: Border(objective().solve_output_weights, output_arguments(), ("alpha",)),
+    "Explorer": lambda: Border(explorer, arrays_kept(), ("design", "y")),
+    "Explorer.explore": lambda: Border(explorer().explore, explorer_arguments(), ("V", "alpha")),
+    "predict": lambda: Border(_native.predict, predict_arguments(), ("outputs",)),
+    "short_fits": lambda: Border(_native.short_fits, short_fit_arguments(), ("V", "alpha")),
+}
+OWN = [(name, own) for name, make in BORDERS.items() for own in make().own]
+
+
+def strided(array):
+    wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]))
+    wide[..., ::2] = array
+    return wide[..., ::2]
+
+
+def read_only(array):
+    frozen = array.copy()
+    frozen.flags.writeable = False
+    return frozen
+
+
+FORMS = {
+    "float32": lambda array: array.astype(np.float32),
+    "integers": lambda array: array.astype(np.int64),
+    "strided": strided,
+    "other byte order": lambda array: array.astype(">f8"),
+    "list": lambda array: array.tolist(),
+    "another dimension": lambda array: array[None],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("border", "own"), OWN)
+def test_no_copy_takes_the_place_of_an_array(border, own, form):
+    given = BORDERS[border]()
+    given.call(**given.arguments)
+    with pytest.raises(TypeError, match=r"incompatible function arguments[\s\S]*dtype=float64[\s\S]*order='C'"):
+        given.call(**given.arguments | {own: FORMS[form](given.arguments[own])})
+
+
+@pytest.mark.parametrize(("border", "own"), [(border, own) for border, own in OWN if own not in ("design", "y")])
+def test_what_is_written_to_must_be_writable(border, own):
+    given = BORDERS[border]()
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        given.call(**given.arguments | {own: read_only(given.arguments[own])})
+
+
+@pytest.mark.parametrize("form", ["float32", "strided"])
+def test_what_is_only_read_may_be_converted(form):
+    V, alpha = weights()
+    V, alpha = V.astype(np.float32).astype(float), alpha.astype(np.float32).astype(float)
+    exact = gradient_arguments() | {"V": V, "alpha": alpha}
+    expected = objective().gradient(**exact)
+    assert objective().gradient(**exact | {"V": FORMS[form](V), "alpha": FORMS[form](alpha)}) == expected
+
+
+def test_bytes_in_another_order_are_not_misread():
+    given = gradient_arguments()
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        objective().gradient(**given | {"V": given["V"].astype(">f8")})
+
+
+# --- rows ---
+
+
+@pytest.mark.parametrize("make", [solver, sweep])
+def test_the_kernel_refuses_rows_that_it_cannot_number(make):
+    with pytest.raises(ValueError, match="the design has 4294967296 rows, but the kernel numbers at most 4294967295"):
+        make(design=np.empty((MOST_ROWS + 1, 0)), columns=0)
+
+
+def test_a_problem_refuses_rows_that_the_kernel_cannot_number():
+    assert MOST_ROWS == 2**32 - 1
+    X = np.broadcast_to(np.zeros((1, 2)), (MOST_ROWS + 1, 2))  # of which a copy would need 64 GB
+    with pytest.raises(ValueError, match=r"X has 4,294,967,296 rows, but no more than 4,294,967,295"):
+        Problem(X, np.broadcast_to(0.0, MOST_ROWS + 1), 0.1)
