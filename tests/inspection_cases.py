@@ -70,6 +70,25 @@ def examined(n_features=3, names=None, target="y", classes=None, repeat=False, n
     return examine(model, Table(tuple(columns), tuple(columns.values()), "<data>.csv"), repeat=repeat)
 
 
+def examined_outputs(classes=None, *, scale=True, n_features=3):
+    """An examination of one network with several outputs: two targets in their own units, or classes."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, n_features))
+    Y = np.column_stack([np.abs(X[:, 0]) + X[:, -1], 7000.0 - 300.0 * np.maximum(X[:, 0], 0.0)])
+    options = {"gamma": 0.1, "tol": 1e-2, "random_state": 0, "scale": scale}
+    if classes is None:
+        names, columns = ("height", "weight"), tuple(Y.T)
+        estimator = DCONRegressor(4, **options).fit(X, Y)
+    else:
+        labels = np.array(classes)[
+            np.digitize(Y[:, 0], np.quantile(Y[:, 0], np.arange(1, len(classes)) / len(classes)))
+        ]
+        names, columns = ("kind",), (labels.astype(object),)
+        estimator = DCONClassifier(4, multi_class="shared", **options).fit(X, labels)
+    model = SavedModel.from_estimator(estimator, target_name=names[0] if len(names) == 1 else names)
+    return examine(model, Table((*model.feature_names, *names), (*X.T, *columns), "data.csv"))
+
+
 def with_held_out_rows(classes=None):
     """An examination on the table of a training that held out 20 of its 60 rows, as ``dconnet fit`` does."""
     rng = np.random.default_rng(1)

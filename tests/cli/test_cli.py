@@ -328,7 +328,9 @@ class TestFit:
 
     def test_a_second_target_does_not_make_the_first_a_feature(self, data):
         message = refusal("fit", "data.csv", "--target", "y", "--target", "a")
-        assert message.startswith("One --target at a time, got 'y' and 'a'. Leave the other columns out with --drop")
+        assert message.startswith(
+            "An ensemble has one --target, got 'y' and 'a'. With --single, one network learns all"
+        )
 
     def test_too_few_rows_to_hold_any_out(self):
         write_csv("data.csv", ["a", "y"], [[1], [2]])

@@ -15,7 +15,7 @@ from dconnet.inspection.report.predictions import Predictions
 from dconnet.inspection.report.what_if import Interval
 from dconnet.persistence.model_file import SavedModel, Scaling
 from dconnet.persistence.tables import Frame
-from inspection_cases import EVIL, examined, examined_model, examined_table, with_held_out_rows
+from inspection_cases import EVIL, examined, examined_model, examined_outputs, examined_table, with_held_out_rows
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -89,6 +89,8 @@ CASES = {
     "two classes": lambda: examined(classes=["no", "yes"]),
     "three classes": lambda: examined(classes=["a", "b", "c"]),
     "many features": lambda: examined(40),
+    "two targets": examined_outputs,
+    "classes that share a network": lambda: examined_outputs(["a", "b", "c"]),
 }
 
 
@@ -101,6 +103,23 @@ def test_predictions_are_those_of_python(show, case):
     expected = values_in_units(found.model, X)
     outputs = np.array(in_page(page, "arguments[0].map(row => dconnet.predict(row))", X.tolist()))
     np.testing.assert_allclose(outputs, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+def test_the_reader_chooses_which_target_is_explained(show):
+    found = examined_outputs()
+    page = show(found)
+    assert element(page, "prediction-name").text == "predicted height"
+    rows = page.find_elements("css selector", "#what-if-scores tr")
+    assert [row.find_element("tag name", "th").text for row in rows] == ["height", "weight"]
+    choice = element(page, "output")
+    choice.find_elements("tag name", "option")[1].click()
+    outputs = shown_outputs(page)
+    assert element(page, "prediction-name").text == "predicted weight"
+    assert element(page, "prediction").text == number(outputs[1])
+    half = Interval.of(Predictions.of(found)).half_widths[1]
+    assert element(page, "interval").text.endswith(f"{number(outputs[1] - half)} to {number(outputs[1] + half)}")
+    labels = [button.text for button in element(page, "optima").find_elements("tag name", "button")]
+    assert labels == ["Largest height", "Smallest height", "Largest weight", "Smallest weight"]
 
 
 TABLES = {

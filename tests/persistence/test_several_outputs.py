@@ -9,10 +9,8 @@ from typer.testing import CliRunner
 
 from dconnet import AutoDCONRegressor, DCONClassifier, DCONRegressor
 from dconnet.cli import app
-from dconnet.inspection.examination import examine
 from dconnet.persistence.codec import decode, encode
 from dconnet.persistence.model_file import SavedModel, Scaling, Score, load_model, save_model
-from dconnet.persistence.tables import read_table
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +91,8 @@ def test_networks_with_one_output_have_the_files_that_they_had(regressor):
         (lambda e: e["target"].update(names=["a", "a"]), "must differ"),
         (lambda e: e["target"].update(mean=[0.0], scale=[1.0]), "1 targets are scaled"),
         (lambda e: e["trainings"][0].update(output_scale=[0.0, 1.0]), "> 0"),
+        (lambda e: e["scores"].update(test={"rows": 3, "each": [{"mse": 1.0}]}), "1 targets are scored"),
+        (lambda e: e["scores"].update(test={"rows": 3, "each": [{"mse": 1.0}, {"rows": 3}]}), "rows"),
     ],
 )
 def test_faulty_files_are_refused(regressor, change, fault):
@@ -103,11 +103,7 @@ def test_faulty_files_are_refused(regressor, change, fault):
 
 
 def test_what_is_for_one_output_says_so(regressor, tmp_path):
-    X, _, model = regressor
-    saved = SavedModel.from_estimator(model)
-    (tmp_path / "data.csv").write_text("x0,x1,y\n1,2,3\n")
-    with pytest.raises(ValueError, match="several outputs"):
-        examine(saved, read_table(tmp_path / "data.csv"))
+    X = regressor[0]
     one = DCONRegressor(2, gamma=0.1, tol=1e-1, random_state=0).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="one target has one name"):
         SavedModel.from_estimator(one, target_name=["a", "b"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dconnet._text import printable
-from dconnet.cli.shared import fit_until_interrupted, print_table, score_line
+from dconnet.cli.shared import fit_until_interrupted, print_score, print_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ def report(found: TrainedEnsemble, output: Path) -> None:
     print_parts(summary(model))
     typer.echo()
     for name, score in model.scores.items():
-        typer.echo(score_line(name, score))
+        print_score(name, score)
     part = "the training part of the data" if "test" in model.scores else "all the data"
     ended = "Interrupted after" if found.interrupted else "Trained in"
     typer.echo(f"{ended} {found.seconds:.1f} s. The model, trained on {part}, is in {output}.")

@@ -20,7 +20,7 @@ from dconnet.cli.shared import (
     complain,
     counted,
     fit_until_interrupted,
-    score_line,
+    print_score,
     user_errors,
 )
 
@@ -60,7 +60,10 @@ OF_AN_ENSEMBLE = ("quality", "jobs")
 def fit(
     context: typer.Context,
     data: DataArgument,
-    targets: Annotated[list[str], typer.Option("--target", metavar="COL", help="Column to predict.")],
+    targets: Annotated[
+        list[str],
+        typer.Option("--target", metavar="COL", help="Column to predict. Repeatable for one network, --single."),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.json"),
     task: Annotated[
         Task, typer.Option(help="auto: regression if the target is numeric, otherwise classification.")
@@ -124,18 +127,19 @@ def fit(
     Ctrl-C ends the training early, and what was reached so far is saved.
     """
     with user_errors():
-        target = _one_target(targets)
         check_output(output, force)
         single = _wants_one_network(context, single)
+        _check_targets(targets, single)
         fraction = (0.2 if single else 0.0) if test_fraction is None else test_fraction
         if fraction >= 1.0:
             raise ValueError(f"--test-fraction must be below 1, got {fraction:g}.")
         from dconnet.persistence.tables import read_table
 
         table = read_table(data)
-        names = _feature_names(table, target, drop or [])
-        classify = _is_classification(table, target, task)
-        y = table.labels(target) if classify else table.numeric([target], needed=True)[:, 0]
+        names = _feature_names(table, targets, drop or [])
+        classify = _is_classification(table, targets, task)
+        y = table.labels(targets[0]) if classify else table.numeric(targets, needed=True)
+        y = y[:, 0] if y.ndim == 2 and len(targets) == 1 else y
         train, test = _split(y, fraction, seed, classify)
         verbose = int(not quiet and sys.stderr.isatty())
         if not single:
@@ -144,7 +148,7 @@ def fit(
             _warn_of_slips(table, names)
             limits = {"quality": quality.value, "max_seconds": max_seconds, "n_jobs": jobs}
             parameters = {**limits, "random_state": seed, "verbose": verbose}
-            found = ensemble.trained(table.frame(names), y, train, test, target, classify, parameters)
+            found = ensemble.trained(table.frame(names), y, train, test, targets[0], classify, parameters)
             found.model.save(output)
             if not quiet:
                 _report_data(table, found.model, task)
@@ -176,7 +180,7 @@ def fit(
             "verbose": verbose,
         }
         fit_rows, test_rows = (X[train], X[test]) if is_plain else (X.rows(train), X.rows(test))
-        model, interrupted = _trained(fit_rows, y[train], names, target, classify, scale, parameters)
+        model, interrupted = _trained(fit_rows, y[train], names, targets, classify, scale, parameters)
         model = _scored(model, {"train": (fit_rows, y[train]), "test": (test_rows, y[test])})
         model.save(output)
         if not quiet:
@@ -225,27 +229,38 @@ def _warn_of_slips(table: Table, names: Sequence[str]) -> None:
             complain("warning", f"A column of numbers or dates is taken as text. {error}")
 
 
-def _one_target(targets: list[str]) -> str:
-    # Options that are given twice count by their last value elsewhere: the first target would become a feature.
-    if len(targets) > 1:
+def _check_targets(targets: list[str], single: bool) -> None:
+    """Refuse a target that is named twice, and several for an ensemble."""
+    twice = [name for name in targets if targets.count(name) > 1]
+    if twice:
+        raise ValueError(f"The target {twice[0]!r} is named twice.")
+    if len(targets) > 1 and not single:
         raise ValueError(
-            f"One --target at a time, got {' and '.join(map(repr, targets))}. Leave the other columns out with --drop; "
-            "in Python, DCONRegressor learns several targets at once."
+            f"An ensemble has one --target, got {_listed(targets)}. With --single, one network learns all of them; for "
+            "ensembles, fit one for each target, and leave out the other targets with --drop."
         )
-    return targets[0]
 
 
-def _feature_names(table: Table, target: str, drop: list[str]) -> list[str]:
-    table.require([target, *drop])
-    if target in drop:
-        raise ValueError(f"The target {target!r} cannot be dropped.")
-    names = [name for name in table.names if name != target and name not in drop]
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(map(repr, names))
+
+
+def _feature_names(table: Table, targets: list[str], drop: list[str]) -> list[str]:
+    table.require([*targets, *drop])
+    for target in targets:
+        if target in drop:
+            raise ValueError(f"The target {target!r} cannot be dropped.")
+    names = [name for name in table.names if name not in targets and name not in drop]
     if not names:
-        raise ValueError(f"{table.source} has no column left to predict {target!r} from.")
+        raise ValueError(f"{table.source} has no column left to predict {_listed(targets)} from.")
     return names
 
 
-def _is_classification(table: Table, target: str, task: Task) -> bool:
+def _is_classification(table: Table, targets: list[str], task: Task) -> bool:
+    if len(targets) > 1:
+        _refuse_classes(table, targets, task)
+        return False
+    target = targets[0]
     if task is not Task.auto:
         return task is Task.classification
     if table.is_numeric(target):
@@ -266,6 +281,19 @@ def _is_classification(table: Table, target: str, task: Task) -> bool:
     return True
 
 
+def _refuse_classes(table: Table, targets: list[str], task: Task) -> None:
+    """Refuse classes among several targets, which must be numbers."""
+    advice = (
+        "Several targets must be numbers. Fit a model for classes alone, and leave out the other targets by --drop."
+    )
+    if task is Task.classification:
+        raise ValueError(advice)
+    try:
+        table.numeric(targets, needed=True)
+    except ValueError as error:
+        raise ValueError(f"{error} {advice}") from error
+
+
 def _split(y: NDArray[Any], test_fraction: float, seed: int, classify: bool) -> tuple[NDArray[Any], NDArray[Any]]:
     """Rows of the training and of the test part."""
     from dconnet.inspection.split import split_rows
@@ -280,7 +308,7 @@ def _trained(
     X: FloatArray | Frame,
     y: NDArray[Any],
     names: Sequence[str],
-    target: str,
+    targets: Sequence[str],
     classify: bool,
     scale: bool,
     parameters: dict[str, Any],
@@ -296,20 +324,28 @@ def _trained(
         features = Scaling.of(X, names) if scale else Scaling.identity(X.shape[1])
         inputs, preparation = features.apply(X), {"feature_scaling": features}
     elif scale:
-        inputs, encoding = _encoded(X, y, target, classify, parameters["random_state"])
+        inputs, encoding = _encoded(X, y, targets, classify, parameters["random_state"])
         preparation = {"encoding": encoding}
     else:
         raise ValueError("--no-scale is about columns of numbers, but some hold text, dates or gaps. Leave it out.")
-    outcome = Scaling.of(y[:, None], [target]) if scale and not classify else Scaling.identity(1)
+    outcome = Scaling.identity(len(targets))
+    if scale and not classify:
+        outcome = Scaling.of(y.reshape(len(y), -1), targets)
     estimator = (DCONClassifier if classify else DCONRegressor)(**parameters)
     interrupted = fit_until_interrupted(estimator, inputs, y if classify else outcome.apply(y))
     model = SavedModel.from_estimator(
-        estimator, feature_names=names, target_name=target, target_scaling=outcome, **preparation
+        estimator,
+        feature_names=names,
+        target_name=targets[0] if len(targets) == 1 else targets,
+        target_scaling=outcome,
+        **preparation,
     )
     return model, interrupted
 
 
-def _encoded(X: Frame, y: NDArray[Any], target: str, classify: bool, seed: int) -> tuple[FloatArray, TableEncoding]:
+def _encoded(
+    X: Frame, y: NDArray[Any], targets: Sequence[str], classify: bool, seed: int
+) -> tuple[FloatArray, TableEncoding]:
     """The columns that a network sees of a table, and how they are made."""
     from dconnet.estimators import TableEncoder
 
@@ -318,7 +354,7 @@ def _encoded(X: Frame, y: NDArray[Any], target: str, classify: bool, seed: int) 
         warnings.simplefilter("ignore")  # slips were told with their lines
         inputs = encoder.fit_transform(X, y)
     if inputs.shape[1] == 0:
-        raise ValueError(f"There is nothing to predict {target!r} from: no column varies.")
+        raise ValueError(f"There is nothing to predict {_listed(targets)} from: no column varies.")
     return inputs, encoder.encoding_
 
 
@@ -330,8 +366,10 @@ def _scored(model: SavedModel, parts: dict[str, tuple[Any, NDArray[Any]]]) -> Sa
 
 def _report_data(table: Table, model: SavedModel | SavedEnsemble, task: Task) -> None:
     kind = "regression" if model.classes is None else f"classification, {len(model.classes)} classes"
-    hint = ""
-    if task is Task.auto and model.classes is None:
+    hint, n_targets = "", len(getattr(model, "target_names", ())) or 1
+    if n_targets > 1:
+        kind += f" of {n_targets} targets"
+    elif task is Task.auto and model.classes is None:
         hint = " (for classification, use --task classification)"
     elif task is Task.auto and table.share_of_numbers(model.target_name) == 1.0:
         hint = " (for regression, use --task regression)"
@@ -344,7 +382,7 @@ def _report_fit(model: SavedModel, output: Path) -> None:
     for label, training in zip(labels, model.trainings, strict=True):
         typer.echo(f"{label}{training.message} RegLoss {training.objective:.6g}.")
     for name, score in model.scores.items():
-        typer.echo(score_line(name, score))
+        print_score(name, score, model.names_of_targets)
     if _predicts_new_rows_worse(model):
         typer.echo(
             "New rows are predicted much worse than the training rows: try a larger --gamma, fewer neurons with "

@@ -19,7 +19,7 @@ from dconnet.cli.shared import (
     check_output,
     complain,
     load,
-    score_line,
+    print_score,
     shortened,
     user_errors,
 )
@@ -122,7 +122,8 @@ def _print_examination(found: Examination | EnsembleExamination) -> None:
     typer.echo(f"\n{printable(found.sentence)}")
     for finding in getattr(found, "findings", ()):
         typer.echo(f"\n{finding.certificate.report()}")
-    typer.echo(f"\n{score_line('all rows', found.score)}")
+    typer.echo()
+    print_score("all rows", found.score, _names_of_targets(found.model))
 
 
 def _summary(model: SavedModel | SavedEnsemble, found: Examination | EnsembleExamination | None) -> dict[str, Any]:
@@ -130,10 +131,11 @@ def _summary(model: SavedModel | SavedEnsemble, found: Examination | EnsembleExa
     return {
         "kind": model.kind,
         "target": model.target_name,
+        **({"targets": list(targets)} if len(targets := _names_of_targets(model)) > 1 else {}),
         "classes": None if model.classes is None else list(model.classes),
         "features": list(model.feature_names),
         "settings": dict(model.settings),
-        "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
+        "scores": {part: score.to_dict() for part, score in model.scores.items()},
         **_parts(model, found),
     }
 
@@ -200,12 +202,18 @@ def _print_model(model: SavedModel | SavedEnsemble, found: Examination | Ensembl
     settings = [f"{name}={value}" for name, value in model.settings.items() if value is not None]
     typer.echo(f"settings: {shortened(settings, limit=50)}")
     for part, score in model.scores.items():
-        typer.echo(score_line(part, score))
+        print_score(part, score, _names_of_targets(model))
     parts = _parts(model, found)
     for label, network in zip(_labels(model), parts.get("networks", ()), strict=True):
         _print_network(label, network)
     if "members" in parts:
         ensemble.print_parts(parts)
+
+
+def _names_of_targets(model: SavedModel | SavedEnsemble) -> tuple[str, ...]:
+    """The name of each target; an ensemble has one."""
+    names: tuple[str, ...] = getattr(model, "names_of_targets", (model.target_name,))
+    return names
 
 
 def _labels(model: SavedModel | SavedEnsemble) -> list[str]:

@@ -74,7 +74,7 @@ def _predictions(
         )
     is_plain = isinstance(model, SavedModel) and model.encoding is None
     X: Any = table.numeric(model.feature_names, needed=True) if is_plain else _frame(model, table)
-    names = (isinstance(model, SavedModel) and model.target_names) or (name,)
+    names = model.names_of_targets if isinstance(model, SavedModel) else (name,)
     predicted = model.predict(X)
     lists = predicted.T.tolist() if len(names) > 1 else [predicted.tolist()]
     columns = {f"predicted_{own}": values for own, values in zip(names, lists, strict=True)}

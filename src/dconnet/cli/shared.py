@@ -105,11 +105,17 @@ def shortened(values: Sequence[object], limit: int = 12) -> str:
     return listed if len(values) <= limit else f"{listed} and {len(values) - limit} more"
 
 
-def score_line(part: str, score: Score) -> str:
-    """A score on one line."""
+def print_score(part: str, score: Score, targets: Sequence[str] = ()) -> None:
+    """Print a score on one line; of several targets, one more for each."""
+    typer.echo(f"{printable(part)}: {_measures(score)} on {counted(score.rows, 'row')}")
+    for name, own in zip(targets, score.each, strict=False):  # there is none of a single target
+        typer.echo(f"  {printable(name)}: {_measures(own)}")
+
+
+def _measures(score: Score) -> str:
     titles = {"mse": "MSE", "r2": "R2", "accuracy": "accuracy", "log_loss": "log loss"}
-    listed = ", ".join(f"{titles[name]} {value:.6g}" for name, value in score.measures.items())
-    return f"{printable(part)}: {listed or 'no score'} on {counted(score.rows, 'row')}"
+    kind = "mean " if score.each else ""
+    return ", ".join(f"{kind}{titles[name]} {value:.6g}" for name, value in score.measures.items()) or "no score"
 
 
 @contextmanager

@@ -87,7 +87,7 @@ class EnsembleExamination:
             "data": self.source,
             "rows": len(self.y),
             "is_training_data": self.is_training_data,
-            "score": {"rows": self.score.rows, **self.score.measures},
+            "score": self.score.to_dict(),
         }
 
 

@@ -69,7 +69,7 @@ class Examination:
         Where the data come from.
     X : array of shape (n_rows, n_features)
         Inputs of all rows of the data, in their own units; encoded, if the model encodes tables.
-    y : array of shape (n_rows,)
+    y : array of shape (n_rows,) or (n_rows, n_targets)
         Targets or class labels of all rows.
     rows : array of int, shape (n_examined,)
         The rows on which RegLoss and the certificate are computed.
@@ -117,13 +117,13 @@ class Examination:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""
         positives = self.model.targets.positives
-        classes = [None] if positives is None else positives.tolist()
+        classes = [None] if positives is None or self.model.targets.shared else positives.tolist()
         return {
             "data": self.source,
             "rows": len(self.y),
             "examined_rows": len(self.rows),
             "is_training_data": self.is_training_data,
-            "score": {"rows": self.score.rows, **self.score.measures},
+            "score": self.score.to_dict(),
             "networks": [
                 {
                     "class": label,
@@ -156,22 +156,17 @@ def examine(model: SavedModel, table: Table, *, repeat: bool = False) -> Examina
         If a column is missing or not numeric, a value is too large for the model, a class is unknown, the file does not
         tell gamma, or the training cannot be repeated.
     """
-    if any(network.alpha.ndim == 2 for network in model.networks):
-        raise ValueError(
-            "The network of this model has several outputs, and examinations are for one output. Certificates of the "
-            "estimator take all of them: dconnet.certificates.certify(estimator, X, y)."
-        )
     if model.encoding is not None:
         return _examine_encoded(model, table, repeat)
     X = table.numeric(model.feature_names, needed=True)
-    table.require([model.target_name])
+    table.require(model.names_of_targets)
     _refuse_too_large(table, model.feature_names, X, model.feature_scaling)
     return _examined(model, table.source, X, _target(model, table), lambda rows: X[rows], repeat)
 
 
 def _examine_encoded(model: SavedModel, table: Table, repeat: bool) -> Examination:
     """The examination of a model that encodes tables, by what its networks see of the rows."""
-    table.require([model.target_name])
+    table.require(model.names_of_targets)
     frame, y = table.frame(model.feature_names, model.column_kinds), _target(model, table)
 
     def of_training(rows: NDArray[np.intp]) -> FloatArray:
@@ -196,9 +191,10 @@ def _inputs_of_training(model: SavedModel, frame: Frame, y: NDArray[Any]) -> Flo
 def _target(model: SavedModel, table: Table) -> NDArray[Any]:
     if model.classes is not None:
         return known_labels(table.labels(model.target_name), model)
-    y = table.numeric([model.target_name], needed=True)
-    _refuse_too_large(table, [model.target_name], y, model.target_scaling)
-    return y[:, 0]
+    names = model.names_of_targets
+    y = table.numeric(names, needed=True)
+    _refuse_too_large(table, names, y, model.target_scaling)
+    return y[:, 0] if len(names) == 1 else y
 
 
 def _examined(
@@ -274,18 +270,22 @@ def _repeated(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> tuple[Trajec
 
 
 def network_targets(model: SavedModel, y: NDArray[Any]) -> FloatArray:
-    """What each network is trained on, of shape (n_samples, n_networks), in the scaled units of the training."""
+    """What each output is trained on, of shape (n_samples, n_outputs), in the scaled units of the training."""
     return model.targets.columns(model.target_scaling.apply(y) if model.classes is None else y)
 
 
-def in_data_units(model: SavedModel) -> tuple[list[Network], float]:
-    """The networks as functions of unscaled inputs, and what has to be added to their output."""
+def in_data_units(model: SavedModel) -> tuple[list[Network], FloatArray]:
+    """A network for each output as a function of unscaled inputs, and what has to be added to each output."""
     shift, scale = model.feature_scaling.mean, model.feature_scaling.scale
-    unit = float(model.target_scaling.scale[0])
+    outputs = [network.of_output(k) for network in model.networks for k in range(network.n_outputs)]
+    mean, units = (
+        np.broadcast_to(each, len(outputs)) for each in (model.target_scaling.mean, model.target_scaling.scale)
+    )
     networks = [
-        Network(n.W / scale, n.b - (n.W / scale) @ shift, n.alpha * unit, n.intercept * unit) for n in model.networks
+        Network(n.W / scale, n.b - (n.W / scale) @ shift, n.alpha * unit, n.intercept * unit)
+        for n, unit in zip(outputs, units.tolist(), strict=True)
     ]
-    return networks, float(model.target_scaling.mean[0])
+    return networks, mean
 
 
 def known_labels(labels: NDArray[Any], model: SavedModel | SavedEnsemble) -> NDArray[Any]:
@@ -323,15 +323,16 @@ def _problems(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> list[Problem
     shrinkage = _number(model, "shrinkage", default=0.0)  # files from before there was any do not tell it
     # The shrinkage is on standardised columns if the estimator has scaled them.
     is_scaled = shrinkage > 0.0 and model.settings.get("scale") is True
-    return Problem.of_columns(
-        inputs,
-        targets,
-        _number(model, "gamma") if gamma is None else gamma,
-        shrinkage=shrinkage,
-        intercepts=np.array([network.intercept for network in model.networks]),
-        coordinates=Coordinates.of(inputs, np.ones(len(inputs))) if is_scaled else None,
-        copy=False,
-    )
+    given = (inputs, targets, _number(model, "gamma") if gamma is None else gamma)
+    options: dict[str, Any] = {
+        "shrinkage": shrinkage,
+        "coordinates": Coordinates.of(inputs, np.ones(len(inputs))) if is_scaled else None,
+        "copy": False,
+    }
+    if model.targets.shared:
+        (network,), scale = model.networks, model.trainings[0].output_scale
+        return [Problem(*given, intercept=network.intercept, output_scale=scale, **options)]
+    return Problem.of_columns(*given, intercepts=np.array([network.intercept for network in model.networks]), **options)
 
 
 def _candidates(model: SavedModel, y: NDArray[Any]) -> Iterator[NDArray[np.intp]]:

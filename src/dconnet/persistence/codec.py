@@ -66,14 +66,26 @@ class Class(Entry, frozen=True):
     classes: list[Label]
 
 
-class ScoreEntry(Entry, frozen=True):
+class _TargetScore(Entry, frozen=True):
+    """The score of one of several targets."""
+
+    mse: float | UnsetType = UNSET
+    r2: float | UnsetType = UNSET
+
+
+class ScoreEntry(_TargetScore, frozen=True, kw_only=True):
     """A score, with the measures that have a value."""
 
     rows: Count
-    mse: float | UnsetType = UNSET
-    r2: float | UnsetType = UNSET
     accuracy: float | UnsetType = UNSET
     log_loss: float | UnsetType = UNSET
+    each: list[_TargetScore] | UnsetType = UNSET
+
+    def score(self) -> Score:
+        """The score that the entry stands for."""
+        entries = msgspec.to_builtins(self)
+        each = tuple(Score(rows=self.rows, **own) for own in entries.pop("each", ()))
+        return Score(**entries, each=each)
 
 
 class _Training(Entry, frozen=True):
@@ -152,7 +164,7 @@ def encode(model: SavedModel) -> str:
             **(_lists(model.target_scaling) if model.classes is None else {"classes": list(model.classes)}),
         },
         "settings": dict(model.settings),
-        "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
+        "scores": {part: score.to_dict() for part, score in model.scores.items()},
         **({} if model.calibration is None else {"calibration": asdict(model.calibration)}),
         **({} if model.class_weights is None else {"class_weights": list(model.class_weights)}),
         **({} if model.coordinates is None else {"coordinates": _lists(model.coordinates)}),
@@ -212,7 +224,7 @@ def decode(content: bytes) -> SavedModel | SavedEnsemble:
         target_scaling=target_scaling,
         classes=classes,
         settings=found.settings,
-        scores={part: Score(**msgspec.to_builtins(score)) for part, score in found.scores.items()},
+        scores={part: entry.score() for part, entry in found.scores.items()},
         encoding=None if found.encoding is UNSET else encoding_of(found.encoding, found.features.names),
         calibration=_calibration(found),
         class_weights=_class_weights(found),

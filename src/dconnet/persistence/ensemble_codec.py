@@ -9,7 +9,7 @@ from dconnet.persistence.ensemble import KINDS, Fitted, SavedEnsemble
 from dconnet.persistence.entries import Entry
 from dconnet.persistence.model_file import FORMAT
 from dconnet.persistence.objects import ObjectEntry, Packed
-from dconnet.persistence.parts import Score, Setting
+from dconnet.persistence.parts import Setting
 
 
 class _Number(Entry, frozen=True):
@@ -54,7 +54,7 @@ def encode(model: SavedEnsemble) -> str:
         "features": list(model.feature_names),
         "target": {"name": model.target_name, **classes},
         "settings": model.settings,
-        "scores": {part: {"rows": score.rows, **score.measures} for part, score in model.scores.items()},
+        "scores": {part: score.to_dict() for part, score in model.scores.items()},
         **packed,
     }
     return written(content)
@@ -84,7 +84,7 @@ def decode(content: bytes) -> SavedEnsemble:
             tuple(found.target.classes) if isinstance(found, _Classifier) else None,
             feature_names=tuple(found.features),
             target_name=found.target.name,
-            scores={part: Score(**msgspec.to_builtins(score)) for part, score in found.scores.items()},
+            scores={part: entry.score() for part, entry in found.scores.items()},
         )
     except ValueError as error:
         raise ValueError(f"it is not a valid model file: {error}") from error

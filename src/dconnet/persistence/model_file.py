@@ -126,6 +126,8 @@ class SavedModel(Exportable):
             len(self.target_names) in (0, n_targets) and len(set(self.target_names)) == len(self.target_names),
             f"the names of {n_targets} targets must differ, got {len(self.target_names)}",
         )
+        for score in self.scores.values():
+            check(len(score.each) in (0, n_targets), f"{len(score.each)} targets are scored, but there are {n_targets}")
         n_scaled = len(self.target_scaling.mean)
         check(n_scaled == n_targets, f"{n_scaled} targets are scaled, but there are {n_targets} targets")
         for network in self.networks:
@@ -159,6 +161,14 @@ class SavedModel(Exportable):
         """The coding of the target: which class each network stands for, and what the outputs predict."""
         n_outputs = self.networks[0].n_outputs if len(self.networks) == 1 else 1
         return Targets(self.classes, n_targets=1 if self.classes else n_outputs, shared=n_outputs > 1)
+
+    @property
+    def names_of_targets(self) -> tuple[str, ...]:
+        """The name of each target; several without names are numbered."""
+        n_targets = self.targets.n_targets
+        if self.target_names or n_targets == 1:
+            return self.target_names or (self.target_name,)
+        return tuple(f"{self.target_name}{k}" for k in range(n_targets))
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -243,7 +253,7 @@ class SavedModel(Exportable):
             return ClassifierChain(scores, self.classes, logits)
         scaling = self.target_scaling
         return chain.then(Affine.diagonal(scaling.scale, scaling.mean, chain.n_outputs)).with_names(
-            names, [self.target_name] if chain.n_outputs == 1 else self.target_names
+            names, self.names_of_targets
         )
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:

@@ -130,7 +130,7 @@ class Training:
 class Score:
     """How well a model predicts some rows, in the units of the data. A measure that has no value is None.
 
-    Of several targets, MSE and R² are the means of those of each.
+    Of several targets, MSE and R² are the means of those in ``each``, which has a score for each target in their order.
     """
 
     rows: int
@@ -138,12 +138,18 @@ class Score:
     r2: float | None = None
     accuracy: float | None = None
     log_loss: float | None = None
+    each: tuple[Score, ...] = ()
 
     @property
     def measures(self) -> dict[str, float]:
         """The measures that have a value, by name."""
         found = {"mse": self.mse, "r2": self.r2, "accuracy": self.accuracy, "log_loss": self.log_loss}
         return {name: value for name, value in found.items() if value is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON."""
+        each = {"each": [score.measures for score in self.each]} if self.each else {}
+        return {"rows": self.rows, **self.measures, **each}
 
     @classmethod
     def of(cls, model: SavedModel | SavedEnsemble, X: Any, y: NDArray[Any]) -> Score:
@@ -159,13 +165,21 @@ class Score:
         """Score predictions."""
         if is_class:
             return cls(rows=len(y), accuracy=float(np.mean(predicted == y)))
+        if y.ndim == 2:
+            return cls._mean([cls.between(*pair, is_class=False) for pair in zip(y.T, predicted.T, strict=True)])
         with np.errstate(over="ignore"):
-            errors, spreads = np.mean((y - predicted) ** 2, axis=0), np.var(y, axis=0)
-        mse = float(np.mean(errors))
+            mse, spread = float(np.mean((y - predicted) ** 2)), float(np.var(y))
         if not math.isfinite(mse):
             return cls(rows=len(y))
-        r2 = float(np.mean(1.0 - errors / spreads)) if np.all(spreads > 0.0) else None
-        return cls(rows=len(y), mse=mse, r2=r2)
+        return cls(rows=len(y), mse=mse, r2=1.0 - mse / spread if spread > 0.0 else None)
+
+    @classmethod
+    def _mean(cls, each: Sequence[Score]) -> Score:
+        """The score of several targets; a mean has no value if one of them has none."""
+        mses, r2s = [score.mse for score in each], [score.r2 for score in each]
+        mse = None if None in mses else float(np.mean(np.array(mses, dtype=float)))
+        r2 = None if None in r2s else float(np.mean(np.array(r2s, dtype=float)))
+        return cls(rows=each[0].rows, mse=mse, r2=r2, each=tuple(each))
 
 
 def check(holds: bool, fault: str) -> None:

@@ -27,7 +27,7 @@ from dconnet.inspection.plotting.canvas import (
     style,
 )
 from dconnet.model.network import Network
-from dconnet.model.piecewise import Curve, Hinges, hinges, partial_dependence
+from dconnet.model.piecewise import Curve, Hinges, hinges, output_strengths, partial_dependence
 
 MAX_FEATURES = 6
 SURFACE = ("#fffbe8", "#cfe3d6", "#86bdd3", "#3d7fb5", "#123f7a")  # pale enough for lines and points on it
@@ -331,7 +331,7 @@ class NetworkDisplay:
 
 def input_strengths(networks: Sequence[Network], X: FloatArray) -> FloatArray:
     """Bound how much each feature moves the outputs: sum of ``|alpha w|`` times its standard deviation."""
-    slopes = sum(np.abs(network.alpha) @ np.abs(network.W) for network in networks)
+    slopes = sum(output_strengths(network.alpha) @ np.abs(network.W) for network in networks)
     return np.asarray(slopes * X.std(axis=0))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from dconnet._arrays import FloatArray
 from dconnet._text import printable
 from dconnet.inspection.examination import Examination, Finding, in_data_units, network_targets
 from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay, Run, style
@@ -26,7 +27,11 @@ from dconnet.inspection.plotting.canvas import (
 )
 from dconnet.inspection.plotting.network import MAX_FEATURES
 from dconnet.inspection.report.predictions import Predictions
+from dconnet.model.network import Network
 from dconnet.persistence.model_file import Training
+
+# Of more targets than these, the rest has no pictures.
+MAX_TARGETS = 6
 
 # Gives the letters in the figures the size of those in the text.
 REM_PER_INCH = 8.0
@@ -40,6 +45,13 @@ class Picture:
     alt: str
     caption: str
     width: float
+
+
+def prediction_figures(predictions: Predictions, names: Sequence[str]) -> list[Picture]:
+    """Draw observed values and residuals over the predictions, a picture for each target."""
+    if len(names) == 1:
+        return [prediction_figure(predictions, names[0])]
+    return [prediction_figure(predictions.of_target(k), name) for k, name in enumerate(names[:MAX_TARGETS])]
 
 
 def prediction_figure(predictions: Predictions, target_name: str) -> Picture:
@@ -84,20 +96,43 @@ def _run(finding: Finding, training: Training) -> Run:
     return Run.of_trajectory(finding.trajectory)
 
 
-def network_figure(examination: Examination, features: Sequence[int]) -> Picture:
-    """Draw the networks over one or two inputs, or the partial dependence on the first of ``features``."""
-    model, labels = examination.model, [finding.label for finding in examination.findings]
-    networks, offset = in_data_units(model)
-    is_regressor = model.classes is None
+def network_figures(examination: Examination, features: Sequence[int]) -> list[Picture]:
+    """Draw the networks over one or two inputs, or the partial dependence on the first of ``features``.
+
+    Targets have units of their own and a picture each, at most `MAX_TARGETS` of them; classes share one.
+    """
+    model = examination.model
+    networks, offsets = in_data_units(model)
     targets = network_targets(model, examination.y)
+    if model.classes is not None:
+        return [
+            _network_figure(examination, features, networks, targets, "network output", model.targets.column_labels)
+        ]
+    targets = model.target_scaling.undo(targets)
+    return [
+        _network_figure(examination, features, [networks[k]], targets[:, k : k + 1], name, None, float(offsets[k]))
+        for k, name in enumerate(model.names_of_targets[:MAX_TARGETS])
+    ]
+
+
+def _network_figure(
+    examination: Examination,
+    features: Sequence[int],
+    networks: Sequence[Network],
+    targets: FloatArray,
+    target_name: str,
+    labels: Sequence[str] | None,
+    offset: float = 0.0,
+) -> Picture:
+    model = examination.model
     display = NetworkDisplay(
         networks,
         examination.X,
-        model.target_scaling.undo(targets) if is_regressor else targets,
+        targets,
         features=features[:MAX_FEATURES] if len(model.feature_names) > 2 else None,
         feature_names=[printable(name) for name in model.feature_names],
-        target_name=printable(model.target_name) if is_regressor else "network output",
-        labels=None if is_regressor else [f"class {label}" for label in labels],
+        target_name=printable(target_name),
+        labels=labels,
         offset=offset,
     )
     captions = {
@@ -111,7 +146,7 @@ def network_figure(examination: Examination, features: Sequence[int]) -> Picture
     encoded = ""
     if examination.of_table is not None:
         encoded = " The columns of the table are shown as the network sees them: as inputs in standard deviations."
-    meaning = "" if is_regressor else " An output of 1 speaks for the class, −1 against it."
+    meaning = "" if model.classes is None else " An output of 1 speaks for the class, −1 against it."
     return picture(display, captions[display.kind_] + encoded + meaning)
 
 

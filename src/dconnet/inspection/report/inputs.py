@@ -29,8 +29,8 @@ class Influence:
     inputs : tuple of int
         The inputs of the networks that came from it, the strongest first.
     rise : float
-        Mean increase of the error: the root mean squared error of a regressor, the share of wrong predictions of a
-        classifier.
+        Mean increase of the error: the root mean squared error of a regressor, of several targets in standard
+        deviations of each, or the share of wrong predictions of a classifier.
     spread : float
         Standard deviation of the increase over the shuffles.
     share : float
@@ -53,7 +53,7 @@ def influences(
     ----------
     model : SavedModel
         The networks.
-    X, y : arrays of shape (n_rows, n_inputs) and (n_rows,)
+    X, y : arrays of shape (n_rows, n_inputs) and (n_rows,) or (n_rows, n_targets)
         What they see of the rows, and what was observed.
     sources : array of int, of shape (n_inputs,), optional
         The feature from which each input came; by default, every input is one. Inputs of one feature are shuffled
@@ -95,4 +95,6 @@ def _error(model: SavedModel, X: FloatArray, y: NDArray[Any]) -> float:
     score = Score.of(model, X, y)
     if score.accuracy is not None:
         return 1.0 - score.accuracy
+    if score.each:  # 1 - R² is the mean of the squared errors in units of the variances
+        return np.nan if score.r2 is None else (1.0 - score.r2) ** 0.5
     return np.nan if score.mse is None else score.mse**0.5

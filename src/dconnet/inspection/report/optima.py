@@ -30,20 +30,18 @@ def optima(examination: Examination, outputs: Sequence[str]) -> list[Entry]:
     if examination.of_table is not None or X.shape[1] > MAX_INPUTS:
         return []
     networks, _ = in_data_units(model)
-    plain = [network.of_output(k) for network in networks for k in range(network.n_outputs)]
-    searches = list(_searches(plain, outputs, model.targets.names, model.classes))[:MAX_OPTIMA]
+    searches = list(_searches(outputs, model.classes))[:MAX_OPTIMA]
     seconds = MAX_SECONDS / max(len(searches), 1)
-    found = [_optimum(plain[k], X, k, sense, label, seconds) for k, sense, label in searches]
+    found = [_optimum(networks[k], X, k, sense, label, seconds) for k, sense, label in searches]
     return [entry for entry in found if entry is not None]
 
 
-def _searches(
-    networks: Sequence[Network], outputs: Sequence[str], names: Sequence[str], classes: Sequence[object] | None
-) -> Iterator[tuple[int, str, str]]:
+def _searches(outputs: Sequence[str], classes: Sequence[object] | None) -> Iterator[tuple[int, str, str]]:
     """Output, sense and what to call it."""
-    if classes is not None and len(networks) == 1:
-        yield 0, "max", f"Most clearly {names[0]}"
-        yield 0, "min", f"Most clearly {printable(classes[0])}"
+    names = [printable(label) or "''" for label in classes or ()]
+    if len(names) == 2:
+        yield 0, "max", f"Most clearly {names[1]}"
+        yield 0, "min", f"Most clearly {names[0]}"
     elif classes is not None:
         for k, name in enumerate(names):
             yield k, "max", f"Largest output for {name}"

@@ -12,7 +12,7 @@ from dconnet.inspection.ensemble import EnsembleExamination
 from dconnet.inspection.examination import Examination
 from dconnet.inspection.report.embedding import json_block, security_policy
 from dconnet.inspection.report.ensemble import ensemble_parts
-from dconnet.inspection.report.figures import Picture, convergence_figure, network_figure, prediction_figure
+from dconnet.inspection.report.figures import Picture, convergence_figure, network_figures, prediction_figures
 from dconnet.inspection.report.inputs import influences
 from dconnet.inspection.report.numbers import number, percent
 from dconnet.inspection.report.predictions import Confusion, Predictions
@@ -80,10 +80,10 @@ def _network_parts(examination: Examination, with_rows: bool) -> dict[str, Any]:
     return {
         "predictions": predictions,
         "confusion": None if model.classes is None else Confusion.of(predictions, model.classes),
-        "prediction_figure": _prediction_figure(examination, predictions),
+        "prediction_figures": _prediction_figures(examination, predictions),
         "inputs": inputs,
         "columns": (model if of_table is None else of_table).feature_names,
-        "network_figure": network_figure(examination, ranking),
+        "network_figures": network_figures(examination, ranking),
         "convergence_figure": convergence_figure(examination),
         "plain_lines": plain_lines(examination),
         "what_if": found,
@@ -92,16 +92,16 @@ def _network_parts(examination: Examination, with_rows: bool) -> dict[str, Any]:
     }
 
 
-def _prediction_figure(examination: Examination, predictions: Predictions) -> Picture | None:
+def _prediction_figures(examination: Examination, predictions: Predictions) -> list[Picture]:
     """Observed over predicted values and residuals; of classes, whether probabilities mean what they say, if known."""
     model, judged = examination.model, predictions.judged
     if model.classes is None:
-        return prediction_figure(predictions, model.target_name)
+        return prediction_figures(predictions, model.names_of_targets)
     calibration = calibration_of(model)
     if calibration is None:
-        return None
+        return []
     probabilities = calibration.probabilities(model.outputs(examination.X[judged]))
-    return reliability_figure(Reliability.of(probabilities, examination.y[judged], model.classes))
+    return [reliability_figure(Reliability.of(probabilities, examination.y[judged], model.classes))]
 
 
 def _rendered(template: str, examination: Examination | EnsembleExamination, script: str | None, **parts: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ class Predictions:
 
     Attributes
     ----------
-    observed, predicted : array of shape (n_rows,)
+    observed, predicted : array of shape (n_rows,) or (n_rows, n_targets)
         Numbers or class labels.
     trained_on : array of bool, of shape (n_rows,)
         Rows that the model is known to be trained on.
@@ -48,6 +48,10 @@ class Predictions:
             trained_on[examination.rows] = True
         judged = np.ones(len(y), dtype=bool) if trained_on.all() else ~trained_on
         return cls(y, model.predict(X), trained_on, judged, Score.of(model, X[judged], y[judged]))
+
+    def of_target(self, k: int) -> Predictions:
+        """Those of one of several targets."""
+        return replace(self, observed=self.observed[:, k], predicted=self.predicted[:, k], score=self.score.each[k])
 
     @property
     def n_trained_on(self) -> int:

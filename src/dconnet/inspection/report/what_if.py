@@ -94,7 +94,7 @@ def what_if(
     order = [*leading, *(i for i in range(len(fields)) if i not in leading)]
     is_regressor = model.classes is None
     interval = Interval.of(predictions) if is_regressor else None
-    outputs = [printable(model.target_name)] if is_regressor else model.targets.labels
+    outputs = list(map(printable, model.names_of_targets)) if is_regressor else model.targets.column_labels
     return {
         "classes": None if model.classes is None else [printable(label) or "''" for label in model.classes],
         "outputs": outputs,

@@ -134,6 +134,7 @@ class Panel {
     const { data } = this;
     const shown = byId("prediction");
     shown.value = predictionText(data, outputs, this.output);
+    if (data.classes === null) byId("prediction-target").textContent = data.outputs[this.output];
     shown.setAttribute("data-outputs", JSON.stringify(outputs));
     byId("interval").textContent = intervalText(data, outputs, this.output);
     const lines = data.classes === null
@@ -227,7 +228,8 @@ class Panel {
     this.announcement = setTimeout(() => {
       const { data } = this;
       const interval = intervalText(data, outputs, this.output);
-      byId("status").textContent = `Prediction: ${predictionText(data, outputs, this.output)}. ${interval}`;
+      const of = data.classes === null && data.outputs.length > 1 ? ` of ${data.outputs[this.output]}` : "";
+      byId("status").textContent = `Prediction${of}: ${predictionText(data, outputs, this.output)}. ${interval}`;
     }, ANNOUNCE_AFTER);
   }
 }
