@@ -4,7 +4,7 @@
 
 PYTHON is the interpreter of an environment with another build. Every measurement is a process of its own; the builds
 take turns, so that what the machine does besides strikes all of them. Times are those of the clock on the wall, and so
-nothing else should run. The tasks with 42,000 rows use MNIST (see `DCONNET_DATA`), and random numbers where it is absent.
+nothing else should run. Tasks with 42,000 rows use MNIST (see `DCONNET_DATA`), or random numbers if it is absent.
 """
 
 from __future__ import annotations

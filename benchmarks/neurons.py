@@ -47,11 +47,11 @@ def typical(n_rows: int, n_features: int, instances: int, seed: int = 0) -> Iter
     for unit in range(start.n_hidden):
         betas = SPLITS["net"](white.y, np.maximum(Z, 0.0), start.alpha, unit)
         neuron = NeuronProblem(white.Q, *betas, float(start.alpha[unit]) ** 2, white.gamma)
-        first = neuron.majoriser(neuron.not_negative(Z[:, unit]))
-        _, z = neuron.without_noise(solver.solve(first).v)
+        first = neuron.majoriser(neuron.not_negative(V[unit], Z[:, unit]))
+        v, z = neuron.without_noise(solver.solve(first).v)
         if np.any(z) and found < instances:
             found += 1
-            yield first, neuron.majoriser(neuron.not_negative(z))
+            yield first, neuron.majoriser(neuron.not_negative(v, z))
 
 
 def dying(n_rows: int, n_features: int, instances: int, seed: int = 0) -> Iterator[Pair]:

@@ -74,7 +74,7 @@ def test_majoriser_lies_above_and_touches(setting, split):
     problem, network = setting
     neuron, v = neuron_problem(problem, network, 0, split)
     z = neuron.design @ v
-    programme = neuron.majoriser(neuron.not_negative(z))
+    programme = neuron.majoriser(neuron.not_negative(v, z))
     offset = neuron.value(v, z) - programme.value(v)
     rng = np.random.default_rng(2)
     for candidate in rng.normal(size=(20, len(v))) * 3.0:
@@ -94,7 +94,7 @@ def test_dca_ends_where_subgradients_of_g_and_h_meet(setting, split, unit, solve
     z = neuron.design @ outcome.v
     assert neuron.value(outcome.v, z) <= neuron.value(v, neuron.design @ v)
     # The end is a fixed point: the minimiser of the majoriser built there.
-    again = backend.solve(neuron.majoriser(neuron.not_negative(z)))
+    again = backend.solve(neuron.majoriser(neuron.not_negative(outcome.v, z)))
     np.testing.assert_allclose(again.v, outcome.v, atol=1e-8 * (1.0 + np.abs(outcome.v).max()))
 
 
@@ -139,11 +139,13 @@ def test_a_step_that_raises_the_objective_is_refused_and_counted(setting, answer
 
 def test_rows_at_the_kink_count_as_active_whatever_the_noise(setting):
     problem, network = setting
-    neuron, _ = neuron_problem(problem, network, 0, "net")
-    z = np.linspace(-1.0, 1.0, len(neuron.beta_g))
-    z[3] = -1e-12
-    assert neuron.not_negative(z)[3]
-    assert not neuron.not_negative(z)[0]
+    neuron, v = neuron_problem(problem, network, 0, "net")
+    z = neuron.design @ v
+    largest = np.linalg.norm(neuron.design, axis=1) * np.linalg.norm(v)
+    z[3], z[4] = -1e-12 * largest[3], -1e-6 * largest[4]
+    assert neuron.not_negative(v, z)[3]
+    assert not neuron.not_negative(v, z)[4]
+    np.testing.assert_array_equal(neuron.not_negative(v, z)[5:], z[5:] >= 0.0)
 
 
 def test_noise_about_zero_becomes_zero_but_small_weights_stay(setting):
@@ -152,4 +154,4 @@ def test_noise_about_zero_becomes_zero_but_small_weights_stay(setting):
     assert not np.any(neuron.without_noise(1e-13 * v)[0])
     assert not np.any(neuron.without_noise(1e-13 * v)[1])
     np.testing.assert_array_equal(neuron.without_noise(1e-3 * v)[0], 1e-3 * v)
-    assert neuron.not_negative(np.zeros(len(neuron.beta_g))).all()
+    assert neuron.not_negative(np.zeros_like(v), np.zeros(len(neuron.beta_g))).all()

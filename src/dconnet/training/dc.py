@@ -119,9 +119,9 @@ class NeuronProblem:
             return np.zeros_like(v), np.zeros_like(z)
         return v, z
 
-    def not_negative(self, z: FloatArray) -> BoolArray:
-        """Where the Heaviside function is one: z_j ≥ 0, up to the noise of a solver."""
-        return z >= -KINK_TOLERANCE * float(np.max(np.abs(z)))
+    def not_negative(self, v: FloatArray, z: FloatArray) -> BoolArray:
+        """Where the Heaviside function is one: z_j ≥ 0, up to a small part of |q_j| |v|, the noise of a solver."""
+        return z >= -KINK_TOLERANCE * float(np.linalg.norm(v)) * np.linalg.norm(self.design, axis=1)
 
     def majoriser(self, active: BoolArray) -> Programme:
         """The convex programme that replaces h by its tangent at a point with these active rows."""
@@ -193,7 +193,7 @@ def dca(
     answer: ConvexSolution | None = None
     iterations = unsolved = 0
     for programmes in range(max_iter):
-        active = neuron.not_negative(z) if tangent is None or tangent_rows is not None else tangent
+        active = neuron.not_negative(v, z) if tangent is None or tangent_rows is not None else tangent
         if inexact:
             # Rows that have no part in the tangent may be on any side of a kink that an exact answer would meet.
             active = active & (neuron.beta_h > 0.0)

@@ -48,7 +48,7 @@ def test_last_neuron_of_an_epoch_is_optimal_for_its_programme(name, split):
         betas = SPLITS[split](white.y, np.maximum(white.preactivations(V), 0.0), alpha, last)
         neuron = NeuronProblem(white.Q, *betas, float(alpha[last]) ** 2, problem.gamma)
         v = V[last]
-        programme = neuron.majoriser(neuron.not_negative(white.Q @ v))
+        programme = neuron.majoriser(neuron.not_negative(v, white.Q @ v))
         exact = get_backend("reference").prepare(white.Q).solve(programme)
         assert exact.kkt_residual(programme) < 1e-9
         assert programme.value(v) - programme.value(exact.v) <= 1e-9 * (abs(programme.value(v)) + programme.magnitude)
