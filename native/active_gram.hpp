@@ -30,9 +30,6 @@ class ActiveGram {
   // room is lost.
   void change(const Design& design, Room& room, std::size_t count);
 
-  // The matrix of the same rows as one product, without the rounding of all changes.
-  void recompute(const Design& design, Room& room);
-
   // Upper triangle of shape (stride, stride).
   const double* values() const { return values_.data(); }
   std::size_t size() const { return values_.size(); }
@@ -43,6 +40,8 @@ class ActiveGram {
   void restore(const unsigned char* members, const double* values, std::size_t changes);
 
  private:
+  void recompute(const Design& design, Room& room);
+
   std::vector<unsigned char> member_;
   std::vector<double> values_;
   std::size_t active_ = 0;
