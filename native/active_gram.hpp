@@ -36,14 +36,13 @@ class ActiveGram {
   // room is lost.
   void change(const Design& design, Room& room, std::size_t count);
 
-  // The matrix of the same rows as one product, without the rounding of all changes.
-  void recompute(const Design& design, Room& room);
-
   // Upper triangle of shape (stride, stride).
   const double* values() const { return values_.data(); }
 
  private:
   void start_values();
+  void recompute(const Design& design, Room& room);
+
 
   std::vector<unsigned char> member_;
   std::vector<double> values_;

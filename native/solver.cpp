@@ -64,7 +64,7 @@ void Solver::watch(const Proceed* proceed) {
 }
 
 const char* name_of(Method method) {
-  constexpr const char* names[] = {"none", "start", "origin", "walk", "second walk", "augmented Lagrangian"};
+  constexpr const char* names[] = {"none", "start", "origin", "walk", "augmented Lagrangian"};
   return names[static_cast<std::size_t>(method)];
 }
 
@@ -153,19 +153,10 @@ void Solver::keep_if_better(const Programme& programme, Method method, const dou
 // What to do where the walk did not settle a programme; the best answer of all counts.
 Outcome Solver::escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* v, double* z,
                          double* multipliers, ActiveGram& gram) {
-  std::size_t used = 0;
   keep(certifier_.certify(programme, v, z, multipliers, kAimedGap), uncertified_ ? Method::kWalk : Method::kStart, v,
        multipliers);
-  if (kept_.certificate.meets(kAimedGap, kAimedKkt)) return {used, true, kept_.method};
-  if (uncertified_) {
-    // What failed may be nothing but rounding in a Gram matrix that was updated many times.
-    gram.recompute(design_, room_);
-    if (walk(programme, max_iterations, false, v, z, multipliers, gram, used, Enough{}) != Method::kNone) {
-      return {used, true, Method::kSecondWalk};
-    }
-    keep_if_better(programme, Method::kSecondWalk, v, z, multipliers);
-  }
-  used += augmented_lagrangian_.solve(programme, max_iterations - used, v, multipliers, gram);
+  if (kept_.certificate.meets(kAimedGap, kAimedKkt)) return {0, true, kept_.method};
+  const std::size_t used = augmented_lagrangian_.solve(programme, max_iterations, v, multipliers, gram);
   design_.apply(v, z);
   keep_if_better(programme, Method::kAugmentedLagrangian, v, z, multipliers);
   if (value(programme, v, z) >= 0.0) keep_zero(programme, tolerance, v, z, multipliers);

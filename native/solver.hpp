@@ -12,9 +12,8 @@
 
 namespace dconnet {
 
-// What settled a programme: the start was the solution, or zero was; the walk, another one with a new Gram matrix, or what
-// takes over where many rows meet.
-enum class Method : unsigned char { kNone, kStart, kOrigin, kWalk, kSecondWalk, kAugmentedLagrangian };
+// What settled a programme: the start was the solution, or zero was; the walk, or what takes over where many rows meet.
+enum class Method : unsigned char { kNone, kStart, kOrigin, kWalk, kAugmentedLagrangian };
 
 const char* name_of(Method method);
 
