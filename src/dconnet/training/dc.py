@@ -121,7 +121,8 @@ class NeuronProblem:
 
     def not_negative(self, v: FloatArray, z: FloatArray) -> BoolArray:
         """Where the Heaviside function is one: z_j ≥ 0, up to a small part of |q_j| |v|, the noise of a solver."""
-        return z >= -KINK_TOLERANCE * float(np.linalg.norm(v)) * np.linalg.norm(self.design, axis=1)
+        noise: FloatArray = KINK_TOLERANCE * np.linalg.norm(v) * np.linalg.norm(self.design, axis=1)
+        return z >= -noise
 
     def majoriser(self, active: BoolArray) -> Programme:
         """The convex programme that replaces h by its tangent at a point with these active rows."""
