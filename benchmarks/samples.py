@@ -29,7 +29,7 @@ from dconnet import Problem
 from dconnet.convex.backend import get_backend
 from dconnet.paper.datasets import load_mnist
 from dconnet.training.accelerated import AcceleratedDescent, Moves
-from dconnet.training.descent import Options, State
+from dconnet.training.descent import Options
 from neurons import regression
 from paper_data import HOME, MNIST_ROWS
 from report import Report, geometric_mean, make_console
@@ -43,13 +43,11 @@ SEARCH_ALONE = Moves(sweep=False, newton=False)
 
 
 class SamplesAlways(AcceleratedDescent):
-    """The algorithm, with samples also where they are known not to pay; it remembers that."""
+    """The algorithm, with samples also where so many evaluations make them useless."""
 
-    would_sample = False
-
-    def samples_pay(self, state: State, evaluations: float) -> bool:
+    @staticmethod
+    def samples_pay(evaluations: float) -> bool:
         """Whether to begin on samples."""
-        self.would_sample = super().samples_pay(state, evaluations)
         return True
 
 
@@ -90,7 +88,7 @@ def run(cell: Cell) -> Result:
     return {
         "regloss": solution.objective,
         "evaluations": solution.history.total("evaluations"),
-        "by_default": descent.would_sample,
+        "by_default": AcceleratedDescent.samples_pay(cell.evaluations),
     }
 
 
