@@ -97,7 +97,9 @@ def table(store: Store, cells: list[Cell], marks: list[int]) -> Report:
     report = Report(
         "RegLoss of searches that begin on samples of the rows, over RegLoss of those that do not",
         ("data", "neurons", "gamma", "seeds", *(f"{mark} evaluations" for mark in marks)),
-        notes=["Below one, samples pay. A star is where the algorithm draws them. At 1.000, rows are too few."],
+        notes=[
+            "Below one, samples pay. A star is where the limits allow them; if rows are too few for them, it is 1.000."
+        ],
     )
     pairs = [(cell, store.read(cell), store.read(replace(cell, samples=False))) for cell in cells if cell.samples]
     found = [(cell, a["regloss"] / b["regloss"], a["by_default"]) for cell, a, b in pairs if a and b]
