@@ -29,7 +29,7 @@ from dconnet import Problem
 from dconnet.convex.backend import get_backend
 from dconnet.paper.datasets import load_mnist
 from dconnet.training.accelerated import AcceleratedDescent, Moves
-from dconnet.training.descent import Options, State
+from dconnet.training.descent import Options
 from neurons import regression
 from paper_data import HOME, MNIST_ROWS
 from report import Report, geometric_mean, make_console
@@ -43,13 +43,11 @@ SEARCH_ALONE = Moves(sweep=False, newton=False)
 
 
 class SamplesAlways(AcceleratedDescent):
-    """The algorithm, with samples also where they are known not to pay; it remembers that."""
+    """The algorithm, with samples also where so many evaluations make them useless."""
 
-    would_sample = False
-
-    def samples_pay(self, state: State, evaluations: float) -> bool:
+    @staticmethod
+    def samples_pay(evaluations: float) -> bool:
         """Whether to begin on samples."""
-        self.would_sample = super().samples_pay(state, evaluations)
         return True
 
 
@@ -90,7 +88,7 @@ def run(cell: Cell) -> Result:
     return {
         "regloss": solution.objective,
         "evaluations": solution.history.total("evaluations"),
-        "by_default": descent.would_sample,
+        "by_default": AcceleratedDescent.samples_pay(cell.evaluations),
     }
 
 
@@ -99,7 +97,9 @@ def table(store: Store, cells: list[Cell], marks: list[int]) -> Report:
     report = Report(
         "RegLoss of searches that begin on samples of the rows, over RegLoss of those that do not",
         ("data", "neurons", "gamma", "seeds", *(f"{mark} evaluations" for mark in marks)),
-        notes=["Below one, samples pay. A star is where the algorithm draws them. At 1.000, rows are too few."],
+        notes=[
+            "Below one, samples pay. A star is where the limits allow them; if rows are too few for them, it is 1.000."
+        ],
     )
     pairs = [(cell, store.read(cell), store.read(replace(cell, samples=False))) for cell in cells if cell.samples]
     found = [(cell, a["regloss"] / b["regloss"], a["by_default"]) for cell, a, b in pairs if a and b]

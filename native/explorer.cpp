@@ -15,7 +15,7 @@ constexpr std::size_t kHeat = 20;
 constexpr std::size_t kBurst = 50;
 // The smallest sample is one row in so many, if those are enough for the unknowns, and the largest one row in four.
 constexpr std::size_t kMostSpacing = 16, kLeastSpacing = 4;
-constexpr std::size_t kNumbersPerUnknown = 2;
+constexpr std::size_t kNumbersPerUnknown = 6;
 constexpr std::size_t kSampleBurst = 25;
 // A burst on a sample that gains less than this share has stalled: more rows tell more.
 constexpr double kStalledSample = 1e-2;

@@ -238,6 +238,7 @@ def test_a_team_that_sleeps_may_be_forked(data):
     descent.budget = 10
     state = descent.init(xavier(6, 3, rng))
     descent.began = time.perf_counter()
+    descent.prepare(state)
     descent.explore(state)
     time.sleep(0.1)
     child = Child()

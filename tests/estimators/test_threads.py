@@ -99,6 +99,7 @@ class TestInThreads:
             descent = AcceleratedDescent(problem, get_backend("native"), Options(patience=None), rng)
             descent.budget = 10**9
             state = descent.init(xavier(5, 10, rng))
+            descent.prepare(state)
             stop.set()  # just before the kernel begins to explore, for hours
             try:
                 descent.explore(state)

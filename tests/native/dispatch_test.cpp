@@ -109,7 +109,7 @@ Vector swept(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::s
 Vector explored(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs) {
   Data data(rows, columns, n_hidden, n_outputs);
   Explorer explorer(Design::view(data.design.row(0), rows, columns), data.y.data(), 0.01, n_hidden, n_outputs,
-                    Plan{1, 0, true, Hop::kRestart, 1e-2, 3, true}, 7);
+                    Plan{1, 20, true, Hop::kRestart, 1e-2, 3, true}, 7);
   explorer.explore(300, [] { return true; }, data.V.data(), data.alpha.data());
   data.V.insert(data.V.end(), data.alpha.begin(), data.alpha.end());
   return data.V;

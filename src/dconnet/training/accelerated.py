@@ -45,12 +45,10 @@ SUFFICIENT_DECREASE = _native.SUFFICIENT_DECREASE
 # Multiplications for an evaluation of the objective and its gradient, for each neuron and entry of the design; an
 # output beyond the first takes as many as a column of the design.
 EVALUATION = 2
-# If the limits allow no more evaluations than these, and than so many for each number in y that an unknown has, this
-# share of them begins the search on samples of the rows: with more, it hardly matters where L-BFGS begins, or a sample
-# leads astray. Seconds are turned into evaluations by the multiplications that a processor of today does in one, not by
-# the clock, so that the same limit gives the same plan.
+# If the limits allow no more evaluations than these, this share of them begins the search on samples of the rows: with
+# more, it hardly matters where L-BFGS begins. Seconds are turned into evaluations by the multiplications that a
+# processor of today does in one, not by the clock, so that the same limit gives the same plan.
 MOST_WITH_SAMPLES = 250
-MOST_FOR_EACH_NUMBER = 12
 SAMPLE_SHARE = 0.35
 SPEED = 5e9
 # The parts of a Newton step that are tried, and how near to a kink a row is taken to it.
@@ -173,13 +171,13 @@ class AcceleratedDescent(Descent):
         limit = self.options.max_seconds
         by_time = np.inf if limit is None else limit * SPEED / (EVALUATION * entries * len(state.alpha))
         expected = min(self.evaluations_left(state), by_time)
-        is_on = self.moves.samples and self.moves.burst and self.samples_pay(state, expected)
+        is_on = self.moves.samples and self.moves.burst and self.samples_pay(expected)
         return round(SAMPLE_SHARE * expected) if is_on else 0
 
-    def samples_pay(self, state: State, evaluations: float) -> bool:
-        """Whether to begin on samples with this number of evaluations in all."""
-        numbers_for_each = self.problem.y.size / (state.V.size + state.alpha.size)
-        return evaluations <= min(MOST_WITH_SAMPLES, MOST_FOR_EACH_NUMBER * numbers_for_each)
+    @staticmethod
+    def samples_pay(evaluations: float) -> bool:
+        """Whether to begin on samples with this number of evaluations in all, where rows are enough for them."""
+        return evaluations <= MOST_WITH_SAMPLES
 
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
         """All that the descent depends on after an epoch was recorded; the rest follows from it."""
