@@ -765,14 +765,19 @@ class TestProgramme:
             "    def find_spec(self, name, *_):\n"
             f"        if name.split('.')[0] in {optional}: raise ModuleNotFoundError(name)\n"
             "sys.meta_path.insert(0, Absent())\n"
-            "from dconnet.cli import main\n"
-            "main()"
+            "from dconnet.cli import app\n"
+            "for command in sys.argv[1:]:\n"
+            "    app(command.split(), standalone_mode=False)\n"
+            "    print('next')"
         )
-        fit = ("fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK)
-        for command in (fit, ("predict", "model.json", "data.csv"), ("inspect", "model.json", "--data", "data.csv")):
-            done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
-            assert done.stdout
-        assert "Certificate: 3 neurons" in done.stdout
+        fit = " ".join(("fit", "data.csv", "--target", "y", "--drop", "colour", *QUICK))
+        commands = (fit, "predict model.json data.csv", "inspect model.json --data data.csv")
+        done = subprocess.run([sys.executable, "-c", code, *commands], capture_output=True, text=True, check=True)
+        fitted, predicted, inspected, rest = done.stdout.split("next\n")
+        assert "is in model.json" in fitted
+        assert predicted.startswith("predicted_y\n")
+        assert "Certificate: 3 neurons" in inspected
+        assert rest == ""
         assert "pip install 'dconnet[report]'" in done.stderr
 
     def test_help_loads_nothing_heavy(self):

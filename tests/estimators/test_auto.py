@@ -26,6 +26,7 @@ FOLDS = "folds, quantiles and the choice of families count rows, not weights"
 EXPECTED = {"check_sample_weight_equivalence_on_dense_data": FOLDS}
 
 
+@pytest.mark.no_cover
 @parametrize_with_checks([AutoDCONRegressor(), AutoDCONClassifier()], expected_failed_checks=lambda _: EXPECTED)
 def test_contract(estimator, check):
     if "array_api" in str(check):

@@ -1,6 +1,5 @@
 """The number of threads of the BLAS makes no difference to a fit, and a fit none to it; work in threads."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from dconnet.convex.backend import get_backend
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
+from processes import uncounted
 
 FIT = """
 import numpy as np, warnings
@@ -36,7 +36,7 @@ def blas_threads():
 
 def test_networks_do_not_depend_on_the_number_of_threads():
     def printed(threads):
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+        environment = {**uncounted(), "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
         done = subprocess.run([sys.executable, "-c", FIT], env=environment, capture_output=True, text=True, check=True)
         return done.stdout
 
