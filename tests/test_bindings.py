@@ -27,7 +27,16 @@ def weights():
 
 def explorer(**arrays):
     given = {"design": padded(Q), "y": Y} | arrays
-    options = {"starts": 1, "samples": 0, "burst": True, "hop": "none", "stalled": 0.01, "patience": 1, "revive": False, "seed": 0}
+    options = {
+        "starts": 1,
+        "samples": 0,
+        "burst": True,
+        "hop": "none",
+        "stalled": 0.01,
+        "patience": 1,
+        "revive": False,
+        "seed": 0,
+    }
     return _native.Explorer(columns=RANK, gamma=0.1, n_hidden=N_HIDDEN, **given, **options)
 
 

@@ -99,7 +99,7 @@ def test_mnist():
 
 
 def test_mnist_with_all_pixels():
-    settings = mnist.Settings(n_hidden=2, subset_rows=300, tol=1e-2, pixels_seconds_a_digit=3.0)
+    settings = mnist.Settings(n_hidden=2, subset_rows=300, tol=1e-2, pixels_seconds_a_digit=1.0)
     cell = mnist.Cell("subset", 28, "shrinkage", (1.0, 0.1))
     parts = mnist.load_parts(cell, settings, HOME)
     assert parts.training.X.shape == (300, 784)
