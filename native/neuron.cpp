@@ -25,11 +25,19 @@ Neuron::Neuron(NeuronRows& rows)
   if (!near_) prepare_for_all();
 }
 
+void Neuron::watch(const Proceed* proceed) {
+  watch_ = proceed;
+  if (near_) near_->watch(proceed);
+  if (sample_) sample_->watch(proceed);
+  if (solver_) solver_->watch(proceed);
+}
+
 void Neuron::prepare_for_all() {
   const Design& design = rows_.design();
   solver_ = std::make_unique<Solver>(Design::view(design.row(0), design.rows(), design.columns()));
   gram_ = std::make_unique<ActiveGram>(solver_->design());
   multipliers_.resize(design.rows());
+  solver_->watch(watch_);
 }
 
 bool Neuron::improve(const NeuronProblem& problem, const Limits& limits, const Proceed& proceed, double* v,
@@ -42,10 +50,13 @@ bool Neuron::improve(const NeuronProblem& problem, const Limits& limits, const P
   }
   const bool inexact = limits.share > 0.0;
   is_far_ = true;
-  watch_ = &proceed;
-  if (near_) near_->watch(&proceed), near_->forget();
-  if (sample_) sample_->watch(&proceed), sample_->forget();
-  if (solver_) solver_->forget(), gram_->clear();
+  watch(&proceed);
+  if (near_) near_->forget();
+  if (sample_) sample_->forget();
+  if (solver_) {
+    solver_->forget();
+    gram_->clear();
+  }
   std::copy(v, v + columns, candidate_.begin());
   NeuronRows::Look look = rows_.look(candidate_.data(), problem.curvature, inexact, true);
   rows_.accept();
@@ -114,7 +125,6 @@ Neuron::Answer Neuron::solve_over_all(const NeuronProblem& problem, const Limits
                                       bool from_zero, bool next) {
   const std::size_t rows = rows_.design().rows(), columns = rows_.design().columns();
   if (!solver_) prepare_for_all();
-  solver_->watch(watch_);
   const Programme programme = this->programme(problem);
   const Enough enough{limits.share > 0.0 ? value(programme, v, rows_.z()) : 0.0, limits.share};
   if (!next) guess_multipliers(problem);

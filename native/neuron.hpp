@@ -57,6 +57,7 @@ class Neuron {
     NeuronRows::Look look;
   };
 
+  void watch(const Proceed* proceed);
   void prepare_for_all();
   Answer solve(const NeuronProblem& problem, const Limits& limits, const double* v, double convex, bool next);
   Answer solve_over_all(const NeuronProblem& problem, const Limits& limits, const double* v, bool from_zero, bool next);
