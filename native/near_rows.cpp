@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kLeastRows = 2 * kLeaf;
 constexpr std::size_t kRowsPerColumn = 40;
 // Share of the rows that are taken to be near, and room for more than those.
-constexpr double kNearShare = 1.0 / 8.0;
+constexpr double kNearShare = 1.0 / 16.0;
 constexpr double kRoom = 1.25;
 // So many rows are added one by one; with more, the face is entered anew.
 constexpr std::size_t kMostAtOnce = 256;
