@@ -52,7 +52,7 @@ void NearRows::forget() {
   centred_ = false;
   std::fill(summed_.begin(), summed_.end(), static_cast<unsigned char>(0));
   std::fill(sums_.begin(), sums_.end(), 0.0);
-  n_summed_ = changes_ = 0;
+  changes_ = 0;
 }
 
 bool NearRows::centre(const double* z) {
@@ -139,7 +139,6 @@ void NearRows::sum_others() {
   }
   if (changes >= count || changes_ + changes > places_.size()) forget();
   changes_ += changes;
-  n_summed_ = count;
   rows_.rows().add_in_order(sums_.size(), sums_.data(), [&](const Leaf& leaf, double* sums) {
     Row* list = changed_.data() + leaf.first;
     double* weights = signs_.data() + leaf.first;

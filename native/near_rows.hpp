@@ -52,7 +52,7 @@ class NearRows {
   bool centred_ = false;
   std::vector<Place> places_;          // all rows
   std::vector<unsigned char> summed_;  // all rows: which are in the sums over the others
-  std::size_t n_summed_ = 0, changes_ = 0;  // rows in there; changes since the sums were made anew
+  std::size_t changes_ = 0;            // since these sums were made anew
   std::vector<Row> near_;
   std::size_t n_near_ = 0, n_known_ = 0;  // near rows, and how many of them the last programme had
   Solver solver_;                              // over the near rows

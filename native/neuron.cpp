@@ -74,7 +74,7 @@ bool Neuron::improve(const NeuronProblem& problem, const Limits& limits, const P
     tally.iterations += answer.outcome.iterations;
     tally.unsolved += !answer.outcome.converged;
     NeuronRows::Look reached = answer.seen ? answer.look
-                                           : rows_.look(candidate_.data(), problem.curvature, inexact, answer.known);
+                                           : rows_.look(candidate_.data(), problem.curvature, inexact, true);
     next = !is_noise(problem, reached);
     if (!next) {
       std::fill(candidate_.begin(), candidate_.end(), 0.0);
@@ -199,12 +199,9 @@ bool Neuron::solve_over_near(const NeuronProblem& problem, const Limits& limits,
 // The solution for a sample of the rows, if it is lower: a better centre for programmes whose solution is far away.
 bool Neuron::start_from_sample(const NeuronProblem& problem, const double* v, double& lowest) {
   if (!sample_) return false;
-  const std::size_t rows = rows_.design().rows(), columns = rows_.design().columns();
-  weights_.resize(rows);
-  const double* z = rows_.z();
-  for (std::size_t j = 0; j < rows; ++j) weights_[j] = z[j] > 0.0 ? rows_.beta_g()[j] + 2.0 * problem.curvature * z[j] : 0.0;
-  rows_.rows().apply_transposed(weights_.data(), pull_.data());
-  if (!sample_->solve(programme(problem), pull_.data(), v, z)) return false;
+  const std::size_t columns = rows_.design().columns();
+  rows_.convex_pull(problem.curvature, pull_.data());
+  if (!sample_->solve(programme(problem), pull_.data(), v, rows_.z())) return false;
   const NeuronRows::Look look = rows_.look(sample_->v(), problem.curvature, false, false);
   const double value = convex_value(problem, sample_->v(), look.convex_hinges);
   if (!(value < lowest)) return false;

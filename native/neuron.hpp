@@ -49,11 +49,10 @@ class Neuron {
   bool improve(const NeuronProblem& problem, const Limits& limits, const Proceed& proceed, double* v, Tally& tally);
 
  private:
-  // An answer to a programme, which the rows have as their trial.
+  // An answer to a programme, whose preactivations the rows have as their trial.
   struct Answer {
     Outcome outcome;
-    bool known = true;  // whether the rows know its preactivations
-    bool seen = false;  // whether they have looked at it
+    bool seen = false;  // whether the rows have looked at it
     NeuronRows::Look look;
   };
 
@@ -78,7 +77,7 @@ class Neuron {
   const Proceed* watch_ = nullptr;
   bool is_far_ = true;                // whether the next solution may be far away
   std::vector<double> candidate_, lowest_, pull_;  // columns
-  std::vector<double> multipliers_, weights_;      // all rows, for the solver over all of them
+  std::vector<double> multipliers_;                // all rows, for the solver over all of them
 };
 
 }  // namespace dconnet

@@ -216,6 +216,15 @@ void NeuronRows::accept() {
   tangent_.swap(trial_tangent_);
 }
 
+void NeuronRows::convex_pull(double curvature, double* pull) {
+  rows_.each([&](const Leaf& leaf, std::size_t, std::size_t) {
+    for (std::size_t j = leaf.first; j < leaf.end(); ++j) {
+      weights_[j] = z_[j] > 0.0 ? beta_g_[j] + 2.0 * curvature * z_[j] : 0.0;
+    }
+  });
+  rows_.apply_transposed(weights_.data(), pull);
+}
+
 double NeuronRows::cancelling() const {
   double sum = 0.0;
   for (std::size_t j = 0; j < z_.size(); ++j) {

@@ -8,7 +8,8 @@
 // curvature a = |alpha_l|². The paper's split of c into beta_g and beta_h is made for each output by itself, and its parts
 // are summed over the outputs; the net split is that of the sum.
 //
-// Nothing else in a sweep loops over all rows. Every pass is shared by a team of threads, and sums are merged leaf by leaf.
+// Where rows are many, all passes over them in a sweep are here and in `NearRows`, unless a programme needs the walk over
+// all rows. They are shared by a team of threads, and sums are merged leaf by leaf.
 #pragma once
 
 #include <cstddef>
@@ -68,6 +69,9 @@ class NeuronRows {
   void accept();
   // The gradient of the concave part at the weights at hand.
   const double* tangent() const { return tangent_.data(); }
+
+  // The gradient of the convex part at the weights at hand, without its penalty.
+  void convex_pull(double curvature, double* pull);
 
   // How much of O may be rounding: the slopes that cancel in it at the weights at hand.
   double cancelling() const;

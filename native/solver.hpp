@@ -46,8 +46,6 @@ class Solver {
   void forget();
   // Is asked now and then whether to go on; if not, a programme ends unsolved. Null is always.
   void watch(const Proceed* proceed);
-  // Free between two programmes.
-  Scratch& scratch() { return scratch_; }
 
   // Solves one programme. On entry `v`, `z` = Q v and `multipliers` hold a start, on return the answer; v has
   // design().stride() entries. `gram` may hold any set of rows: best those of a solution that is like this one. With
