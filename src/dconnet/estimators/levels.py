@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -22,6 +22,8 @@ from dconnet.estimators.units import Units
 from dconnet.model.calibration import Calibration
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, check_outputs
+from dconnet.training.checkpoint import NetworkKeeper
+from dconnet.training.clock import Turns
 from dconnet.training.descent import State
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import check_start
@@ -180,65 +182,95 @@ def train_level(
     _ = problems[0].whitening  # all share it: computed once, before threads begin
     certificates = _seconds_for_certificates(problems, starts[0]) if session.clock.has_limit else 0.0
     turns = session.clock.turns(levels_left * len(problems), n_at_once, reserve=RESERVE * certificates)
-    stop = Stop()
+    columns = [_Column(*parts) for parts in zip(problems, starts, generators, labels, validations, strict=True)]
+    reached = None if session.tasks is None else _Reached(trainer, problems, starts, validations, complete)
+    training = _LevelTraining(trainer, columns, session, turns, depth, below, title, reached)
     if interrupted:
-        stop.set()
-    tasks = session.tasks
-    reached = None if tasks is None else _Reached(trainer, problems, starts, validations, complete)
+        training.stop.set()
+    with work_bar(int(trainer.verbose == 1 and n_at_once > 1), "networks", len(problems)) as done:
+        solutions = in_threads(partial(training.run, done=done), range(len(problems)), n_at_once, training.stop)
+    least = 0.5 * certificates if certificates > GRACE else float("-inf")
+    return Level(problems, tuple(solutions), stopped=training.stop.is_set(), least_seconds=least)
 
-    def begun(column: int) -> NetworkTask | None:
-        if tasks is None or reached is None:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Column:
+    """What the network of one column of the target is trained from."""
+
+    problem: Problem
+    start: Network
+    rng: np.random.Generator
+    label: str
+    validation: Validation | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LevelTraining:
+    """The training of all networks of a level, maybe by several threads, with all that accompanies it."""
+
+    trainer: Trainer
+    columns: Sequence[_Column]
+    session: Session
+    turns: Turns
+    depth: int
+    below: str
+    title: str
+    reached: _Reached | None  # none unless callbacks want to know
+    stop: Stop = field(default_factory=Stop)
+
+    def run(self, number: int, done: Callable[[float], None]) -> Solution:
+        """The network of one column; after the end, its start with the best output weights."""
+        column, keeper = self.columns[number], self.session.keeper(self.depth, number, self.below)
+        is_over = self.session.ended and (keeper is None or keeper.found is None)
+        found = None if self.stop.is_set() or is_over else self.train(number, keeper)
+        if found is None:
+            status = Status.INTERRUPTED if self.stop.is_set() else Status.STOPPED_BY_CALLBACK
+            found = self.trainer.fit_output_layer(column.problem, column.start, column.rng, status)
+        done(1)
+        return found
+
+    def train(self, number: int, keeper: NetworkKeeper | None) -> Solution | None:
+        """Train one network; none if Ctrl-C comes before its first epoch."""
+        column = self.columns[number]
+        try:
+            task = self.begin_task(number)
+            spent = 0.0 if keeper is None or keeper.found is None else seconds_of(keeper.found)
+            found = self.trainer.within(spent + self.turns.next()).train(
+                column.problem,
+                column.start,
+                column.rng,
+                label=column.label,
+                validation=column.validation,
+                visit=self.session.visit(column.problem),
+                begin=None if task is None else task.begin_epoch,
+                stop=self.session.stop(number, column.label, task),
+                keeper=keeper,
+            )
+        except KeyboardInterrupt:
+            self.stop.set()
             return None
-        number = depth * len(problems) + column
-        return tasks.begin_network(number, title, trainer.options.max_epochs, column, reached)
+        if found.status is Status.INTERRUPTED:
+            self.stop.set()
+        if task is not None:
+            self.end_task(task, found)
+        return found
 
-    def train(column: int) -> Solution:
-        problem, start, rng = problems[column], starts[column], generators[column]
-        keeper = session.keeper(depth, column, below)
-        ended = session.ended and (keeper is None or keeper.found is None)
-        if not stop.is_set() and not ended:
-            try:
-                task = begun(column)
-                spent = 0.0 if keeper is None or keeper.found is None else seconds_of(keeper.found)
-                found = trainer.within(spent + turns.next()).train(
-                    problem,
-                    start,
-                    rng,
-                    label=labels[column],
-                    validation=validations[column],
-                    visit=session.visit(problem),
-                    begin=None if task is None else task.begin_epoch,
-                    stop=session.stop(column, labels[column], task),
-                    keeper=keeper,
-                )
-            except KeyboardInterrupt:  # before the first epoch
-                stop.set()
-            else:
-                if found.status is Status.INTERRUPTED:
-                    stop.set()
-                if task is not None:
-                    end(task, found)
-                return found
-        status = Status.INTERRUPTED if stop.is_set() else Status.STOPPED_BY_CALLBACK
-        return trainer.fit_output_layer(problem, start, rng, status)
+    def begin_task(self, number: int) -> NetworkTask | None:
+        """Tell scikit-learn's callbacks that a network begins."""
+        if self.session.tasks is None or self.reached is None:
+            return None
+        place = self.depth * len(self.columns) + number
+        return self.session.tasks.begin_network(
+            place, self.title, self.trainer.options.max_epochs, number, self.reached
+        )
 
-    def end(task: NetworkTask, found: Solution) -> None:
+    def end_task(self, task: NetworkTask, found: Solution) -> None:
+        """Tell scikit-learn's callbacks that a network is there."""
         try:
             if task.end(found):
-                session.end()
-        except KeyboardInterrupt:  # the network is there
-            stop.set()
-
-    with work_bar(int(trainer.verbose == 1 and n_at_once > 1), "networks", len(problems)) as done:
-
-        def counted(column: int) -> Solution:
-            solution = train(column)
-            done(1)
-            return solution
-
-        solutions = in_threads(counted, range(len(problems)), n_at_once, stop)
-    least = 0.5 * certificates if certificates > GRACE else float("-inf")
-    return Level(problems, tuple(solutions), stopped=stop.is_set(), least_seconds=least)
+                self.session.end()
+        except KeyboardInterrupt:  # the network is there all the same
+            self.stop.set()
 
 
 def _seconds_for_certificates(problems: Sequence[Problem], start: Network) -> float:
