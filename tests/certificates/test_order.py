@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet.certificates import convergence_order, proximal_point_order
+from dconnet.certificates import convergence_order, decay_law, proximal_point_order
 
 # Mean and standard deviation in the paper's table.
 PAPER = {2: (2.9931, 0.0325), 3: (4.9834, 0.0702), 4: (6.9582, 0.1486), 5: (8.9711, 0.1479), 6: (10.9398, 0.2334)}
@@ -41,7 +41,48 @@ def test_too_few_points_have_no_order():
     assert np.isnan(convergence_order([1.0, 1.0, 1.0, 1.0]).early)
 
 
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
+def test_a_power_law_has_order_one_too_and_is_told_from_an_exponential_one(exponent):
+    errors = np.arange(1.0, 20_001.0) ** -exponent
+    order = convergence_order(0.3 + errors, limit=0.3)
+    assert order.all == pytest.approx(1.0, abs=0.01)  # so the slope says nothing about linear convergence
+    assert order.decay.name == "power"
+    assert order.decay.exponent == pytest.approx(exponent, abs=0.05)
+    assert order.decay.power_misfit < 0.05 < order.decay.exponential_misfit
+
+
+@pytest.mark.parametrize("factor", [0.9, 0.99, 0.999])
+def test_an_exponential_law(factor):
+    order = convergence_order(0.3 + factor ** np.arange(5000.0))
+    assert order.decay.name == "exponential"
+    assert order.decay.factor == pytest.approx(factor, rel=1e-3)
+
+
+def test_laws_need_no_limit_and_no_scale():
+    values = 5.0 + 3.0 / np.arange(1.0, 2001.0)
+    law, other = decay_law(values), decay_law(1e6 * (values - 4.0))
+    assert law.exponent == pytest.approx(other.exponent, rel=1e-6)
+
+
+def test_laws_of_some_epochs_only():
+    epochs = np.unique(np.geomspace(1, 20_000, 60).round())
+    law = decay_law(epochs**-0.7, epochs=epochs)
+    assert law.name == "power"
+    assert law.exponent == pytest.approx(0.7, abs=0.05)
+
+
+def test_too_few_epochs_follow_no_law():
+    assert decay_law(0.5 ** np.arange(35.0)).name == "unknown"
+    assert decay_law([]).name == "unknown"
+    assert decay_law(np.ones(100)).name == "unknown"
+    assert np.isnan(convergence_order([1.0, 0.5, 0.25]).decay.factor)
+
+
 def test_bad_input():
+    with pytest.raises(ValueError, match="rising"):
+        decay_law([3.0, 2.0], epochs=[1, 1])
+    with pytest.raises(ValueError, match="rising"):
+        decay_law([3.0, 2.0], epochs=[1])
     with pytest.raises(ValueError, match="finite"):
         convergence_order([1.0, np.nan])
     with pytest.raises(ValueError, match="early"):

@@ -6,8 +6,10 @@ from dconnet.certificates.kl import KLExponent, hessian, kl_exponent
 from dconnet.certificates.local import LocalOptimality, dead_neurons, local_optimality
 from dconnet.certificates.order import (
     ConvergenceOrder,
+    DecayLaw,
     ProximalOrder,
     convergence_order,
+    decay_law,
     proximal_point_order,
 )
 from dconnet.certificates.stationarity import Stationarity, Subgradient, stationarity, subgradient
@@ -17,6 +19,7 @@ __all__ = [
     "Certificate",
     "Condition",
     "ConvergenceOrder",
+    "DecayLaw",
     "GlobalGap",
     "KLExponent",
     "LocalOptimality",
@@ -28,6 +31,7 @@ __all__ = [
     "certify",
     "convergence_order",
     "dead_neurons",
+    "decay_law",
     "global_gap",
     "hessian",
     "kl_exponent",

@@ -301,7 +301,8 @@ def _has_small_hessian(network: Network) -> bool:
 def _order_line(order: ConvergenceOrder) -> Line:
     if np.isnan(order.all):
         return "convergence order", "unknown", "too few epochs"
-    return "convergence order", f"{order.all:.3f}", f"early epochs {order.early:.3f}"
+    law = "" if order.decay.name == "unknown" else f"; the others decay by the {order.decay.name} law"
+    return "convergence order", f"{order.all:.3f}", f"early epochs {order.early:.3f}{law}"
 
 
 def _condition(name: str, condition: Condition) -> Line:
