@@ -110,6 +110,27 @@ def test_convergence(tmp_path):
     assert rows["DS3"][7] == "> 40"
 
 
+def test_laws_of_decay_are_told_from_the_errors_that_were_kept(tmp_path):
+    epochs = [int(k) for k in np.unique(np.geomspace(1, 5000, 60).round())]
+    k = np.array([0, *epochs[:-1]])  # the last one stands for the limit, and has no error
+    laws = {10: (1.0 + k) ** -0.7, 20: 0.99**k}
+    found = {
+        convergence.Cell("DS1", n): curves("EPOCH_LIMIT") | {"epoch": epochs, "error": errors.tolist()}
+        for n, errors in laws.items()
+    }
+    found[convergence.Cell("DS1", 30)] = curves("CONVERGED")
+    fill(tmp_path, "convergence", found)
+    section = section_of(tmp_path, "convergence")
+    row = tables_of(section)[1].rows[0]
+    assert [row[1], row[4], row[7]] == ["power", "exponential", "unknown"]  # the last has too few epochs
+    assert float(row[3]) == pytest.approx(0.7, abs=0.05)
+    assert row[6] == MISSING
+    sheet = {line[1]: dict(zip(section.sheets[0].header, line, strict=True)) for line in section.sheets[0].rows}
+    assert sheet[20]["factor"] == pytest.approx(0.99, abs=1e-3)
+    assert sheet[10]["subgradient"] == 1e-5
+    assert sheet[10]["net_stationarity"] is None  # results from before it was computed
+
+
 def test_mnist_chooses_by_validation(tmp_path):
     def result(validation, test):
         return {"seconds": 12.4, "training": [0.05] * 10, "validation": validation, "test": test, "epochs": [1] * 10}

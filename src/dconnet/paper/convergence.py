@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dconnet.certificates import convergence_order, subgradient
+from dconnet.certificates import DecayLaw, convergence_order, decay_law, stationarity, subgradient
 from dconnet.convex.backend import get_backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EARLY = 30
+LAST = ("subgradient", "net_stationarity", "step_norm")  # curves whose last values stand in the sheet
+LAW = tuple(field.name for field in fields(DecayLaw))
 KEPT = 60  # epochs beyond the early ones whose figures are kept, evenly spaced in their logarithm
 
 
@@ -108,6 +110,7 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
     curves = {
         "step_norm": history.step_norm[kept].tolist(),
         "subgradient": [float(subgradient(problem, networks[k], "paper").norm) for k in kept],
+        "net_stationarity": [float(stationarity(problem, networks[k], "net").norm) for k in kept],
         "error": order.errors[errors].tolist(),
         "next_error": order.errors[np.array(errors, dtype=int) + 1].tolist(),
         "dcon_mse": history.mse[: EARLY + 1].tolist(),
@@ -137,7 +140,7 @@ def _adam_mse(parts: Parts, start: Network, seed: int) -> list[float]:
 
 
 def show(findings: Findings, section: Section) -> None:
-    """A table of orders and a page of plots."""
+    """Tables of orders and of laws of decay, and a page of plots."""
     results = findings.results()
     section.parts += [
         "Algorithm 1 with gamma chosen as for Table 1, on one split, until two iterates are closer than the tolerance "
@@ -147,11 +150,16 @@ def show(findings: Findings, section: Section) -> None:
         "Adam takes full batches, and of the paper's learning and decay rates and "
         "penalties those that lead lowest in 30 epochs.",
         _table(results),
+        f"An order of one does not show linear convergence: e(k) = 1/k has it, too. So two laws are fitted to what "
+        f"RegLoss loses in an epoch, after the first {EARLY}: exponential, exp(-ck), which is linear convergence, and "
+        "a power of the epoch, under which e(k) falls like k^-p. This needs no limit. The misfit is the root mean "
+        "square of what a law leaves of the natural logarithm.",
+        _laws(results),
         Picture(
             "convergence", "Convergence plots; colours are the widths.", lambda f: _draw(f, results), _size(results)
         ),
     ]
-    header = ("dataset", "n_hidden", "gamma", "epochs", "status", "order_early", "order")
+    header = ("dataset", "n_hidden", "gamma", "epochs", "status", "order_early", "order", *LAST, *LAW)
     section.sheets = [Sheet("convergence", header, list(_lines(results)))]
 
 
@@ -167,6 +175,31 @@ def _table(results: dict[Cell, Result]) -> Table:
     return Table("Epochs until convergence (> where it was not reached), and estimated orders:", header, rows)
 
 
+def law_of(found: Result, skip: int = EARLY) -> DecayLaw:
+    """The law of decay by the errors that were kept, which begin with the start, epoch 0."""
+    epochs = sorted({0, *found["epoch"]})[: len(found["error"])]
+    return decay_law(found["error"], epochs=epochs, skip=skip)
+
+
+def _laws(results: dict[Cell, Result]) -> Table:
+    """The law of every fit; power laws with their exponents."""
+    rows = []
+    for dataset in TABLES:
+        row = [dataset]
+        for n in printed.WIDTHS:
+            found = results.get(Cell(dataset, n))
+            row += [MISSING] * 3 if found is None else _law(law_of(found))
+        rows.append(row)
+    header = ["", *(text for n in printed.WIDTHS for text in (f"N={n}: law", "misfits", "p"))]
+    caption = "The law that fits better, the misfits of the exponential and of the power law, and the exponent p:"
+    return Table(caption, header, rows)
+
+
+def _law(law: DecayLaw) -> list[str]:
+    misfits = f"{number(law.exponential_misfit)}, {number(law.power_misfit)}"
+    return [law.name, misfits, number(law.exponent if law.name == "power" else None)]
+
+
 def _summary(found: Result) -> list[str]:
     reached = "" if found["status"] == "CONVERGED" else "> "
     return [f"{reached}{found['epochs']}", number(found["order_early"], 3), number(found["order"], 3)]
@@ -176,7 +209,15 @@ def _lines(results: dict[Cell, Result]) -> Iterator[list[object]]:
     for cell in sorted(results):
         found = results[cell]
         names = ("gamma", "epochs", "status", "order_early", "order")
-        yield [cell.dataset, cell.n_hidden, *(found[name] for name in names)]
+        last = (found[name][-1] if name in found else None for name in LAST)
+        law = law_of(found)
+        yield [
+            cell.dataset,
+            cell.n_hidden,
+            *(found[name] for name in names),
+            *last,
+            *(getattr(law, name) for name in LAW),
+        ]
 
 
 def _found(results: dict[Cell, Result]) -> list[str]:
