@@ -55,14 +55,26 @@ def test_table1(tmp_path):
     assert paper_test[1] == with_spread(mean_and_spread([5 / 2 - 1, 10 / 4 - 1]))
     accelerated = tables_of(section)[2].rows[0]
     assert accelerated[1] == "1.00"
+    summary = tables_of(section)[-1]
+    assert summary.rows[0][:2] == ["Algorithm 1", "training"]
+    assert summary.rows[0][2:] == ["2.50", "2.46", "2.50", "1 of 1"]  # the root of 4 times 3
+    assert [row[0] for row in summary.rows[-2:]] == ["printed", "printed"]
     assert "6 of the 2430 cells" in section.parts[0]
 
 
 def test_geometric_average():
-    comparison = table1.Comparison("adam", "paper", "test", {("DS1", 10): [3.0, 0.0], ("DS2", 10): [-0.75]})
-    assert comparison.typical == pytest.approx(np.sqrt(2.0 * 0.25) - 1.0)
-    assert comparison.overall == pytest.approx((1.5 - 0.75) / 2)
-    assert comparison.median == pytest.approx((1.5 - 0.75) / 2)
+    values = {("DS1", 10): [3.0, 0.0], ("DS2", 10): [-0.75], ("DS1", 20): [8.0, -0.5, -0.5]}
+    comparison = table1.Comparison("adam", "paper", "test", values)
+    found = comparison.averages(10)
+    assert found.geometric == pytest.approx(np.sqrt(2.0 * 0.25) - 1.0)
+    assert found.mean == pytest.approx((1.5 - 0.75) / 2)
+    assert found.median == pytest.approx((1.5 - 0.75) / 2)
+    assert (found.ahead, found.combinations) == (1, 2)
+    # Ahead by the mean alone does not count.
+    assert (comparison.averages().ahead, comparison.averages().combinations) == (1, 3)
+    rows = {row[0]: row for row in comparison.rows}
+    assert rows["geometric"][1:5] == ["-0.29", MISSING, "0.31", MISSING]  # the root of 1/2; the cube root of 9/4
+    assert rows["median"][3] == "-0.50"
 
 
 def test_baselines_are_compared_on_common_splits(tmp_path):
@@ -75,9 +87,13 @@ def test_baselines_are_compared_on_common_splits(tmp_path):
     section = section_of(tmp_path, "baselines")
     ridge = next(table for table in tables_of(section) if "over ridge" in table.caption and "training" in table.caption)
     assert ridge.rows[0][1:3] == ["1.00", "3.13 (1.10)"]  # split 1 alone: 6 / 3 - 1
-    last = tables_of(section)[-1]
-    assert last.rows[0][list(last.header).index("ridge")] == "27000"  # without split 7
-    assert last.rows[1][1:] == [MISSING] * (len(last.header) - 1)
+    for errors_of in tables_of(section)[-2:]:
+        assert errors_of.rows[0][list(errors_of.header).index("ridge")] == "27000"  # without split 7
+        assert errors_of.rows[1][1:] == [MISSING] * (len(errors_of.header) - 1)
+    summary = next(table for table in tables_of(section) if table.header[0] == "Algorithm 1 over")
+    row = next(row for row in summary.rows if row[0] == "ridge")
+    assert row[1:5] == ["1.00", "1.00", "1.00", "1 of 1"]
+    assert row[5:] == ["0.00", "0.00", "0.00", "0 of 1"]  # 4 / 4 - 1
 
 
 def test_baselines_without_networks_say_so(tmp_path):

@@ -13,10 +13,18 @@ import numpy as np
 from dconnet.paper import printed
 from dconnet.paper.datasets import TABLES, Choices, Split
 from dconnet.paper.experiment import Experiment, Findings
-from dconnet.paper.fits import ALGORITHMS, errors
-from dconnet.paper.page import MISSING, Section, Sheet, Table, number, significant
+from dconnet.paper.fits import ALGORITHMS, LABELS, errors
+from dconnet.paper.page import MISSING, Section, Sheet, Table, significant
 from dconnet.paper.store import Result
-from dconnet.paper.table1 import PARTS, SHEET_HEADER, Comparison, Results, by_split, improvements
+from dconnet.paper.table1 import (
+    AVERAGES_HEADER,
+    PARTS,
+    SHEET_HEADER,
+    Comparison,
+    Results,
+    by_split,
+    improvements,
+)
 
 OF_THE_PAPER = ("linear", "lasso", "ridge", "kernel ridge")
 BEYOND = ("MLP", "gradient boosting", "XGBoost", "LightGBM")
@@ -162,38 +170,49 @@ def show(findings: Findings, section: Section) -> None:
     for model, part in itertools.product(OF_THE_PAPER, PARTS):
         one = comparisons["paper", model, part]
         section.parts += [one.table(f"Improvement of Algorithm 1 over {model} regression")] if one.values else []
-    section.parts += [_summary(comparisons), _test_errors(networks, found)]
+    section.parts += [_summary(comparisons, algorithm) for algorithm in ALGORITHMS]
+    section.parts += [_test_errors(networks, found, average) for average in (np.mean, np.median)]
     section.sheets = [
         Sheet("baselines", SHEET_HEADER, [line for one in comparisons.values() for line in one.lines()]),
         Sheet("baselines-errors", ("dataset", "split", "model", *PARTS, "chosen"), list(_errors(found))),
     ]
 
 
-def _summary(comparisons: dict[tuple[str, str, str], Comparison]) -> Table:
-    columns = list(itertools.product(ALGORITHMS, PARTS))
-    rows = [[model, *(number(comparisons[a, model, part].overall) for a, part in columns)] for model in CANDIDATES]
-    header = ("over", *(f"{algorithm}, {part}" for algorithm, part in columns))
-    return Table("Average improvement over all datasets and widths that are there, for both algorithms:", header, rows)
+def _summary(comparisons: dict[tuple[str, str, str], Comparison], algorithm: str) -> Table:
+    """Improvements of an algorithm over every baseline, averaged in three ways."""
+    rows = [
+        [model, *(text for part in PARTS for text in comparisons[algorithm, model, part].averages().texts)]
+        for model in CANDIDATES
+    ]
+    header = (f"{LABELS[algorithm]} over", *(f"{part}: {name}" for part in PARTS for name in AVERAGES_HEADER))
+    caption = (
+        "Improvement over all datasets and widths that are there: arithmetic mean, geometric mean of the ratios, "
+        "median of the medians, and the number of combinations whose median is above zero:"
+    )
+    return Table(caption, header, rows)
 
 
-def _test_errors(networks: Results, found: Results) -> Table:
-    """Mean test errors of the baselines, and of the networks of all widths with the width chosen by validation."""
+Average = Callable[[list[float]], Any]
+
+
+def _test_errors(networks: Results, found: Results, average: Average) -> Table:
+    """Test errors of the baselines, and of the networks of all widths with the width chosen by validation."""
     names = [*ALGORITHMS, "adam", *CANDIDATES]
     rows = []
     for dataset in TABLES:
         splits, others = ({cell.split for cell in some if cell.dataset == dataset} for some in (found, networks))
         if others:
             splits &= others
-        means = [_mean_test_error(networks, found, dataset, name, splits) for name in names]
-        rows.append([dataset, *(MISSING if mean is None else significant(1e3 * mean) for mean in means)])
+        tests = (_test_errors_of(networks, found, dataset, name, splits) for name in names)
+        rows.append([dataset, *(significant(1e3 * float(average(some))) if some else MISSING for some in tests)])
     caption = (
-        "Mean test MSE in thousandths on the splits that Table 1 and the baselines both have, the width of the "
-        "networks chosen by validation like all other hyper-parameters:"
+        f"{average.__name__.capitalize()} of the test MSE in thousandths over the splits that Table 1 and the "
+        "baselines both have, the width of the networks chosen by validation like all other hyper-parameters:"
     )
-    return Table(caption, ["", *names], rows)
+    return Table(caption, ["", *(LABELS.get(name, name) for name in names)], rows)
 
 
-def _mean_test_error(networks: Results, found: Results, dataset: str, name: str, splits: set[int]) -> float | None:
+def _test_errors_of(networks: Results, found: Results, dataset: str, name: str, splits: set[int]) -> list[float]:
     tests = []
     for split in splits:
         fits = [
@@ -203,7 +222,7 @@ def _mean_test_error(networks: Results, found: Results, dataset: str, name: str,
         ]
         if fits:
             tests.append(min(fits, key=lambda fit: fit["validation"])["test"])
-    return float(np.mean(tests)) if tests else None
+    return tests
 
 
 def _errors(found: Results) -> Iterator[list[object]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from dconnet.paper import printed
 from dconnet.paper.datasets import TABLES, Split
 from dconnet.paper.experiment import Experiment, Findings
-from dconnet.paper.fits import ALGORITHMS, FitSettings, tuned_adam, tuned_dcon
+from dconnet.paper.fits import ALGORITHMS, LABELS, FitSettings, tuned_adam, tuned_dcon
 from dconnet.paper.page import MISSING, Section, Sheet, Table, mean_and_spread, number, with_spread
 from dconnet.paper.store import Result
 
@@ -72,6 +72,54 @@ def by_split(results: Results, dataset: str, n_hidden: int, method: str) -> dict
 
 
 @dataclass(frozen=True)
+class Averages:
+    """Improvements over many combinations of dataset and width.
+
+    Attributes
+    ----------
+    mean : float
+        Mean of the means over the splits, as in the paper; the few largest ratios rule it.
+    geometric : float
+        The same with geometric means of the ratios of errors, in which two and a half cancel.
+    median : float
+        Median of the medians over the splits.
+    ahead, combinations : int
+        Combinations whose median is above zero, and all of them.
+    """
+
+    mean: float
+    geometric: float
+    median: float
+    ahead: int
+    combinations: int
+
+    @property
+    def texts(self) -> list[str]:
+        """The figures of a line of a table."""
+        return [
+            *map(number, (self.mean, self.geometric, self.median)),
+            f"{self.ahead} of {self.combinations}" if self.combinations else MISSING,
+        ]
+
+
+AVERAGES_HEADER = ("mean", "geometric", "median", "ahead")
+
+
+def averages(improvements: Sequence[Sequence[float]]) -> Averages:
+    """Summaries of the improvements of some combinations, for each of which the splits are given."""
+    if not improvements:
+        return Averages(float("nan"), float("nan"), float("nan"), 0, 0)
+    medians = [float(np.median(values)) for values in improvements]
+    return Averages(
+        mean=float(np.mean([np.mean(values) for values in improvements])),
+        geometric=float(np.expm1(np.mean([np.mean(np.log1p(values)) for values in improvements]))),
+        median=float(np.median(medians)),
+        ahead=sum(median > 0.0 for median in medians),
+        combinations=len(improvements),
+    )
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Improvements of one algorithm over one baseline: for every dataset and width those of all splits."""
 
@@ -82,10 +130,13 @@ class Comparison:
 
     @property
     def rows(self) -> Iterator[list[str]]:
-        """Lines of a table: ours and the printed ones side by side, the average last."""
+        """Lines of a table: ours and the printed ones side by side, and ways to average them last."""
         for dataset in (*TABLES, printed.AVERAGE):
             pairs = zip(printed.WIDTHS, self._printed(dataset), strict=True)
             yield [dataset, *(text for n, pair in pairs for text in (with_spread(self.summary(dataset, n)), pair))]
+        for name in ("geometric", "median"):
+            figures = [number(getattr(self.averages(n), name)) for n in printed.WIDTHS]
+            yield [name, *(text for figure in figures for text in (figure, MISSING))]
 
     def summary(self, dataset: str, n_hidden: int) -> tuple[float, float]:
         """Mean and standard deviation over the splits; the average is that over the datasets that are there."""
@@ -97,41 +148,34 @@ class Comparison:
         mean, spread = np.mean(found, axis=0)
         return float(mean), float(spread)
 
+    def averages(self, n_hidden: int | None = None) -> Averages:
+        """Summaries over all datasets that are there, for one width or all."""
+        return averages([values for (_, n), values in self.values.items() if n_hidden in (None, n)])
+
+    def median(self, dataset: str, n_hidden: int) -> float:
+        """Median over the splits."""
+        found = self.values.get((dataset, n_hidden))
+        return float(np.median(found)) if found else float("nan")
+
     def _printed(self, dataset: str) -> list[str]:
         table = printed.IMPROVEMENTS.get(self.baseline)
         columns = () if table is None else table[dataset][PARTS.index(self.part)]
         return [with_spread(pair) for pair in columns] or [MISSING] * len(printed.WIDTHS)
 
-    @property
-    def overall(self) -> float:
-        """The average over all datasets and widths that are there."""
-        means = [mean_and_spread(values)[0] for values in self.values.values() if values]
-        return float(np.mean(means)) if means else float("nan")
-
-    @property
-    def typical(self) -> float:
-        """The same with a geometric mean of the ratios of errors, in which two and a half cancel."""
-        logs = [np.mean(np.log1p(values)) for values in self.values.values()]
-        return float(np.expm1(np.mean(logs))) if logs else float("nan")
-
-    @property
-    def median(self) -> float:
-        """The same with medians in the place of means."""
-        medians = [np.median(values) for values in self.values.values()]
-        return float(np.median(medians)) if medians else float("nan")
-
     def table(self, title: str) -> Table:
         """The table with the printed numbers beside ours."""
-        header = ["", *(text for n in printed.WIDTHS for text in (f"N={n}", "paper"))]
+        header = ["", *(text for n in printed.WIDTHS for text in (f"N={n}", "printed"))]
         return Table(f"{title}, {self.part} data:", header, list(self.rows))
 
     def lines(self) -> Iterator[list[object]]:
         """Lines of a sheet."""
         for (dataset, n), values in self.values.items():
-            yield [self.baseline, self.algorithm, self.part, dataset, n, len(values), *mean_and_spread(values)]
+            found = averages([values])
+            figures = (*mean_and_spread(values), found.geometric, found.median)
+            yield [self.baseline, self.algorithm, self.part, dataset, n, len(values), *figures]
 
 
-SHEET_HEADER = ("baseline", "algorithm", "part", "dataset", "n_hidden", "splits", "mean", "std")
+SHEET_HEADER = ("baseline", "algorithm", "part", "dataset", "n_hidden", "splits", "mean", "std", "geometric", "median")
 
 
 def compare(results: Results, algorithm: str, part: str) -> Comparison:
@@ -150,31 +194,35 @@ def show(findings: Findings, section: Section) -> None:
     results = findings.results()
     section.parts.append(
         "The improvement is the MSE of Adam over that of DCON, minus one: 0.1 is 10 % in favour of DCON. Mean and, in "
-        "brackets, standard deviation over the splits; the columns «paper» are the printed ones."
+        "brackets, standard deviation over the splits. The rows «geometric» and «median» summarise the datasets in "
+        "another way than the paper's average: by the geometric mean of the ratios over all splits, minus one, and by "
+        "the median of the medians over the splits."
     )
     comparisons = [compare(results, algorithm, part) for algorithm in ALGORITHMS for part in PARTS]
     names = {"paper": "Algorithm 1", "accelerated": "The accelerated algorithm"}
     section.parts += [one.table(f"{names[one.algorithm]} over Adam") for one in comparisons if one.values]
-    section.parts.append(_overall(comparisons))
+    section.parts += [_medians(comparisons), _overall(comparisons)]
     section.sheets = [
         Sheet("table1", SHEET_HEADER, [line for one in comparisons for line in one.lines()]),
         Sheet("table1-errors", ("dataset", "n_hidden", "method", "splits", *PARTS), list(_mean_errors(results))),
     ]
 
 
+def _medians(comparisons: list[Comparison]) -> Table:
+    columns = [(one, n) for one in comparisons for n in printed.WIDTHS]
+    rows = [[dataset, *(number(one.median(dataset, n)) for one, n in columns)] for dataset in TABLES]
+    header = ["", *(f"{LABELS[one.algorithm]}, {one.part}, N={n}" for one, n in columns)]
+    return Table("Medians of the improvement over Adam, over the splits:", header, rows)
+
+
 def _overall(comparisons: list[Comparison]) -> Table:
-    rows = [
-        [one.algorithm, one.part, *map(number, (one.overall, one.typical, one.median)), len(one.values)]
-        for one in comparisons
-    ]
-    rows += [["printed", part, number(_printed_overall(part)), MISSING, MISSING, 27] for part in PARTS]
-    header = ("", "data", "mean", "geometric", "median", "combinations")
+    rows = [[LABELS[one.algorithm], one.part, *one.averages().texts] for one in comparisons]
+    rows += [["printed", part, number(_printed_overall(part)), *[MISSING] * 3] for part in PARTS]
     caption = (
         "Averages over all datasets and widths. A mean of ratios is ruled by the few largest, and the accelerated "
-        "algorithm has some of hundreds; the geometric one is exp of the mean logarithm of the ratios, minus one, and "
-        "the median is that over all combinations of the medians over the splits:"
+        "algorithm has some of hundreds; «ahead» counts the combinations whose median is above zero:"
     )
-    return Table(caption, header, rows)
+    return Table(caption, ("", "data", *AVERAGES_HEADER), rows)
 
 
 def _printed_overall(part: str) -> float:
