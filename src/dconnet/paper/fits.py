@@ -19,7 +19,7 @@ from dconnet.training.initialization import xavier
 ALGORITHMS = ("paper", "accelerated")
 
 # What the page calls the methods of the cells; what the paper reports is "printed" there.
-LABELS = {"adam": "Adam", "paper": "Algorithm 1", "accelerated": "accelerated"}
+LABELS = {"adam": "Adam", "paper": "Algorithm 1", "accelerated": "accelerated", "shrinkage": "shrinkage"}
 
 # The tuning range of the paper.
 GAMMAS = (1e-2, 1e-3, 1e-4, 1e-5)
