@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from dconnet.certificates import convergence_order, decay_law, proximal_point_order
-
-# Mean and standard deviation in the paper's table.
-PAPER = {2: (2.9931, 0.0325), 3: (4.9834, 0.0702), 4: (6.9582, 0.1486), 5: (8.9711, 0.1479), 6: (10.9398, 0.2334)}
+from dconnet.paper.printed import PROXIMAL_ORDERS
 
 
 @pytest.mark.parametrize("order", [1.0, 1.5, 2.0])
@@ -91,17 +89,17 @@ def test_bad_input():
         proximal_point_order(1)
 
 
-@pytest.mark.parametrize("q", PAPER)
+@pytest.mark.parametrize("q", PROXIMAL_ORDERS)
 def test_the_papers_example(q):
     """The paper does not tell its starts nor where it stopped; its means are met within its standard deviations."""
     found = proximal_point_order(q)
-    mean, std = PAPER[q]
+    mean, std = PROXIMAL_ORDERS[q]
     assert abs(found.mean - mean) < std
     assert found.std < std
     assert found.expected == 2 * q - 1
 
 
-@pytest.mark.parametrize("q", PAPER)
+@pytest.mark.parametrize("q", PROXIMAL_ORDERS)
 def test_the_order_of_the_example_in_the_limit(q):
     found = proximal_point_order(q, smallest=1e-250)
     assert found.mean == pytest.approx(found.expected, rel=1e-6)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from dconnet.cli import app
 from dconnet.paper import commands
 from dconnet.paper.commands import Order
-from dconnet.paper.experiment import get_experiment
+from dconnet.paper.experiment import NAMES, get_experiment
 from dconnet.paper.page import Picture
 from dconnet.paper.store import Store
 from shared_data import HOME, needs_data
@@ -18,6 +18,11 @@ def invoke(*arguments, code=0):
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert result.exit_code == code, result.output
     return result
+
+
+def test_the_help_names_every_experiment():
+    text = " ".join(invoke("reproduce", "--help").output.split())
+    assert all(name in text for name in NAMES)
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +59,7 @@ def test_rendering_nothing(tmp_path):
     folder = tmp_path / "results"
     folder.mkdir()
     invoke("reproduce", "render", "--results", folder)
-    assert (folder / "reproduction.md").read_text().count("Not computed") == 7
+    assert (folder / "reproduction.md").read_text().count("Not computed") == len(NAMES)
 
 
 def test_rendering_without_a_folder(tmp_path):

@@ -7,7 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dconnet.paper import baselines, convergence, mnist, overparameterised, overregularised, printed, runtime, table1
+from dconnet.paper import (
+    baselines,
+    convergence,
+    mnist,
+    overparameterised,
+    overregularised,
+    printed,
+    proximal,
+    runtime,
+    table1,
+)
 from dconnet.paper.adam import full_grid
 from dconnet.paper.commands import render
 from dconnet.paper.experiment import NAMES, get_experiment
@@ -197,6 +207,17 @@ def test_runtime(tmp_path):
     assert rows["Adam's best over Algorithm 1"][1:3] == [1, "20"]
     assert rows["Adam's total over Algorithm 1, cap included"][1:3] == [2, "1040"]
     assert len(full_grid()) == len(times)
+
+
+def test_the_table_of_appendix_e(tmp_path):
+    results = {
+        proximal.Cell(q): proximal.run(proximal.Cell(q), proximal.Settings(n_starts=5), tmp_path) for q in (2, 6)
+    }
+    fill(tmp_path, "proximal", results)
+    rows = tables_of(section_of(tmp_path, "proximal"))[0].rows
+    assert [row[:2] for row in rows] == [[2, 3], [6, 11]]
+    assert rows[0][3] == "2.9931 (0.0325)"
+    assert float(rows[1][2].split()[0]) == pytest.approx(11, abs=0.5)
 
 
 def test_overparameterised_networks_with_epochs_and_seconds(tmp_path):

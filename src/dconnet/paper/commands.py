@@ -21,7 +21,7 @@ ALL = "all"
 RENDER = "render"
 PAGE = "reproduction.md"
 
-INTRODUCTION = """# Reproduction of the paper
+INTRODUCTION = f"""# Reproduction of the paper
 
 Every table and figure of the paper's experiments, computed by `dconnet reproduce`, with the printed numbers beside
 ours. A dash stands for what was not computed.
@@ -34,7 +34,7 @@ $ dconnet reproduce all --jobs 2      # everything; hours
 $ dconnet reproduce render            # this page from the results that are there
 ```
 
-The experiments are `table1`, `baselines`, `convergence`, `mnist`, `runtime`, `overparameterised` and `overregularised`.
+The experiments are {", ".join(f"`{name}`" for name in NAMES)}.
 The raw files of the data are looked for in the folder `--data-home` or `DCONNET_DATA`, and are downloaded if they are
 not there; a file whose checksum is not the published one is not read. Every cell of an experiment is one file in the
 folder `--results`. A run that was stopped goes on from there, and `--pack` collects the files of each experiment in
