@@ -201,17 +201,17 @@ def show(findings: Findings, section: Section) -> None:
     comparisons = [compare(results, algorithm, part) for algorithm in ALGORITHMS for part in PARTS]
     names = {"paper": "Algorithm 1", "accelerated": "The accelerated algorithm"}
     section.parts += [one.table(f"{names[one.algorithm]} over Adam") for one in comparisons if one.values]
-    section.parts += [_medians(comparisons), _overall(comparisons)]
+    section.parts += [_medians(comparisons, algorithm) for algorithm in ALGORITHMS] + [_overall(comparisons)]
     section.sheets = [
         Sheet("table1", SHEET_HEADER, [line for one in comparisons for line in one.lines()]),
         Sheet("table1-errors", ("dataset", "n_hidden", "method", "splits", *PARTS), list(_mean_errors(results))),
     ]
 
 
-def _medians(comparisons: list[Comparison]) -> Table:
-    columns = [(one, n) for one in comparisons for n in printed.WIDTHS]
+def _medians(comparisons: list[Comparison], algorithm: str) -> Table:
+    columns = [(one, n) for one in comparisons if one.algorithm == algorithm for n in printed.WIDTHS]
     rows = [[dataset, *(number(one.median(dataset, n)) for one, n in columns)] for dataset in TABLES]
-    header = ["", *(f"{LABELS[one.algorithm]}, {one.part}, N={n}" for one, n in columns)]
+    header = [LABELS[algorithm], *(f"{one.part}, N={n}" for one, n in columns)]
     return Table("Medians of the improvement over Adam, over the splits:", header, rows)
 
 
