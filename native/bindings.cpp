@@ -1,6 +1,7 @@
 // The border to Python: typed contiguous arrays in, results written in place, no lock held while computing.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -8,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -267,33 +269,190 @@ void solve_output_weights(NetworkObjective& self, Matrix V, OutMatrix alpha) {
   layout.unpack(theta.data(), hidden.data(), alpha.data());
 }
 
+// The kinds of sums by name.
+constexpr std::pair<const char*, dconnet::Ask> kAsks[] = {{"gradient", dconnet::Ask::kGradient},
+                                                          {"value", dconnet::Ask::kValue},
+                                                          {"outputs", dconnet::Ask::kOutputs},
+                                                          {"moments", dconnet::Ask::kMoments},
+                                                          {"matches", dconnet::Ask::kMatches}};
+
+dconnet::Ask ask_of(const std::string& kind) {
+  for (const auto& [name, ask] : kAsks) {
+    if (kind == name) return ask;
+  }
+  throw nb::value_error(("there are no sums of the kind " + kind).c_str());
+}
+
+const char* name_of(dconnet::Ask ask) {
+  for (const auto& [name, each] : kAsks) {
+    if (each == ask) return name;
+  }
+  return "";
+}
+
+using Blocks = std::tuple<std::vector<std::size_t>, std::vector<std::size_t>, nb::ndarray<nb::numpy, double, nb::ndim<2>>>;
+
+// The blocks of leaves, and their sums as an array of its own; with Python's lock.
+Blocks blocks_of(const dconnet::LeafTree& tree, std::size_t size) {
+  std::vector<std::size_t> first, level;
+  for (const dconnet::LeafTree::Block& block : tree.blocks()) {
+    first.push_back(block.first);
+    level.push_back(block.level);
+  }
+  auto* values = new std::vector<double>(tree.values());
+  const nb::capsule owner(values, [](void* pointer) noexcept { delete static_cast<std::vector<double>*>(pointer); });
+  return {first, level, nb::ndarray<nb::numpy, double, nb::ndim<2>>(values->data(), {first.size(), size}, owner)};
+}
+
+Blocks block_sums(NetworkObjective& self, const std::string& kind, Vector input, std::size_t first_leaf) {
+  const dconnet::Ask ask = ask_of(kind);
+  const dconnet::Layout& layout = self.objective.layout();
+  const bool has_directions = ask == dconnet::Ask::kMatches;
+  const std::size_t directions = has_directions && input.size() > layout.size() ? (input.size() - layout.size()) / layout.stride : 0;
+  check_length(input.size(), layout.size() + directions * layout.stride, "input");
+  const dconnet::LeafTree* tree;
+  {
+    nb::gil_scoped_release unlocked;
+    tree = &self.objective.leaf_sums(ask, input.data(), directions).blocks(first_leaf);
+  }
+  return blocks_of(*tree, dconnet::answer_size(ask, layout) * (has_directions ? directions : 1));
+}
+
+// Numbers as an array of Python's own.
+template <typename Number>
+nb::object copy_of(const Number* values, std::size_t count) {
+  return nb::cast(nb::ndarray<nb::numpy, const Number, nb::ndim<1>>(values, {count}, nb::handle()), nb::rv_policy::copy);
+}
+
+// Rows that somebody else holds, who is asked through Python. An error there, or Ctrl-C, is kept until the kernel has come
+// to an end by itself: until then, every answer is no number.
+class RemoteEvaluations : public dconnet::Evaluations {
+ public:
+  RemoteEvaluations(nb::object remote, const dconnet::Layout& layout, double gamma, std::size_t rows, double target_square)
+      : Evaluations(layout, gamma, rows, target_square), remote_(std::move(remote)) {}
+
+  bool failed() const { return error_ != nullptr; }
+  void raise() {
+    if (failed()) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+  void copy_rows(const std::size_t* rows, std::size_t count, double* design, double* y) override {
+    const std::size_t stride = layout().stride, n_outputs = layout().n_outputs;
+    std::fill_n(design, count * stride, 0.0);
+    std::fill_n(y, count * n_outputs, 0.0);
+    guarded([&] {
+      const auto [found_design, found_y] = nb::cast<std::pair<Matrix, Matrix>>(remote_.attr("rows")(copy_of(rows, count)));
+      check_shape(found_design, count, stride, "rows of the design");
+      check_shape(found_y, count, n_outputs, "their targets");
+      std::copy_n(found_design.data(), count * stride, design);
+      std::copy_n(found_y.data(), count * n_outputs, y);
+    });
+  }
+
+ protected:
+  void sum(dconnet::Ask ask, const double* input, std::size_t directions, double* sums) override {
+    const bool has_directions = ask == dconnet::Ask::kMatches;
+    const std::size_t size = dconnet::answer_size(ask, layout()) * (has_directions ? directions : 1);
+    std::fill_n(sums, size, std::numeric_limits<double>::quiet_NaN());
+    guarded([&] {
+      const nb::object question = copy_of(input, layout().size() + directions * layout().stride);
+      const auto found = nb::cast<Vector>(remote_.attr("sums")(name_of(ask), question));
+      check_length(found.size(), size, "the sums");
+      std::copy_n(found.data(), size, sums);
+    });
+  }
+
+ private:
+  template <typename Body>
+  void guarded(const Body& body) {
+    if (failed()) return;
+    nb::gil_scoped_acquire locked;
+    try {
+      body();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+
+  nb::object remote_;
+  std::exception_ptr error_;
+};
+
+dconnet::Hop hop_of(const std::string& name) {
+  return name == "perturb" ? dconnet::Hop::kPerturb : name == "restart" ? dconnet::Hop::kRestart : dconnet::Hop::kNone;
+}
+
 void make_explorer(Bound<dconnet::Explorer>* self, Matrix design, std::size_t columns, Matrix y, double gamma,
                    std::size_t n_hidden, std::size_t starts, std::size_t samples, bool burst, const std::string& hop,
                    double stalled, std::size_t patience, bool revive, std::uint64_t seed, const GivenTeam& team) {
   check_targets(y, design);
-  const dconnet::Hop kind = hop == "perturb"   ? dconnet::Hop::kPerturb
-                            : hop == "restart" ? dconnet::Hop::kRestart
-                                               : dconnet::Hop::kNone;
-  const dconnet::Plan plan{starts, samples, burst, kind, stalled, patience, revive};
+  const dconnet::Plan plan{starts, samples, burst, hop_of(hop), stalled, patience, revive};
   make(self, team, view_of(design, columns), y.data(), gamma, n_hidden, y.shape(1), plan, seed);
 }
 
-void restore(dconnet::Explorer& self, const std::vector<std::uint64_t>& state) {
+// An explorer whose rows are elsewhere.
+struct RemoteExplorer : dconnet::Explorer {
+  RemoteExplorer(std::unique_ptr<RemoteEvaluations> evaluations, dconnet::Plan plan, std::uint64_t seed,
+                 dconnet::SharedTeam team)
+      : Explorer(std::move(evaluations), plan, seed, std::move(team)) {}
+
+  RemoteEvaluations& remote() { return static_cast<RemoteEvaluations&>(evaluations()); }
+};
+
+void make_remote_explorer(Bound<RemoteExplorer>* self, nb::object remote, std::size_t rows, std::size_t columns,
+                          std::size_t n_outputs, double target_square, double gamma, std::size_t n_hidden,
+                          std::size_t starts, std::size_t samples, bool burst, const std::string& hop, double stalled,
+                          std::size_t patience, bool revive, std::uint64_t seed, const GivenTeam& team) {
+  if (n_outputs == 0) throw nb::value_error("there must be at least one output");
+  const dconnet::Plan plan{starts, samples, burst, hop_of(hop), stalled, patience, revive};
+  make(self, team,
+       std::make_unique<RemoteEvaluations>(std::move(remote), dconnet::Layout(columns, n_hidden, n_outputs), gamma, rows,
+                                           target_square),
+       plan, seed);
+}
+
+template <typename Kernel>
+bool settled(Kernel& self) {
+  return self.settled();
+}
+
+template <typename Kernel>
+std::vector<std::uint64_t> state_of(Kernel& self) {
+  return self.state();
+}
+
+template <typename Kernel>
+void restore(Kernel& self, const std::vector<std::uint64_t>& state) {
   if (!self.restore(state)) throw nb::value_error("this is not the state of an explorer");
 }
 
-std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> explore(
-    dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
-  check_shape(V, self.n_hidden(), self.design().columns(), "V");
-  check_shape(alpha, self.n_hidden(), self.n_outputs(), "alpha");
+using Explored = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t>;
+
+template <typename May>
+Explored explore_while(dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix& V, OutMatrix& alpha,
+                       const May& may) {
+  const dconnet::Layout& layout = self.layout();
+  check_shape(V, layout.n_hidden, layout.columns, "V");
+  check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
   Watch watch(seconds);
   dconnet::Exploration told;
   {
     nb::gil_scoped_release unlocked;
-    told = self.explore(evaluations, [&watch] { return watch.proceed(); }, V.data(), alpha.data());
+    told = self.explore(evaluations, [&] { return may() && watch.proceed(); }, V.data(), alpha.data());
   }
   if (watch.interrupted()) throw nb::python_error();
   return {told.evaluations, told.hops, told.accepted, told.revived, told.barren};
+}
+
+Explored explore(dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
+  return explore_while(self, evaluations, seconds, V, alpha, [] { return true; });
+}
+
+Explored explore_remotely(RemoteExplorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
+  RemoteEvaluations& remote = self.remote();
+  const Explored told = explore_while(self, evaluations, seconds, V, alpha, [&] { return !remote.failed(); });
+  remote.raise();
+  return told;
 }
 
 using Places = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -459,7 +618,10 @@ NB_MODULE(_native, module) {
       .def("gradient", alone(&gradient), nb::arg("V"), nb::arg("alpha"), kept("gradient_V"), kept("gradient_alpha"),
            "Write the gradient of F at V (n_hidden, rank) and alpha (n_hidden, n_outputs), and return F.")
       .def("solve_output_weights", alone(&solve_output_weights), nb::arg("V"), kept("alpha"),
-           "Write the minimiser of F over the output weights for V (n_hidden, rank) into alpha.");
+           "Write the minimiser of F over the output weights for V (n_hidden, rank) into alpha.")
+      .def("block_sums", alone(&block_sums), nb::arg("kind"), nb::arg("input"), nb::arg("first_leaf"),
+           "Sums over the rows that `RemoteExplorer` asks for, for blocks of leaves, the first of which has this number. "
+           "Returns the first leaf of each block, the logarithm of its length, and its sums.");
   nb::class_<Bound<dconnet::Explorer>>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
       .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"),
            nb::arg("columns"), kept("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
@@ -470,7 +632,17 @@ NB_MODULE(_native, module) {
            "the evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")
       .def_prop_ro("settled", alone(&dconnet::Explorer::settled), "Whether all hops have been tried in vain.")
       .def("state", alone(&dconnet::Explorer::state), "What a call of `explore` leaves to the next, as words of 64 bits.")
-      .def("restore", alone(&restore), nb::arg("state"), "Take over what `state` returned.");
+      .def("restore", alone(&restore<dconnet::Explorer>), nb::arg("state"), "Take over what `state` returned.");
+  nb::class_<Bound<RemoteExplorer>>(module, "RemoteExplorer", "The same, over rows that somebody else holds.")
+      .def("__init__", &make_remote_explorer, nb::arg("remote"), nb::arg("rows"), nb::arg("columns"), nb::arg("n_outputs"),
+           nb::arg("target_square"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"), nb::arg("samples"),
+           nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"),
+           nb::arg("team") = nb::none(),
+           "Over rows whose sums `remote.sums(kind, input)` tells, and copies of which `remote.rows(numbers)`.")
+      .def("explore", alone(&explore_remotely), nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"))
+      .def_prop_ro("settled", alone(&settled<RemoteExplorer>))
+      .def("state", alone(&state_of<RemoteExplorer>))
+      .def("restore", alone(&restore<RemoteExplorer>), nb::arg("state"));
   nb::class_<Bound<dconnet::SignSearch>>(module, "SignSearch", "Branch and bound over the signs of neurons.")
       .def("__init__", &make_sign_search, nb::arg("G"), nb::arg("g"), nb::arg("alpha"), nb::arg("slopes"),
            nb::arg("low"), nb::arg("high"), nb::arg("step"))

@@ -42,26 +42,41 @@ constexpr double kNothing = 1e-9;
 
 bool is_well_below(double value, double before) { return value < before && value <= before * (1.0 - kLeap); }
 
+// An objective with the team and the design that it looks at, which must be there first.
+struct Belongings {
+  SharedTeam team;
+  Design design;
+};
+
+struct OwnObjective : private Belongings, public Objective {
+  OwnObjective(Design given, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs, SharedTeam shared)
+      : Belongings{or_alone(std::move(shared)), std::move(given)},
+        Objective(Belongings::design, y, gamma, n_hidden, n_outputs, *team) {}
+};
+
 }  // namespace
 
 Explorer::Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs, Plan plan,
                    std::uint64_t seed, SharedTeam team)
+    : Explorer(std::make_unique<OwnObjective>(std::move(design), y, gamma, n_hidden, n_outputs, team), plan, seed,
+               team) {}
+
+Explorer::Explorer(std::unique_ptr<Evaluations> evaluations, Plan plan, std::uint64_t seed, SharedTeam team)
     : team_(or_alone(std::move(team))),
-      design_(std::move(design)),
-      objective_(design_, y, gamma, n_hidden, n_outputs, *team_),
+      evaluations_(std::move(evaluations)),
+      objective_(*evaluations_),
       plan_(plan),
       main_(objective_, kMemory),
       trial_(objective_, kMemory),
-      newcomer_(design_, n_outputs, *team_),
+      newcomer_(objective_),
       random_(seed),
-      theta_(objective_.layout().size()),
-      candidate_(objective_.layout().size()),
-      residual_(design_.rows() * n_outputs),
-      costs_(n_hidden),
-      survivors_(plan.starts * objective_.layout().size()),
+      theta_(layout().size()),
+      candidate_(layout().size()),
+      costs_(layout().n_hidden),
+      survivors_(plan.starts * layout().size()),
       survivor_values_(plan.starts),
-      ranking_(std::max(plan.starts, n_hidden)),
-      target_length_(std::sqrt(dot(y, y, residual_.size()))) {}
+      ranking_(std::max(plan.starts, layout().n_hidden)),
+      target_length_(std::sqrt(objective_.target_square())) {}
 
 Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, double* V, double* alpha) {
   const Layout& layout = objective_.layout();
@@ -152,7 +167,7 @@ void Explorer::race(const Proceed& proceed) {
 void Explorer::begin_on_samples(const Proceed& proceed) {
   const Layout& layout = objective_.layout();
   const std::size_t unknowns = layout.n_hidden * (layout.columns + layout.n_outputs);
-  std::size_t spacing = std::min(kMostSpacing, residual_.size() / (kNumbersPerUnknown * unknowns));
+  std::size_t spacing = std::min(kMostSpacing, objective_.rows() * layout.n_outputs / (kNumbersPerUnknown * unknowns));
   const double end = work() + static_cast<double>(plan_.samples);
   for (bool lower = true; lower && spacing >= kLeastSpacing && work() < end && proceed(); spacing /= 4) {
     const bool is_last = spacing / 4 < kLeastSpacing;
@@ -202,15 +217,8 @@ void Explorer::random_start() {
 // Balances the candidate and scales its outputs to the targets, with the sign that fits them better.
 void Explorer::scale_start() {
   const Layout& layout = objective_.layout();
-  const double* y = objective_.targets();
   layout.balance(candidate_.data());
-  objective_.value(candidate_.data(), residual_.data());
-  double product = 0.0, output_square = 0.0;
-  for (std::size_t i = 0; i < residual_.size(); ++i) {
-    const double output = y[i] - residual_[i];
-    product += output * y[i];
-    output_square += output * output;
-  }
+  const auto [product, output_square] = objective_.agreement(candidate_.data());
   if (!(output_square > 0.0)) return;
   const double sign = product < 0.0 ? -1.0 : 1.0;
   const double factor = std::max(std::fabs(product) / output_square, 1e-3 * target_length_ / std::sqrt(output_square));
@@ -227,8 +235,7 @@ void Explorer::revive(Exploration& told) {
     if (told.barren == 0) {  // none was found for this residual before
       candidate_ = theta_;
       layout.scale(candidate_.data(), unit, 0.0, 0.0);
-      objective_.value(candidate_.data(), residual_.data());
-      if (newcomer_.seek(residual_.data(), objective_.gamma(), random_)) {
+      if (newcomer_.seek(candidate_.data(), random_)) {
         layout.place(candidate_.data(), unit, newcomer_.direction(), newcomer_.output(), newcomer_.weight());
         trial_.start(candidate_.data());
         if (is_well_below(trial_.value(), value_)) {
@@ -312,8 +319,7 @@ void Explorer::replace_weakest() {
   layout.scale(candidate_.data(), unit, 0.0, 0.0);
   objective_.solve_output_weights(candidate_.data());
   layout.balance(candidate_.data());
-  objective_.value(candidate_.data(), residual_.data());
-  if (newcomer_.seek(residual_.data(), objective_.gamma(), random_)) {
+  if (newcomer_.seek(candidate_.data(), random_)) {
     layout.place(candidate_.data(), unit, newcomer_.direction(), newcomer_.output(), newcomer_.weight());
   }
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "lbfgs.hpp"
@@ -50,10 +51,11 @@ class Explorer {
   // y has the shape (rows, n_outputs).
   Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs, Plan plan,
            std::uint64_t seed, SharedTeam team = nullptr);
+  // Over rows that may be elsewhere; the team is for samples of them, which are here.
+  Explorer(std::unique_ptr<Evaluations> evaluations, Plan plan, std::uint64_t seed, SharedTeam team = nullptr);
 
-  const Design& design() const { return design_; }
-  std::size_t n_hidden() const { return objective_.layout().n_hidden; }
-  std::size_t n_outputs() const { return objective_.layout().n_outputs; }
+  const Layout& layout() const { return objective_.layout(); }
+  Evaluations& evaluations() { return objective_; }
 
   // Goes on from V (n_hidden, columns) and alpha (n_hidden, n_outputs), and replaces them by where it ends, for about
   // this many evaluations; fewer if nothing is left to try, or `proceed` says no.
@@ -85,8 +87,8 @@ class Explorer {
   double work() const { return static_cast<double>(main_.evaluations() + trial_.evaluations()) + sample_work_; }
 
   SharedTeam team_;
-  Design design_;
-  Objective objective_;
+  std::unique_ptr<Evaluations> evaluations_;
+  Evaluations& objective_;
   Plan plan_;
   Lbfgs main_, trial_;
   Newcomer newcomer_;
@@ -94,7 +96,7 @@ class Explorer {
   bool raced_ = false;
   std::size_t hops_ = 0, failures_ = 0;
   double value_ = 0.0, last_gain_ = 0.0, sample_work_ = 0.0;
-  std::vector<double> theta_, candidate_, residual_, costs_, survivors_, survivor_values_;
+  std::vector<double> theta_, candidate_, costs_, survivors_, survivor_values_;
   std::vector<std::size_t> ranking_;
   double target_length_;
 };

@@ -3,94 +3,104 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dense.hpp"
+
 namespace dconnet {
 
 namespace {
 
-constexpr int kStarts = 8;
+constexpr std::size_t kStarts = 8;
 constexpr int kSteps = 10;
 // A climb that gains less than this share in a step has arrived.
 constexpr double kArrived = 1e-3;
 
 }  // namespace
 
-Newcomer::Newcomer(const Design& design, std::size_t n_outputs, Team& team)
-    : rows_(design, team),
-      n_outputs_(n_outputs),
-      v_(design.stride()),
-      best_(design.stride()),
-      active_(design.rows()),
-      pull_(design.rows()),
-      output_(n_outputs),
-      best_output_(n_outputs),
-      products_(n_outputs + 1),
-      sums_(rows_.leaves().count(), n_outputs + 1) {}
+Newcomer::Newcomer(Evaluations& evaluations)
+    : evaluations_(evaluations),
+      climbs_(kStarts),
+      directions_(kStarts * evaluations.layout().stride),
+      best_(evaluations.layout().stride),
+      best_output_(evaluations.layout().n_outputs) {
+  under_way_.reserve(kStarts);
+  for (Climb& climb : climbs_) {
+    climb.v.resize(best_.size());
+    climb.output.resize(best_output_.size());
+  }
+}
 
-bool Newcomer::seek(const double* residual, double gamma, Random& random) {
+bool Newcomer::seek(const double* theta, Random& random) {
+  const std::size_t stride = evaluations_.layout().stride;
   decrease_ = 0.0;
-  for (int start = 0; start < kStarts; ++start) {
-    for (std::size_t k = 0; k < rows_.design().columns(); ++k) v_[k] = random.normal();
-    output_[0] = start % 2 == 0 ? 1.0 : -1.0;  // with several outputs the residual tells the direction
-    climb(residual, gamma);
+  draw(random);
+  for (int step = 0; step < kSteps; ++step) {
+    const auto stuck = [&](Climb* climb) { return !make_unit(*climb); };
+    under_way_.erase(std::remove_if(under_way_.begin(), under_way_.end(), stuck), under_way_.end());
+    if (under_way_.empty()) break;
+    for (std::size_t i = 0; i < under_way_.size(); ++i) {
+      std::copy_n(under_way_[i]->v.data(), stride, directions_.data() + i * stride);
+    }
+    evaluations_.match_all(theta, directions_.data(), under_way_.size());
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < under_way_.size(); ++i) {
+      if (look(*under_way_[i], evaluations_.match(i), step)) under_way_[left++] = under_way_[i];
+    }
+    under_way_.resize(left);
   }
   return decrease_ > 0.0;
 }
 
-void Newcomer::climb(const double* residual, double gamma) {
-  const std::size_t columns = rows_.design().columns();
-  double last = 0.0;
-  for (int step = 0; step < kSteps; ++step) {
-    const double length = std::sqrt(dot(v_.data(), v_.data(), columns));
-    if (!(length > 0.0)) return;
-    for (std::size_t k = 0; k < columns; ++k) v_[k] /= length;
-    const double square = activate(residual);
-    const double match = this->match();
-    const double excess = match - gamma;
-    if (excess > 0.0 && excess * excess > decrease_ * square) {
-      decrease_ = excess * excess / square;
-      weight_ = excess / square;
-      best_ = v_;
-      best_output_ = output_;
-    }
-    if (step > 2 && match <= last * (1.0 + kArrived)) return;
-    last = match;
-    follow(residual);
+void Newcomer::draw(Random& random) {
+  under_way_.clear();
+  for (std::size_t start = 0; start < kStarts; ++start) {
+    Climb& climb = climbs_[start];
+    for (std::size_t k = 0; k < evaluations_.layout().columns; ++k) climb.v[k] = random.normal();
+    climb.output[0] = start % 2 == 0 ? 1.0 : -1.0;  // with several outputs the residual tells the direction
+    climb.last = 0.0;
+    under_way_.push_back(&climb);
   }
 }
 
-// max(Qv, 0), its products with the residual, and its squared length.
-double Newcomer::activate(const double* residual) {
-  rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    double* sums = sums_.clear(i);
-    rows_.apply(leaf, v_.data(), active_.data() + leaf.first);
-    for (std::size_t j = leaf.first; j < leaf.first + leaf.count; ++j) {
-      active_[j] = std::max(active_[j], 0.0);
-      for (std::size_t o = 0; o < n_outputs_; ++o) sums[o] += residual[j * n_outputs_ + o] * active_[j];
-      sums[n_outputs_] += active_[j] * active_[j];
-    }
-  });
-  sums_.merge(products_.data());
-  return products_[n_outputs_];
+bool Newcomer::make_unit(Climb& climb) const {
+  const std::size_t columns = evaluations_.layout().columns;
+  const double length = std::sqrt(dot(climb.v.data(), climb.v.data(), columns));
+  if (!(length > 0.0)) return false;
+  for (std::size_t k = 0; k < columns; ++k) climb.v[k] /= length;
+  return true;
+}
+
+// Remembers the neuron if it is the best one; true if the climb goes on.
+bool Newcomer::look(Climb& climb, const Evaluations::Match& match, int step) {
+  const double height = match_of(climb, match.products);
+  const double excess = height - evaluations_.gamma();
+  if (excess > 0.0 && excess * excess > decrease_ * match.square) {
+    decrease_ = excess * excess / match.square;
+    weight_ = excess / match.square;
+    best_ = climb.v;
+    best_output_ = climb.output;
+  }
+  if (step > 2 && height <= climb.last * (1.0 + kArrived)) return false;
+  climb.last = height;
+  follow(climb, match.pulls);
+  return true;
 }
 
 // u'r'max(Qv, 0); with several outputs u becomes the best one, if there is one.
-double Newcomer::match() {
-  if (n_outputs_ == 1) return output_[0] * products_[0];
-  const double length = std::sqrt(dot(products_.data(), products_.data(), n_outputs_));
-  for (std::size_t o = 0; o < n_outputs_; ++o) output_[o] = length > 0.0 ? products_[o] / length : 0.0;
+double Newcomer::match_of(Climb& climb, const double* products) const {
+  const std::size_t n_outputs = climb.output.size();
+  if (n_outputs == 1) return climb.output[0] * products[0];
+  const double length = std::sqrt(dot(products, products, n_outputs));
+  for (std::size_t o = 0; o < n_outputs; ++o) climb.output[o] = length > 0.0 ? products[o] / length : 0.0;
   return length;
 }
 
 // The gradient of the match in v.
-void Newcomer::follow(const double* residual) {
-  rows_.each([&](const Leaf& leaf, std::size_t, std::size_t) {
-    for (std::size_t j = leaf.first; j < leaf.first + leaf.count; ++j) {
-      double pull = 0.0;
-      for (std::size_t o = 0; o < n_outputs_; ++o) pull += residual[j * n_outputs_ + o] * output_[o];
-      pull_[j] = active_[j] > 0.0 ? pull : 0.0;
-    }
-  });
-  rows_.apply_transposed(pull_.data(), v_.data());
+void Newcomer::follow(Climb& climb, const double* pulls) const {
+  const std::size_t stride = climb.v.size();
+  std::fill(climb.v.begin(), climb.v.end(), 0.0);
+  for (std::size_t o = 0; o < climb.output.size(); ++o) {
+    for (std::size_t k = 0; k < stride; ++k) climb.v[k] += climb.output[o] * pulls[o * stride + k];
+  }
 }
 
 }  // namespace dconnet

@@ -207,26 +207,37 @@ DCONNET_INLINE void slopes(const double* Z, const double* residual, const double
   });
 }
 
+// Of the targets, leaf by leaf.
+double sum_of_squares(const double* y, std::size_t rows, std::size_t n_outputs) {
+  const Leaves leaves{rows};
+  LeafSums sums(leaves.count(), 1);
+  for (std::size_t i = 0; i < leaves.count(); ++i) {
+    const double* part = y + leaves[i].first * n_outputs;
+    *sums.part(i) = dot(part, part, leaves[i].count * n_outputs);
+  }
+  double total;
+  sums.merge(&total);
+  return total;
+}
+
 }  // namespace
 
 Objective::Objective(const Design& design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs,
                      Team& team)
-    : design_(design),
+    : Evaluations(Layout(design.columns(), n_hidden, n_outputs), gamma, design.rows(),
+                  sum_of_squares(y, design.rows(), n_outputs)),
+      design_(design),
       y_(y),
-      gamma_(gamma),
-      layout_(design.columns(), n_hidden, n_outputs),
       leaves_{design.rows()},
       team_(team),
-      tiles_(team.size(), Tile(layout_)),
-      squares_(leaves_.count(), 1),
-      gradients_(leaves_.count(), layout_.size()),
-      moments_(n_outputs * layout_.width),
-      unit_(layout_.width) {}
+      tiles_(team.size(), Tile(layout())),
+      squares_(leaves_.count(), answer_size(Ask::kValue, layout())),
+      outputs_(leaves_.count(), answer_size(Ask::kOutputs, layout())),
+      gradients_(leaves_.count(), answer_size(Ask::kGradient, layout())),
+      others_(0, 0) {}
 
 Objective::Tile::Tile(const Layout& layout)
     : outputs(kTile * layout.width), back(kTile * layout.width), residual(kTile * layout.n_outputs) {}
-
-double Objective::penalty(const double* theta) const { return gamma_ * dot(theta, theta, layout_.size()); }
 
 // Calls body(tile, first row, rows) for all tiles of a leaf, with the preactivations at hand.
 template <typename Body>
@@ -235,7 +246,7 @@ void Objective::in_tiles(const double* theta, std::size_t leaf, std::size_t thre
   const Leaf rows = leaves_[leaf];
   for (std::size_t first = rows.first; first < rows.first + rows.count; first += kTile) {
     const std::size_t count = std::min(kTile, rows.first + rows.count - first);
-    fastest<forward>(design_.row(first), count, layout_.columns, layout_.stride, theta, layout_.width,
+    fastest<forward>(design_.row(first), count, layout().columns, layout().stride, theta, layout().width,
                      tile.outputs.data());
     body(tile, first, count);
   }
@@ -243,29 +254,45 @@ void Objective::in_tiles(const double* theta, std::size_t leaf, std::size_t thre
 
 // Of the rows of a tile, with the sum of their squares.
 double Objective::residuals_of(Tile& tile, const double* theta, std::size_t first, std::size_t count) {
-  const std::size_t n_outputs = layout_.n_outputs;
-  return fastest<residuals>(tile.outputs.data(), y_ + first * n_outputs, layout_.alpha(theta), count, layout_.width,
+  const std::size_t n_outputs = layout().n_outputs;
+  return fastest<residuals>(tile.outputs.data(), y_ + first * n_outputs, layout().alpha(theta), count, layout().width,
                             n_outputs, tile.residual.data());
 }
 
-double Objective::gradient(const double* theta, double* gradient) {
+LeafSums& Objective::leaf_sums(Ask ask, const double* input, std::size_t directions) {
+  switch (ask) {
+    case Ask::kGradient: sum_gradients(input); return gradients_;
+    case Ask::kValue: sum_squares(input, nullptr); return squares_;
+    case Ask::kOutputs: sum_outputs(input); return outputs_;
+    case Ask::kMoments: sum_moments(input); return others_;
+    case Ask::kMatches: sum_matches(input, input + layout().size(), directions); return others_;
+  }
+  return others_;
+}
+
+void Objective::sum_gradients(const double* theta) {
   team_.run(leaves_.count(), [&](std::size_t leaf, std::size_t thread) {
     double* slopes_here = gradients_.clear(leaf);
-    double& squares = *squares_.clear(leaf);
+    double& squares = slopes_here[layout().size()];
     in_tiles(theta, leaf, thread, [&](Tile& tile, std::size_t first, std::size_t count) {
       squares += residuals_of(tile, theta, first, count);
-      fastest<slopes>(tile.outputs.data(), tile.residual.data(), layout_.alpha(theta), count, layout_.width,
-                      layout_.n_outputs, tile.back.data(), layout_.alpha(slopes_here));
-      fastest<backward>(design_.row(first), count, layout_.stride, tile.back.data(), layout_.width, slopes_here);
+      fastest<slopes>(tile.outputs.data(), tile.residual.data(), layout().alpha(theta), count, layout().width,
+                      layout().n_outputs, tile.back.data(), layout().alpha(slopes_here));
+      fastest<backward>(design_.row(first), count, layout().stride, tile.back.data(), layout().width, slopes_here);
     });
   });
-  gradients_.merge(gradient);
-  for (std::size_t i = 0; i < layout_.size(); ++i) gradient[i] += 2.0 * gamma_ * theta[i];
-  return sum_of_squares() + penalty(theta);
 }
 
 double Objective::value(const double* theta, double* residual) {
-  const std::size_t n_outputs = layout_.n_outputs;
+  const double penalty = gamma() * dot(theta, theta, layout().size());
+  double squares;
+  sum_squares(theta, residual);
+  squares_.merge(&squares);
+  return squares + penalty;
+}
+
+void Objective::sum_squares(const double* theta, double* residual) {
+  const std::size_t n_outputs = layout().n_outputs;
   team_.run(leaves_.count(), [&](std::size_t leaf, std::size_t thread) {
     double& squares = *squares_.clear(leaf);
     in_tiles(theta, leaf, thread, [&](Tile& tile, std::size_t first, std::size_t count) {
@@ -273,29 +300,36 @@ double Objective::value(const double* theta, double* residual) {
       if (residual) std::copy_n(tile.residual.data(), count * n_outputs, residual + first * n_outputs);
     });
   });
-  return sum_of_squares() + penalty(theta);
 }
 
-double Objective::sum_of_squares() const {
-  double squares;
-  squares_.merge(&squares);
-  return squares;
+void Objective::sum_outputs(const double* theta) {
+  const std::size_t n_outputs = layout().n_outputs;
+  team_.run(leaves_.count(), [&](std::size_t leaf, std::size_t thread) {
+    double* sums = outputs_.clear(leaf);
+    in_tiles(theta, leaf, thread, [&](Tile& tile, std::size_t first, std::size_t count) {
+      residuals_of(tile, theta, first, count);
+      const double* y = y_ + first * n_outputs;
+      for (std::size_t i = 0; i < count * n_outputs; ++i) {
+        const double output = y[i] - tile.residual[i];
+        sums[0] += output * y[i];
+        sums[1] += output * output;
+      }
+    });
+  });
 }
 
-// Cholesky factor of the Gram matrix of the neurons' outputs plus gamma, and their products with each column of y.
-bool Objective::factorise_outputs(const double* theta) {
-  const std::size_t width = layout_.width, n_outputs = layout_.n_outputs;
-  const std::size_t gram_size = width * width, size = gram_size + moments_.size();
-  LeafSums sums(leaves_.count(), size);  // made only if somebody asks: there may be thousands of neurons
+void Objective::sum_moments(const double* theta) {
+  const std::size_t width = layout().width, n_outputs = layout().n_outputs;
+  others_ = LeafSums(leaves_.count(), answer_size(Ask::kMoments, layout()));  // there may be thousands of neurons
   const std::vector<double> weights(kTile, 1.0);
   std::vector<Row> all(kTile);
   std::iota(all.begin(), all.end(), Row{0});
   team_.run(leaves_.count(), [&](std::size_t leaf, std::size_t thread) {
-    double* gram = sums.clear(leaf);
-    double* moments = gram + gram_size;
+    double* gram = others_.clear(leaf);
+    double* moments = gram + width * width;
     in_tiles(theta, leaf, thread, [&](Tile& tile, std::size_t first, std::size_t count) {
       for (std::size_t i = 0; i < count * width; ++i) tile.outputs[i] = std::max(tile.outputs[i], 0.0);
-      const Design outputs = Design::view(tile.outputs.data(), count, layout_.n_hidden);
+      const Design outputs = Design::view(tile.outputs.data(), count, layout().n_hidden);
       outputs.add_gram(all.data(), weights.data(), count, gram);
       for (std::size_t j = 0; j < count; ++j) {
         const double* y = y_ + (first + j) * n_outputs;
@@ -303,43 +337,51 @@ bool Objective::factorise_outputs(const double* theta) {
       }
     });
   });
-  gram_.resize(size);
-  sums.merge(gram_.data());
-  std::copy_n(gram_.data() + gram_size, moments_.size(), moments_.data());
-  for (std::size_t l = 0; l < layout_.n_hidden; ++l) gram_[l * width + l] += gamma_;
-  return cholesky(gram_.data(), layout_.n_hidden, width);
 }
 
-// Turns the products with y into the output weights of the ridge regression, one output after the other.
-void Objective::solve_moments() {
-  for (std::size_t o = 0; o < layout_.n_outputs; ++o) {
-    cholesky_solve(gram_.data(), layout_.n_hidden, layout_.width, moments_.data() + o * layout_.width);
-  }
+void Objective::know_residual(const double* theta) {
+  if (std::equal(theta, theta + layout().size(), residual_theta_.begin(), residual_theta_.end())) return;
+  residual_.resize(design_.rows() * layout().n_outputs);
+  sum_squares(theta, residual_.data());
+  residual_theta_.assign(theta, theta + layout().size());
 }
 
-void Objective::solve_output_weights(double* theta) {
-  if (!factorise_outputs(theta)) return;
-  solve_moments();
-  std::copy(moments_.begin(), moments_.end(), layout_.alpha(theta));  // what lies behind the neurons is zero in both
-}
-
-// Without variable l a ridge regression with the matrix A = L L' is worse by |alpha_l|² / (A^-1)_ll; its hidden weights
-// are no longer paid for.
-void Objective::removal_costs(const double* theta, double* costs) {
-  if (!factorise_outputs(theta)) return std::fill(costs, costs + layout_.n_hidden, 0.0);
-  solve_moments();
-  for (std::size_t l = 0; l < layout_.n_hidden; ++l) {
-    std::fill(unit_.begin(), unit_.end(), 0.0);
-    unit_[l] = 1.0;
-    cholesky_half_solve(gram_.data(), layout_.n_hidden, layout_.width, unit_.data());
-    const double inverse = dot(unit_.data(), unit_.data(), layout_.n_hidden);
-    const double hidden = layout_.norm(theta, l);
-    double output_square = 0.0;
-    for (std::size_t o = 0; o < layout_.n_outputs; ++o) {
-      const double weight = moments_[o * layout_.width + l];
-      output_square += weight * weight;
+void Objective::sum_matches(const double* theta, const double* directions, std::size_t count) {
+  const std::size_t n_outputs = layout().n_outputs, stride = layout().stride, size = answer_size(Ask::kMatches, layout());
+  know_residual(theta);
+  others_ = LeafSums(leaves_.count(), count * size);
+  team_.run(leaves_.count(), [&](std::size_t leaf, std::size_t thread) {
+    double* sums = others_.clear(leaf);
+    double* active = tiles_[thread].outputs.data();  // there is room for a tile of at least one neuron
+    double* weights = tiles_[thread].back.data();
+    const Leaf rows = leaves_[leaf];
+    for (std::size_t first = rows.first; first < rows.end(); first += kTile) {
+      const std::size_t tile = std::min(kTile, rows.end() - first);
+      const double* residual = residual_.data() + first * n_outputs;
+      for (std::size_t i = 0; i < count; ++i) {
+        double* of_direction = sums + i * size;
+        multiply(design_.row(first), tile, stride, directions + i * stride, active);
+        for (std::size_t j = 0; j < tile; ++j) {
+          active[j] = std::max(active[j], 0.0);
+          of_direction[n_outputs] += active[j] * active[j];
+        }
+        for (std::size_t o = 0; o < n_outputs; ++o) {
+          for (std::size_t j = 0; j < tile; ++j) {
+            of_direction[o] += residual[j * n_outputs + o] * active[j];
+            weights[j] = active[j] > 0.0 ? residual[j * n_outputs + o] : 0.0;
+          }
+          add_transposed(design_.row(first), tile, stride, weights, of_direction + n_outputs + 1 + o * stride);
+        }
+      }
     }
-    costs[l] = output_square / inverse - gamma_ * hidden * hidden;
+  });
+}
+
+void Objective::copy_rows(const std::size_t* rows, std::size_t count, double* design, double* y) {
+  const std::size_t stride = design_.stride(), n_outputs = layout().n_outputs;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::copy_n(design_.row(rows[i]), stride, design + i * stride);
+    std::copy_n(y_ + rows[i] * n_outputs, n_outputs, y + i * n_outputs);
   }
 }
 

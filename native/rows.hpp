@@ -33,16 +33,20 @@ class Rows {
   // too long to be kept for each leaf: a thread waits until those before its own are added.
   template <typename Body>
   void add_in_order(std::size_t size, double* total, const Body& body) {
-    parts_.resize(std::max(parts_.size(), team_.size() * size));
+    parts_.resize(std::max(parts_.size(), (team_.size() + 1) * size));
+    tree_.begin(size);
     std::atomic<std::size_t> turn{0};
     each([&](const Leaf& leaf, std::size_t i, std::size_t thread) {
       double* part = parts_.data() + thread * size;
       std::fill_n(part, size, 0.0);
       body(leaf, part);
       while (turn.load(std::memory_order_acquire) != i) std::this_thread::yield();
-      for (std::size_t k = 0; k < size; ++k) total[k] += part[k];
+      tree_.add(i, part);
       turn.store(i + 1, std::memory_order_release);
     });
+    double* sum = parts_.data() + team_.size() * size;
+    tree_.total(sum);
+    for (std::size_t k = 0; k < size; ++k) total[k] += sum[k];
   }
 
   // z = Q v
@@ -66,7 +70,8 @@ class Rows {
   Team& team_;
   Leaves leaves_;
   LeafSums products_;          // columns
-  std::vector<double> parts_;  // of long sums, one a thread
+  std::vector<double> parts_;  // of long sums, one a thread and their sum
+  LeafTree tree_;              // of these
 };
 
 }  // namespace dconnet

@@ -4,20 +4,22 @@
 
 namespace dconnet {
 
-Subset::Subset(const Objective& whole, std::size_t spacing, Team& team, Random& random)
-    : rows_(whole.design().rows() / spacing),
-      share_(static_cast<double>(rows_) / static_cast<double>(whole.design().rows())),
-      values_(rows_ * whole.design().stride()),
-      y_(rows_ * whole.layout().n_outputs),
-      design_(Design::view(values_.data(), rows_, whole.design().columns())),
-      objective_(design_, y_.data(), share_ * whole.gamma(), whole.layout().n_hidden, whole.layout().n_outputs, team) {
-  const std::size_t all = whole.design().rows(), stride = whole.design().stride(), n_outputs = whole.layout().n_outputs;
-  for (std::size_t i = 0; i < rows_; ++i) {
-    const std::size_t first = i * all / rows_, end = (i + 1) * all / rows_;
-    const std::size_t j = first + random.below(end - first);
-    std::copy_n(whole.design().row(j), stride, values_.data() + i * stride);
-    std::copy_n(whole.targets() + j * n_outputs, n_outputs, y_.data() + i * n_outputs);
+Subset::Drawn::Drawn(Evaluations& whole, std::size_t rows, Random& random)
+    : design(rows * whole.layout().stride), y(rows * whole.layout().n_outputs) {
+  std::vector<std::size_t> chosen(rows);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::size_t first = i * whole.rows() / rows, end = (i + 1) * whole.rows() / rows;
+    chosen[i] = first + random.below(end - first);
   }
+  whole.copy_rows(chosen.data(), rows, design.data(), y.data());
 }
+
+Subset::Subset(Evaluations& whole, std::size_t spacing, Team& team, Random& random)
+    : rows_(whole.rows() / spacing),
+      share_(static_cast<double>(rows_) / static_cast<double>(whole.rows())),
+      drawn_(whole, rows_, random),
+      design_(Design::view(drawn_.design.data(), rows_, whole.layout().columns)),
+      objective_(design_, drawn_.y.data(), share_ * whole.gamma(), whole.layout().n_hidden, whole.layout().n_outputs,
+                 team) {}
 
 }  // namespace dconnet

@@ -15,7 +15,7 @@ namespace dconnet {
 class Subset {
  public:
   // One of every `spacing` rows or a few more, at random: rows come sorted, so that all regions keep their shares.
-  Subset(const Objective& whole, std::size_t spacing, Team& team, Random& random);
+  Subset(Evaluations& whole, std::size_t spacing, Team& team, Random& random);
   Subset(const Subset&) = delete;
   Subset& operator=(const Subset&) = delete;
 
@@ -23,9 +23,15 @@ class Subset {
   Objective& objective() { return objective_; }
 
  private:
+  // Rows of the design, (rows, stride), and their targets, (rows, n_outputs).
+  struct Drawn {
+    Drawn(Evaluations& whole, std::size_t rows, Random& random);
+    std::vector<double> design, y;
+  };
+
   std::size_t rows_;
   double share_;
-  std::vector<double> values_, y_;  // (rows, stride) and (rows, n_outputs)
+  Drawn drawn_;
   Design design_;
   Objective objective_;
 };

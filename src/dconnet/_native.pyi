@@ -1,3 +1,5 @@
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,10 @@ class Stop:
     def is_set(self) -> bool: ...
 
 def watch(stop: Stop | None) -> None: ...
+
+class Remote(Protocol):
+    def sums(self, kind: str, input: FloatArray) -> FloatArray: ...
+    def rows(self, numbers: NDArray[np.uintp]) -> tuple[FloatArray, FloatArray]: ...
 
 class Team:
     def __init__(self, size: int) -> None: ...
@@ -46,6 +52,7 @@ class Objective:
         self, V: FloatArray, alpha: FloatArray, gradient_V: FloatArray, gradient_alpha: FloatArray
     ) -> float: ...
     def solve_output_weights(self, V: FloatArray, alpha: FloatArray) -> None: ...
+    def block_sums(self, kind: str, input: FloatArray, first_leaf: int) -> tuple[list[int], list[int], FloatArray]: ...
 
 class Explorer:
     def __init__(
@@ -53,6 +60,34 @@ class Explorer:
         design: FloatArray,
         columns: int,
         y: FloatArray,
+        gamma: float,
+        n_hidden: int,
+        starts: int,
+        samples: int,
+        burst: bool,
+        hop: str,
+        stalled: float,
+        patience: int,
+        revive: bool,
+        seed: int,
+        team: Team | None = None,
+    ) -> None: ...
+    def explore(
+        self, evaluations: int, seconds: float, V: FloatArray, alpha: FloatArray
+    ) -> tuple[int, int, int, int, int]: ...
+    @property
+    def settled(self) -> bool: ...
+    def state(self) -> list[int]: ...
+    def restore(self, state: list[int]) -> None: ...
+
+class RemoteExplorer:
+    def __init__(
+        self,
+        remote: Remote,
+        rows: int,
+        columns: int,
+        n_outputs: int,
+        target_square: float,
         gamma: float,
         n_hidden: int,
         starts: int,

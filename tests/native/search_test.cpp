@@ -10,6 +10,7 @@
 
 #include "explorer.hpp"
 #include "lbfgs.hpp"
+#include "leaves.hpp"
 #include "newcomer.hpp"
 #include "objective.hpp"
 #include "subset.hpp"
@@ -80,9 +81,9 @@ struct Data {
 constexpr double kGamma = 1e-3;
 
 struct Case {
-  explicit Case(const Data& data)
+  explicit Case(const Data& data, double gamma = kGamma)
       : design(data.design()),
-        objective(design, data.y.data(), kGamma, data.n_hidden, data.n_outputs, team),
+        objective(design, data.y.data(), gamma, data.n_hidden, data.n_outputs, team),
         theta(objective.layout().size()) {
     objective.layout().pack(data.V.data(), data.alpha.data(), theta.data());
   }
@@ -166,15 +167,49 @@ void test_layout(const Data& data) {
   }
 }
 
+// The sum over leaves [first, end), which halves at the largest power of two.
+double halved_sum(const Vector& parts, std::size_t first, std::size_t end) {
+  if (end - first == 1) return parts[first];
+  std::size_t half = 1;
+  while (2 * half < end - first) half *= 2;
+  return halved_sum(parts, first, first + half) + halved_sum(parts, first + half, end);
+}
+
+// Whoever holds some of the leaves tells the sums of blocks that the sum over all of them is made of.
+void test_leaf_tree() {
+  Random random(3);
+  for (std::size_t leaves = 1; leaves < 40; ++leaves) {
+    Vector parts(leaves);
+    for (double& part : parts) part = random.normal();
+    LeafSums all(leaves, 1);
+    for (std::size_t i = 0; i < leaves; ++i) *all.part(i) = parts[i];
+    double total;
+    all.merge(&total);
+    check(total == halved_sum(parts, 0, leaves), "sum over all leaves");
+    const std::size_t first = random.below(leaves);
+    LeafSums some(leaves - first, 1);
+    for (std::size_t i = first; i < leaves; ++i) *some.part(i - first) = parts[i];
+    const LeafTree& tree = some.blocks(first);
+    std::size_t next = first;
+    for (std::size_t i = 0; i < tree.blocks().size(); ++i) {
+      const LeafTree::Block block = tree.blocks()[i];
+      const std::size_t length = std::size_t{1} << block.level;
+      check(block.first == next && block.first % length == 0, "blocks follow each other, each at a multiple of its length");
+      check(tree.values()[i] == halved_sum(parts, block.first, block.first + length), "sum over a block");
+      next += length;
+    }
+    check(next == leaves, "blocks cover all leaves");
+  }
+}
+
 void test_newcomer(const Data& data) {
   Case subject(data);
   const Layout& layout = subject.objective.layout();
   layout.scale(subject.theta.data(), 0, 0.0, 0.0);
-  Vector residual(data.y.size());
-  const double before = subject.objective.value(subject.theta.data(), residual.data());
-  Newcomer newcomer(subject.design, data.n_outputs, subject.team);
+  const double before = subject.objective.value(subject.theta.data());
+  Newcomer newcomer(subject.objective);
   Random random(1);
-  if (!newcomer.seek(residual.data(), kGamma, random)) return check(false, "a useful neuron exists");
+  if (!newcomer.seek(subject.theta.data(), random)) return check(false, "a useful neuron exists");
   layout.place(subject.theta.data(), 0, newcomer.direction(), newcomer.output(), newcomer.weight());
   const double after = subject.objective.value(subject.theta.data());
   check(close(before - after, newcomer.decrease(), 1e-9), "the decrease that is told");
@@ -188,7 +223,8 @@ void test_newcomer(const Data& data) {
     layout.place(subject.theta.data(), 0, newcomer.direction(), output.data(), newcomer.weight());
     check(subject.objective.value(subject.theta.data()) >= after * (1.0 - 1e-12), "the best output weights");
   }
-  check(!newcomer.seek(residual.data(), 1e6, random), "nothing is useful at a huge penalty");
+  Case dear(data, 1e6);
+  check(!Newcomer(dear.objective).seek(dear.theta.data(), random), "nothing is useful at a huge penalty");
 }
 
 void test_lbfgs(const Data& data) {
@@ -433,6 +469,7 @@ void test_explorer_goes_on(const Data& data, Hop hop) {
 }  // namespace
 
 int main() {
+  test_leaf_tree();
   std::uint64_t seed = 0;
   for (std::size_t rows : {1, 3, 64, 70, 129}) {
     for (std::size_t columns : {1, 4, 7}) {

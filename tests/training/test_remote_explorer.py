@@ -1,0 +1,127 @@
+"""The search over rows that others hold goes the very way of the search over rows that are here."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from dconnet import _native
+from dconnet.convex.native import padded
+from dconnet.model.leaves import LEAF, LeafTree
+
+N_ROWS, RANK, N_HIDDEN = 5 * LEAF + 700, 5, 6
+GAMMA = 0.1
+
+
+def problem(n_outputs):
+    rng = np.random.default_rng(n_outputs)
+    Q = np.linalg.qr(rng.normal(size=(N_ROWS, RANK)))[0]
+    y = 100 * np.abs(Q[:, :n_outputs]) + 0.1 * rng.normal(size=(N_ROWS, n_outputs))
+    return padded(Q), np.ascontiguousarray(y)
+
+
+def start(n_outputs):
+    rng = np.random.default_rng(7)
+    V, alpha = rng.normal(size=(N_HIDDEN, RANK)), rng.normal(size=(N_HIDDEN, n_outputs))
+    V[2], alpha[2] = 0.0, 0.0  # a dead neuron, for which a new one is sought
+    return V, alpha
+
+
+def plan(**changes):
+    options = {"starts": 1, "samples": 0, "burst": True, "hop": "perturb", "stalled": 1e-2, "patience": 20}
+    return options | {"revive": True, "seed": 1} | changes
+
+
+@dataclass
+class Parts:
+    """Rows that several hold, a part each."""
+
+    design: np.ndarray
+    y: np.ndarray
+    cuts: tuple[int, ...]
+    kinds: list[str] = field(default_factory=list)
+    calls_until_error: float = np.inf
+
+    def __post_init__(self):
+        self.parts, first_leaf = [], 0
+        for rows in (slice(a, b) for a, b in zip((0, *self.cuts), (*self.cuts, len(self.y)), strict=True)):
+            objective = _native.Objective(self.design[rows], RANK, self.y[rows], GAMMA, N_HIDDEN)
+            self.parts.append((objective, first_leaf))
+            first_leaf += -(-(rows.stop - rows.start) // LEAF)
+
+    def sums(self, kind, input):
+        if len(self.kinds) >= self.calls_until_error:
+            raise KeyboardInterrupt("enough")
+        self.kinds.append(kind)
+        tree = LeafTree(np.add)
+        for objective, first_leaf in self.parts:
+            for first, level, values in zip(*objective.block_sums(kind, input, first_leaf), strict=True):
+                tree.add(first, level, values)
+        return tree.total()
+
+    def rows(self, numbers):
+        self.kinds.append("rows")
+        return self.design[numbers], self.y[numbers]
+
+    def explorer(self, **changes):
+        square = float(np.sum(self.y**2))
+        shape = (N_ROWS, RANK, self.y.shape[1], square)
+        return _native.RemoteExplorer(self, *shape, GAMMA, N_HIDDEN, **plan(**changes))
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("cuts", [(), (LEAF, 3 * LEAF, 3 * LEAF)], ids=["one holds all", "four hold them"])
+def test_whole_leaves_give_the_same_bits(n_outputs, cuts):
+    design, y = problem(n_outputs)
+    V, alpha = start(n_outputs)
+    expected = _native.Explorer(design, RANK, y, GAMMA, N_HIDDEN, **plan(samples=20)).explore(600, 1e9, V, alpha)
+    parts = Parts(design, y, cuts)
+    remote_V, remote_alpha = start(n_outputs)
+    assert parts.explorer(samples=20).explore(600, 1e9, remote_V, remote_alpha) == expected
+    assert np.array_equal(V, remote_V)
+    assert np.array_equal(alpha, remote_alpha)
+    assert {"gradient", "outputs", "moments", "matches", "rows"} <= set(parts.kinds)
+
+
+def test_other_parts_agree_to_rounding():
+    design, y = problem(1)
+    V, alpha = start(1)
+    kernel = _native.Objective(design, RANK, y, GAMMA, N_HIDDEN)
+    slopes = np.empty_like(V), np.empty_like(alpha)
+    value = kernel.gradient(V, alpha, *slopes)
+    _native.Explorer(design, RANK, y, GAMMA, N_HIDDEN, **plan(hop="none")).explore(30, 1e9, V, alpha)
+    ends = [kernel.gradient(V, alpha, *slopes)]
+    for cuts in [(1, 5000, 5001), (9999,)]:
+        V, alpha = start(1)
+        Parts(design, y, cuts).explorer(hop="none").explore(30, 1e9, V, alpha)
+        ends.append(kernel.gradient(V, alpha, *slopes))
+    assert ends[0] < 0.9 * value
+    np.testing.assert_allclose(ends, ends[0], rtol=1e-10)
+
+
+def test_an_error_of_those_who_hold_the_rows_ends_the_search_with_what_it_has_reached():
+    design, y = problem(1)
+    V, alpha = start(1)
+    kernel = _native.Objective(design, RANK, y, GAMMA, N_HIDDEN)
+    slopes = np.empty_like(V), np.empty_like(alpha)
+    before = kernel.gradient(V, alpha, *slopes)
+    parts = Parts(design, y, (), calls_until_error=150)
+    explorer = parts.explorer()
+    with pytest.raises(KeyboardInterrupt, match="enough"):
+        explorer.explore(1000, 1e9, V, alpha)
+    assert kernel.gradient(V, alpha, *slopes) < 0.5 * before
+    parts.calls_until_error = np.inf
+    explorer.explore(10, 1e9, V, alpha)  # it can go on
+
+
+def test_sums_of_the_wrong_length_are_refused():
+    design, y = problem(1)
+    V, alpha = start(1)
+    parts = Parts(design, y, ())
+    parts.sums = lambda kind, input: np.zeros(3)
+    with pytest.raises(ValueError, match="wrong length"):
+        parts.explorer().explore(10, 1e9, V, alpha)
+    with pytest.raises(ValueError, match="no sums of the kind"):
+        parts.parts[0][0].block_sums("median", np.zeros(72), 0)
+    with pytest.raises(ValueError, match="input has the wrong length"):
+        parts.parts[0][0].block_sums("value", np.zeros(3), 0)
