@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from dconnet import DCONRegressor
+from dconnet import DCONRegressor, Network, Problem
+from dconnet.convex.backend import get_backend
+from dconnet.training.descent import Descent, Options
 
 SPOILED = "Rounding spoils the network in the units of the data.* Or raise gamma to at least"
 
@@ -39,5 +41,11 @@ def test_regloss_never_rises(solver, seeds, gamma):
 
 
 def test_what_rounding_spoils_is_refused_with_a_gamma_that_will_do():
+    # Which fits rounding spoils differs from processor to processor; two neurons that add up to nothing are such a
+    # network everywhere: what rounding leaves of their outputs is of the size of the target, and other in other units.
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    W = np.array([[1.0, 2.0, 3.0], [3.0, 6.0, 9.0]])
+    network = Network(W=W, b=np.zeros(2), alpha=np.array([3e16, -1e16]))
+    descent = Descent(Problem(X, np.abs(X[:, 0]), gamma=1e-32), get_backend("native"), Options(), None)
     with pytest.raises(ValueError, match=SPOILED):
-        fitted(85, 1e-32, "paper", "native")
+        descent.solution(descent.init(network), None)
