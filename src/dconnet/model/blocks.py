@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from scipy.linalg import lapack
@@ -38,3 +38,14 @@ def triangle_of(parts: Iterable[FloatArray]) -> FloatArray:
         factor = lapack.dgeqrf(stacked, lwork=WORK * stacked.shape[1], overwrite_a=True)[0]
         triangle = np.triu(factor[: min(factor.shape)])
     return triangle
+
+
+def leaf_triangle(block: Callable[[slice], FloatArray], leaf: slice, n_columns: int) -> FloatArray:
+    """R of the rows of one leaf, some of which ``block`` gives."""
+    parts = qr_blocks(leaf.stop - leaf.start, n_columns)
+    return triangle_of(block(slice(leaf.start + rows.start, leaf.start + rows.stop)) for rows in parts)
+
+
+def joined_triangle(above: FloatArray, below: FloatArray) -> FloatArray:
+    """R of two matrices, one below the other, of which the R of each may stand for it."""
+    return triangle_of([above, below])

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from dconnet._arrays import FloatArray, Frozen, frozen_copy
 from dconnet.model.blocks import blocks
 from dconnet.model.coordinates import Coordinates
+from dconnet.model.leaves import leaves, tree_of
 from dconnet.model.network import Network
 from dconnet.model.rows import Groups
 from dconnet.model.theory import Constants
@@ -345,6 +346,16 @@ class WhitenedProblem(Frozen):
         return 1 if self.y.ndim == 1 else int(self.y.shape[1])
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def rank(self) -> int:
+        """Number of columns of the design."""
+        return self.whitening.rank
+
+    @property
     def Q(self) -> FloatArray:  # noqa: N802
         """Design, of shape (n_rows, rank): orthonormal, or part of an orthonormal one where there is shrinkage."""
         return self.whitening.Q
@@ -366,12 +377,9 @@ class WhitenedProblem(Frozen):
         return self.gamma * (float(np.vdot(V, V)) + float(np.vdot(alpha, alpha))) / self.total_weight
 
     def mse(self, V: FloatArray, alpha: FloatArray) -> float:
-        """Mean squared error, block by block: the hidden layer of all rows may be larger than the data."""
-        total = self.scatter
-        for rows in blocks(len(self.y)):
-            residual = self.y[rows] - hidden_layer(self.Q[rows], V) @ alpha
-            total += float(np.vdot(residual, residual))
-        return total / self.total_weight
+        """Mean squared error, leaf by leaf: the hidden layer of all rows may be larger than the data."""
+        squares = (squared_error(self.Q[rows], self.y[rows], V, alpha) for rows in leaves(len(self.y)))
+        return (self.scatter + tree_of(squares, float.__add__).total()) / self.total_weight
 
     def preactivations(self, V: FloatArray) -> FloatArray:
         """``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order: for problems with few rows."""
@@ -407,6 +415,12 @@ class WhitenedProblem(Frozen):
         U = V @ self.whitening.from_white.T
         own = alpha if self.output_scale is None else alpha * self.output_scale
         return Network(W=U[:, :-1], b=U[:, -1], alpha=own, intercept=self.intercept)
+
+
+def squared_error(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray) -> float:
+    """Sum of the squared residuals of these rows."""
+    residual = y - hidden_layer(Q, V) @ alpha
+    return float(np.vdot(residual, residual))
 
 
 def hidden_layer(Q: FloatArray, V: FloatArray) -> FloatArray:

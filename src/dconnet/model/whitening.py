@@ -10,7 +10,6 @@ and z_l = Q v_l holds with the rows of Q that belong to M. Their columns are no 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,7 +17,8 @@ import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray, Frozen
-from dconnet.model.blocks import blocks, qr_blocks, triangle_of
+from dconnet.model.blocks import blocks, joined_triangle, leaf_triangle
+from dconnet.model.leaves import leaves, tree_of
 
 # Directions of M (columns scaled to one) whose singular value is below this fraction of the largest are
 # taken as dependent. Weights along them could not be mapped back to u with more than five digits.
@@ -77,29 +77,96 @@ class Whitening(Frozen):
             P of the penalty ``|M u|² + |P u|²``.
         """
         largest = np.max([np.max(np.abs(block(rows)), axis=0) for rows in blocks(n_rows)], axis=0)
-        if penalty is not None:
-            # Scaled by M alone, the penalty on a column of tiny entries would make all others look dependent.
-            largest = np.maximum(largest, np.max(np.abs(penalty), axis=0))
-        scale = _column_scale(largest)
+        scale = column_scale(largest, penalty)
+        triangles = (leaf_triangle(lambda rows: block(rows) / scale, rows, len(scale)) for rows in leaves(n_rows))
+        basis = Basis.of(tree_of(triangles, joined_triangle).total(), scale, penalty)
+        Q = padded((n_rows, basis.rank))
+        for rows in leaves(n_rows):
+            Q[rows] = basis.rough(block(rows))
+        correction = basis.correction(tree_of((gram(Q[rows]) for rows in leaves(n_rows)), np.add).total())
+        for rows in leaves(n_rows):
+            Q[rows] = corrected(Q[rows], correction)
+        return cls(Q, *basis.maps(correction))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """The independent directions of a design whose columns were scaled, from the triangle of its QR factorisation.
+
+    Rows of the design become rows of Q in two steps, of which the second sweeps out the rounding of the first: `rough`,
+    and `corrected` by what the Gram matrix of all rough rows tells. Whoever holds the rows can take these steps.
+
+    Attributes
+    ----------
+    triangle : array of shape (≤ n_columns, n_columns)
+        R of the scaled design, with the penalty below it.
+    scale : array of shape (n_columns,)
+        What the columns were divided by.
+    penalty : array of shape (n_penalties, n_columns)
+        The penalty in the scaled columns.
+    singular : array of shape (rank,)
+        Singular values of the triangle.
+    right : array of shape (rank, n_columns)
+        Its right singular vectors.
+    """
+
+    triangle: FloatArray
+    scale: FloatArray
+    penalty: FloatArray
+    singular: FloatArray
+    right: FloatArray
+
+    @classmethod
+    def of(cls, triangle: FloatArray, scale: FloatArray, penalty: FloatArray | None = None) -> Basis:
+        """The directions of the scaled design with this triangle."""
         P = np.empty((0, len(scale))) if penalty is None else penalty / scale
-        parts = (block(rows) / scale for rows in qr_blocks(n_rows, len(scale)))
-        triangle = triangle_of(itertools.chain(parts, [P] if len(P) else []))
+        if len(P):
+            triangle = joined_triangle(triangle, P)
         _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
         rank = int(np.count_nonzero(singular > RANK_TOLERANCE * singular[0]))
-        basis = right[:rank].T / singular[:rank]  # of the scaled columns; M / scale @ basis is nearly orthonormal
-        Q = padded((n_rows, rank))
-        for rows in blocks(n_rows):
-            Q[rows] = (block(rows) / scale) @ basis
-        # The rounding of the smallest directions is swept out by a Cholesky factorisation that is close to I.
-        correction = linalg.cholesky(Q.T @ Q + (P @ basis).T @ (P @ basis), check_finite=False)
-        for rows in blocks(n_rows):
-            Q[rows] = linalg.solve_triangular(correction, Q[rows].T, trans="T", check_finite=False).T
-        to_white = correction @ (singular[:rank, None] * right[:rank] * scale)
-        from_white = linalg.solve_triangular(correction, basis.T, trans="T", check_finite=False).T / scale[:, None]
-        full_rank = rank == len(scale)
-        return cls(
-            Q, to_white, from_white if full_rank else _minimum_norm_inverse(triangle * scale, to_white, from_white)
-        )
+        return cls(triangle, scale, P, singular[:rank], right[:rank])
+
+    @property
+    def rank(self) -> int:
+        """Number of independent directions."""
+        return len(self.singular)
+
+    @property
+    def directions(self) -> FloatArray:
+        """Of the scaled columns, of shape (n_columns, rank): they make the scaled design nearly orthonormal."""
+        directions: FloatArray = self.right.T / self.singular
+        return directions
+
+    def rough(self, M: FloatArray) -> FloatArray:
+        """Rows of Q, up to the rounding of the smallest directions."""
+        rows: FloatArray = (M / self.scale) @ self.directions
+        return rows
+
+    def correction(self, rough_gram: FloatArray) -> FloatArray:
+        """What the rounding is swept out by: a Cholesky factor that is close to one."""
+        P = self.penalty @ self.directions
+        factor: FloatArray = linalg.cholesky(rough_gram + P.T @ P, check_finite=False)
+        return factor
+
+    def maps(self, correction: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``to_white`` and ``from_white`` of `Whitening`."""
+        to_white: FloatArray = correction @ (self.singular[:, None] * self.right * self.scale)
+        from_white = corrected(self.directions, correction) / self.scale[:, None]
+        if self.rank == len(self.scale):
+            return to_white, from_white
+        return to_white, _minimum_norm_inverse(self.triangle * self.scale, to_white, from_white)
+
+
+def corrected(rough: FloatArray, correction: FloatArray) -> FloatArray:
+    """Rows times the inverse of the correction."""
+    rows: FloatArray = linalg.solve_triangular(correction, rough.T, trans="T", check_finite=False).T
+    return rows
+
+
+def gram(rows: FloatArray) -> FloatArray:
+    """The Gram matrix of the columns."""
+    products: FloatArray = rows.T @ rows
+    return products
 
 
 def padded(shape: tuple[int, int]) -> FloatArray:
@@ -108,8 +175,11 @@ def padded(shape: tuple[int, int]) -> FloatArray:
     return np.zeros((n_rows, -(-n_columns // 4) * 4))[:, :n_columns]
 
 
-def _column_scale(largest: FloatArray) -> FloatArray:
+def column_scale(largest: FloatArray, penalty: FloatArray | None = None) -> FloatArray:
     """Powers of two close to the largest entry of each column: dividing by them rounds nothing."""
+    if penalty is not None:
+        # Scaled by M alone, the penalty on a column of tiny entries would make all others look dependent.
+        largest = np.maximum(largest, np.max(np.abs(penalty), axis=0))
     _, exponent = np.frexp(largest)
     scale: FloatArray = np.ldexp(1.0, exponent)
     return scale

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.model.blocks import qr_blocks, triangle_of
+from dconnet.model.blocks import joined_triangle, leaf_triangle
+from dconnet.model.leaves import leaves, tree_of
 from dconnet.model.problem import hidden_layer
 
 
@@ -35,14 +36,26 @@ def solve_output_weights(Q: FloatArray, V: FloatArray, y: FloatArray, gamma: flo
     -------
     array of shape (n_hidden,) or (n_hidden, n_outputs)
     """
-    n_hidden = len(V)
-    parts = (np.column_stack([hidden_layer(Q[rows], V), y[rows]]) for rows in qr_blocks(len(Q), n_hidden))
-    triangle = triangle_of(parts)
-    hidden, target = triangle[:, :n_hidden], triangle[:, n_hidden:] if y.ndim == 2 else triangle[:, -1]
-    alpha = np.zeros((n_hidden, *y.shape[1:]))
+    triangles = (output_triangle(Q, V, y, rows) for rows in leaves(len(Q)))
+    return ridge_of_triangle(tree_of(triangles, joined_triangle).total(), len(V), y.shape[1:], gamma)
+
+
+def output_triangle(Q: FloatArray, V: FloatArray, y: FloatArray, leaf: slice) -> FloatArray:
+    """R of [Σ y], for the rows of a leaf."""
+
+    def block(rows: slice) -> FloatArray:
+        return np.column_stack([hidden_layer(Q[rows], V), y[rows]])
+
+    return leaf_triangle(block, leaf, len(V))
+
+
+def ridge_of_triangle(triangle: FloatArray, n_hidden: int, outputs: tuple[int, ...], gamma: float) -> FloatArray:
+    """The output weights from R of [Σ y]; ``outputs`` is the shape of a row of y."""
+    hidden, target = triangle[:, :n_hidden], triangle[:, n_hidden:] if outputs else triangle[:, -1]
+    alpha = np.zeros((n_hidden, *outputs))
     alive = hidden.any(axis=0)  # a dead neuron's weight is zero, and not the rounding of a decomposition
     left, singular, right = np.linalg.svd(hidden[:, alive], full_matrices=False)
     with np.errstate(divide="ignore", over="ignore"):
         shrinkage = 1.0 / (singular + gamma / singular)  # s / (s² + gamma), without the square of s
-    alpha[alive] = right.T @ ((shrinkage if y.ndim == 1 else shrinkage[:, None]) * (left.T @ target))
+    alpha[alive] = right.T @ ((shrinkage[:, None] if outputs else shrinkage) * (left.T @ target))
     return alpha
