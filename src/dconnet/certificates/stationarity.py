@@ -103,8 +103,15 @@ def stationarity(problem: Problem, network: Network, split: str = "net", concave
     True
     """
     white = problem.whitened
-    unit = 2.0 * float(np.linalg.norm(white.y)) or 1.0
     kinks, output = _first_order(white, network, split)
+    return stationarity_of(kinks, output, white.target_norm, concave)
+
+
+def stationarity_of(
+    kinks: Iterator[Kinks], output: FloatArray, target_norm: float, concave: str = "dca"
+) -> Stationarity:
+    """The same from the kinks of every neuron and the gradient of ``m · RegLoss`` in the output weights."""
+    unit = 2.0 * target_norm or 1.0
     neurons = [np.linalg.norm(_shortest(each, concave)[0]) / unit for each in kinks]
     return Stationarity(np.array(neurons), float(np.linalg.norm(output)) / unit)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -165,7 +165,8 @@ class _Layerwise(DCONEstimator):
         """Random starts in the bottom layer; above it, starts that continue the networks below."""
         if not below:
             return [xavier(problem.X.shape[1], size, rng) for problem, rng in zip(problems, generators, strict=True)]
-        pairs = zip(below[-1].problems, below[-1].networks, strict=True)
+        posed = [cast("Problem", problem) for problem in below[-1].problems]  # rows are here
+        pairs = zip(posed, below[-1].networks, strict=True)
         limits = [whitened_regloss(replace(p.whitened, gamma=problems[0].gamma), network) for p, network in pairs]
         return [
             continuation(problem, stack.output_weights(k), size, limits[k], generators[k])

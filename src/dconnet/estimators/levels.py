@@ -29,6 +29,7 @@ from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import check_start
 from dconnet.training.progress import work_bar
 from dconnet.training.result import History, Solution, Status
+from dconnet.training.row_work import PosedProblem
 from dconnet.training.trainer import Trainer
 
 # The stationarity of a network takes about as long as so many passes over the rows.
@@ -73,7 +74,7 @@ class Level:
     ``least_seconds`` is the time without which the stationarity of all networks is left out.
     """
 
-    problems: Sequence[Problem]
+    problems: Sequence[PosedProblem]
     solutions: tuple[Solution, ...]
     units: Units | None = None
     choice: GammaChoice | None = None
@@ -82,7 +83,7 @@ class Level:
     least_seconds: float = float("-inf")
 
     @classmethod
-    def kept(cls, problems: Sequence[Problem], solutions: tuple[Solution, ...]) -> Level:
+    def kept(cls, problems: Sequence[PosedProblem], solutions: tuple[Solution, ...]) -> Level:
         """Networks of an earlier fit, on the problems of this one."""
         pairs = zip(problems, solutions, strict=True)
         return cls(problems, tuple(replace(s, objective=problem.objective(s.network)) for problem, s in pairs))
@@ -100,14 +101,20 @@ class Level:
     @property
     def stationarities(self) -> FloatArray:
         """Norm of a subgradient at each network."""
-        return np.array(
-            [stationarity(p, network).norm for p, network in zip(self.problems, self.networks, strict=True)]
-        )
+        return np.array([_stationarity(p, network) for p, network in zip(self.problems, self.networks, strict=True)])
 
     @property
     def is_interrupted(self) -> bool:
         """Whether the training was interrupted."""
         return self.stopped or any(solution.status is Status.INTERRUPTED for solution in self.solutions)
+
+
+def _stationarity(problem: PosedProblem, network: Network) -> float:
+    """Norm of a subgradient; a problem whose rows are elsewhere tells itself."""
+    if isinstance(problem, Problem):
+        return stationarity(problem, network).norm
+    remote: Any = problem
+    return float(remote.stationarity(network).norm)
 
 
 # From the level under way to all levels of the estimator, as they would be if the fit stopped now.
@@ -120,7 +127,7 @@ class _Reached:
     def __init__(
         self,
         trainer: Trainer,
-        problems: Sequence[Problem],
+        problems: Sequence[PosedProblem],
         starts: Sequence[Network],
         validations: Sequence[Validation | None],
         complete: Complete,
@@ -149,14 +156,14 @@ class _Reached:
         return self.complete(Level(self.problems, tuple(solution() for solution in self._solutions)))
 
 
-def _running(problem: Problem, network: Network, history: History, n_epochs: int) -> Solution:
+def _running(problem: PosedProblem, network: Network, history: History, n_epochs: int) -> Solution:
     message = Status.RUNNING.value.format(epochs=n_epochs)
     return Solution(network, history, Status.RUNNING, n_epochs, message, problem.objective(network))
 
 
 def train_level(
     trainer: Trainer,
-    problems: Sequence[Problem],
+    problems: Sequence[PosedProblem],
     starts: Sequence[Network],
     generators: Sequence[np.random.Generator],
     labels: Sequence[str],
@@ -179,7 +186,7 @@ def train_level(
     """
     n_at_once = min(n_jobs, len(problems)) if session.visitor is None else 1
     trainer = trainer.sharing(n_jobs, n_at_once)
-    _ = problems[0].whitening  # all share it: computed once, before threads begin
+    _ = problems[0].whitened  # all share it: computed once, before threads begin
     certificates = _seconds_for_certificates(problems, starts[0]) if session.clock.has_limit else 0.0
     turns = session.clock.turns(levels_left * len(problems), n_at_once, reserve=RESERVE * certificates)
     columns = [_Column(*parts) for parts in zip(problems, starts, generators, labels, validations, strict=True)]
@@ -197,7 +204,7 @@ def train_level(
 class _Column:
     """What the network of one column of the target is trained from."""
 
-    problem: Problem
+    problem: PosedProblem
     start: Network
     rng: np.random.Generator
     label: str
@@ -273,18 +280,18 @@ class _LevelTraining:
             self.stop.set()
 
 
-def _seconds_for_certificates(problems: Sequence[Problem], start: Network) -> float:
+def _seconds_for_certificates(problems: Sequence[PosedProblem], start: Network) -> float:
     """About how long the stationarity of all networks takes, from the time of a pass over the rows."""
     began = time.perf_counter()
     problems[0].objective(start)
     return CERTIFICATE * (time.perf_counter() - began) * len(problems)
 
 
-def checked_start(problem: Problem, start: Network, n_hidden: int) -> Network:
+def checked_start(problem: PosedProblem, start: Network, n_hidden: int) -> Network:
     """The network to start from, if it suits the problem, with its output intercept."""
-    check_outputs(start, problem.y)
+    check_outputs(start, problem.output_shape)
     start = start.with_intercept(problem.intercept)
-    n_features = problem.X.shape[1]
+    n_features = problem.n_features
     if (start.n_hidden, start.n_features) != (n_hidden, n_features):
         raise ValueError(
             f"The network to start from has {start.n_hidden} neurons and {start.n_features} inputs, but {n_hidden} "

@@ -19,6 +19,7 @@ from dconnet.training.checkpoint import REMEDY, Checkpoint, NetworkKeeper, Snaps
 from dconnet.training.clock import Clock
 from dconnet.training.descent import State, Stop, Visitor
 from dconnet.training.result import TrainingEpoch
+from dconnet.training.row_work import PosedProblem
 
 # How the names of the entries of networks in a checkpoint begin.
 NETWORK = "network"
@@ -108,9 +109,12 @@ class Session:
             self.checkpoint.put("gamma", Snapshot(arrays=arrays))
         return choice
 
-    def visit(self, problem: Problem) -> Visitor | None:
+    def visit(self, problem: PosedProblem) -> Visitor | None:
         """Who sees the networks on the way to a solution of this problem."""
-        return None if self.visitor is None else self.visitor(problem)
+        if self.visitor is None:
+            return None
+        assert isinstance(problem, Problem)  # a visitor looks at the data
+        return self.visitor(problem)
 
     def keeper(self, depth: int, column: int, below: str = "") -> NetworkKeeper | None:
         """Who keeps the state of a network; ``below`` tells networks apart that see other things."""

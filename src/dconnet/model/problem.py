@@ -169,6 +169,16 @@ class Problem(Frozen):
         return float(self.sample_weight @ self._squares(self.y - self.intercept)) / self.total_weight
 
     @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return int(self.X.shape[1])
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of a row of y: none for one output, or the number of outputs."""
+        return self.y.shape[1:]
+
+    @property
     def n_outputs(self) -> int:
         """Number of outputs of the networks that solve the problem."""
         return 1 if self.y.ndim == 1 else int(self.y.shape[1])
@@ -182,7 +192,7 @@ class Problem(Frozen):
 
     def residual(self, network: Network) -> FloatArray:
         """``y - f(x)`` for every row, of the shape of y and in its units."""
-        check_outputs(network, self.y)
+        check_outputs(network, self.output_shape)
         return self.y - network.predict(self.X)
 
     def mse(self, network: Network) -> float:
@@ -191,7 +201,7 @@ class Problem(Frozen):
 
     def objective(self, network: Network) -> float:
         """RegLoss of the network."""
-        check_outputs(network, self.y)
+        check_outputs(network, self.output_shape)
         alpha = _measured(network.alpha, self.output_scale)
         total = self.gamma * float(np.vdot(alpha, alpha))
         if self.shrinkage > 0.0:  # features that are tiny have weights whose squares overflow
@@ -346,6 +356,16 @@ class WhitenedProblem(Frozen):
         return 1 if self.y.ndim == 1 else int(self.y.shape[1])
 
     @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of a row of y."""
+        return self.y.shape[1:]
+
+    @property
+    def target_norm(self) -> float:
+        """Length of the targets."""
+        return float(np.linalg.norm(self.y))
+
+    @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.y)
@@ -396,7 +416,7 @@ class WhitenedProblem(Frozen):
         ValueError
             If the network has other outputs or another output intercept than the problem.
         """
-        check_outputs(network, self.y)
+        check_outputs(network, self.output_shape)
         if not np.array_equal(network.intercept, self.intercept):
             raise ValueError(
                 f"The network has the output intercept {_shown(network.intercept)}, but the problem was posed with "
@@ -429,17 +449,18 @@ def hidden_layer(Q: FloatArray, V: FloatArray) -> FloatArray:
     return np.maximum(Z, 0.0, out=Z)
 
 
-def check_outputs(network: Network, y: FloatArray) -> None:
-    """Refuse a network whose outputs are not those of these targets.
+def check_outputs(network: Network, outputs: tuple[int, ...]) -> None:
+    """Refuse a network whose outputs are not those of targets whose rows have this shape.
 
     Raises
     ------
     ValueError
         If the numbers of outputs differ, or only one of both is told by a second dimension.
     """
-    if network.alpha.shape[1:] != y.shape[1:]:
+    if network.alpha.shape[1:] != outputs:
+        has = f"{outputs[0]} columns" if outputs else "one dimension"
         raise ValueError(
-            f"The network has output weights of shape {network.alpha.shape}, but the targets have shape {y.shape}: "
+            f"The network has output weights of shape {network.alpha.shape}, but the targets have {has}: "
             "for y with one dimension they must be a vector, and for y with columns there is one for each column."
         )
 

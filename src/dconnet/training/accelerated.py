@@ -15,13 +15,13 @@ import numpy as np
 from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.convex.native import by_output, padded
+from dconnet.convex.native import by_output
 from dconnet.model.piecewise import output_strengths
-from dconnet.model.problem import Problem
 from dconnet.training.checkpoint import Snapshot
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.early_stopping import Validation
-from dconnet.training.newton import newton_step, newton_work
+from dconnet.training.newton import newton_work
+from dconnet.training.row_work import PosedProblem
 from dconnet.training.sweep import Tally
 
 HOPS = ("perturb", "restart", "none")
@@ -131,7 +131,12 @@ class AcceleratedDescent(Descent):
     """
 
     def __init__(
-        self, problem: Problem, backend: Backend, options: Options, rng: np.random.Generator, moves: Moves | None = None
+        self,
+        problem: PosedProblem,
+        backend: Backend,
+        options: Options,
+        rng: np.random.Generator,
+        moves: Moves | None = None,
     ) -> None:
         super().__init__(problem, backend, options, rng)
         self.moves = Moves() if moves is None else moves
@@ -144,15 +149,11 @@ class AcceleratedDescent(Descent):
     def prepare(self, state: State) -> None:
         """Make what the steps from this state need."""
         super().prepare(state)
-        Q = self.problem.Q
-        size = "small" if Q.size <= MEDIUM else "medium" if Q.size <= LARGE else "large"
+        entries = self.problem.n_rows * self.problem.rank
+        size = "small" if entries <= MEDIUM else "medium" if entries <= LARGE else "large"
         patience = PATIENCE[size] if self.options.patience == "auto" else self.options.patience
         is_short = self.evaluations_left(state) < FEW
-        self.kernel = _native.Explorer(
-            padded(Q),
-            Q.shape[1],
-            by_output(self.problem.y / self.problem.unit),
-            self.problem.gamma / self.problem.unit,
+        self.kernel = self.rows.explorer(
             len(state.alpha),
             starts=STARTS[size] if self.moves.race and not is_short else 1,
             samples=self.sample_evaluations(state) if size == "large" else 0,
@@ -162,17 +163,20 @@ class AcceleratedDescent(Descent):
             patience=np.iinfo(np.intp).max if patience is None else patience,
             revive=self.moves.revive,
             seed=int(self.rng.integers(np.iinfo(np.int64).max)),
-            team=self.team,
         )
 
     def sample_evaluations(self, state: State) -> int:
         """How many evaluations on samples the search begins with: a share of those that the limits allow, if few."""
-        entries = self.problem.Q.size + (self.problem.n_outputs - 1) * len(self.problem.Q)
+        entries = self.n_entries()
         limit = self.options.max_seconds
         by_time = np.inf if limit is None else limit * SPEED / (EVALUATION * entries * len(state.alpha))
         expected = min(self.evaluations_left(state), by_time)
         is_on = self.moves.samples and self.moves.burst and self.samples_pay(expected)
         return round(SAMPLE_SHARE * expected) if is_on else 0
+
+    def n_entries(self) -> int:
+        """Entries of the design, and of the targets beyond the first output."""
+        return self.problem.n_rows * (self.problem.rank + self.problem.n_outputs - 1)
 
     @staticmethod
     def samples_pay(evaluations: float) -> bool:
@@ -241,8 +245,7 @@ class AcceleratedDescent(Descent):
     def newton(self, state: State) -> None:
         """Take Newton steps with rows held at their kinks, until none lowers RegLoss or their share of work is used."""
         cost = newton_work(self.problem, len(state.alpha))
-        entries = self.problem.Q.size + (self.problem.n_outputs - 1) * len(self.problem.Q)
-        round_work = self.budget * EVALUATION * entries * len(state.alpha)
+        round_work = self.budget * EVALUATION * self.n_entries() * len(state.alpha)
         most = max(cost, round_work)
         self.credit = most if self.credit is None else min(self.credit + round_work, most)
         in_vain = 0
@@ -256,7 +259,7 @@ class AcceleratedDescent(Descent):
 
     def newton_step(self, state: State, width: float) -> bool:
         """Take a Newton step, or a part of it, if RegLoss falls enough; return whether it did."""
-        step = newton_step(self.problem, state.V, state.alpha, width)
+        step = self.rows.newton_step(state.V, state.alpha, width)
         return step is not None and any(self.advance(state, t * step[0], t * step[1]) for t in NEWTON_LENGTHS)
 
     def advance(self, state: State, step_V: FloatArray, step_alpha: FloatArray) -> bool:

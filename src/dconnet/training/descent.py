@@ -9,18 +9,17 @@ from typing import Literal
 
 import numpy as np
 
-from dconnet import _native
 from dconnet._arrays import FloatArray, safe_norm
 from dconnet._threads import check_stop
 from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem, check_outputs
+from dconnet.model.problem import check_outputs
 from dconnet.training.checkpoint import Keeper, Snapshot
 from dconnet.training.dc import ROUNDING, SPLITS
 from dconnet.training.early_stopping import Validation
-from dconnet.training.output_layer import solve_output_weights
 from dconnet.training.result import Epoch, History, Solution, Status
-from dconnet.training.sweep import Tally, make_sweep
+from dconnet.training.row_work import PosedProblem, rows_of
+from dconnet.training.sweep import Tally
 
 # RegLoss in the units of the data may differ by this share from the one in whitened coordinates.
 LOST = 1e-3
@@ -132,13 +131,13 @@ class Descent:
     True
     """
 
-    def __init__(self, problem: Problem, backend: Backend, options: Options, rng: np.random.Generator) -> None:
+    def __init__(self, problem: PosedProblem, backend: Backend, options: Options, rng: np.random.Generator) -> None:
         self.data = problem
         self.problem = problem.whitened
         self.backend = backend
         self.options = options
         self.rng = rng
-        self.team = _native.Team(options.n_threads)
+        self.rows = rows_of(self.problem, options.n_threads)
 
     def run(
         self,
@@ -274,7 +273,7 @@ class Descent:
         if not abs(objective - trained) <= LOST * (trained + LOST * self.data.zero_objective):
             # Neurons add up to no more than F / (2 gamma), and F is at most |y|² as a rule: from this gamma on, their
             # rounding is below the share LOST of |y|.
-            enough = np.finfo(float).eps / (2.0 * LOST) * np.linalg.norm(self.problem.y)
+            enough = np.finfo(float).eps / (2.0 * LOST) * self.problem.target_norm
             raise ValueError(
                 f"Rounding spoils the network in the units of the data: its RegLoss is {objective:.3g}, after training "
                 f"to {trained:.3g}. Standardise X, for example with sklearn.preprocessing.StandardScaler: its columns "
@@ -287,7 +286,7 @@ class Descent:
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
         """The state at the start, recorded as epoch 0."""
-        check_outputs(start, self.problem.y)
+        check_outputs(start, self.problem.output_shape)
         start = start.with_intercept(self.problem.intercept)
         V, alpha = self.problem.whiten(start), self.problem.output_weights(start).copy()
         state = State(V, alpha, self.problem.mse(V, alpha), start, recorded=(V.copy(), alpha))
@@ -298,15 +297,13 @@ class Descent:
     def prepare(self, state: State) -> None:
         """Make what the steps from this state need."""
         options = self.options
-        self.sweep = make_sweep(
-            self.problem,
+        self.sweep = self.rows.sweep(
             self.backend,
             len(state.alpha),
-            options.split,
-            options.max_dca_iter,
+            split=options.split,
+            max_dca_iter=options.max_dca_iter,
             restart=options.restart,
             inexact=options.inexact,
-            team=self.team,
         )
 
     def objective(self, state: State) -> float:
@@ -332,7 +329,7 @@ class Descent:
 
     def improve_output_layer(self, state: State) -> None:
         """The alpha subproblem."""
-        alpha = solve_output_weights(self.problem.Q, state.V, self.problem.y, self.problem.gamma)
+        alpha = self.rows.output_weights(state.V)
         self.settle(state)
         mse = self.problem.mse(state.V, alpha)
         before, after = self.objective(state), mse + self.problem.penalty(state.V, alpha)
@@ -355,6 +352,7 @@ class Descent:
                 step_norm=step_norm,
                 seconds=time.perf_counter() - self.began,
                 **state.tally.counts(),
+                **self.rows.spent(),
                 validation_mse=float("nan") if validation is None else validation.observe(network),
             )
         )

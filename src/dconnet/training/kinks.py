@@ -15,12 +15,12 @@ concave kink, need both. For each such tangent, a least-squares problem over a b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import lsq_linear
 
 from dconnet._arrays import BoolArray, FloatArray
@@ -276,30 +276,69 @@ def kinks_of(white: WhitenedProblem, V: FloatArray, alpha: FloatArray, split: st
 
 
 def _net_kinks(white: WhitenedProblem, V: FloatArray, alpha: FloatArray) -> Iterator[Kinks]:
-    """The same for the net split, as `Kinks.at` has them, but in two passes over the rows, block by block.
+    """The same for the net split, as `Kinks.at` has them, but in two passes over the rows, block by block."""
+    y = by_output(white.y)
+    largest = np.max([largest_preactivations(white.Q[rows], V) for rows in blocks(len(y))], axis=0)
+    passes = [NetKinks.of(white.Q[rows], y[rows], V, alpha, KINK_WIDTH * largest) for rows in blocks(len(y))]
+    return kinks_of_passes(passes, V, white.gamma)
 
-    The slopes of all neurons follow from the residual of the whole network.
+
+def largest_preactivations(Q: FloatArray, V: FloatArray) -> FloatArray:
+    """The largest ``|q_j v_l|`` of every neuron."""
+    largest: FloatArray = np.max(np.abs(V @ Q.T), axis=1, initial=0.0)
+    return largest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetKinks:
+    """What some rows tell about the kinks of every neuron, with the net split.
+
+    Attributes
+    ----------
+    smooth : array of shape (n_hidden, rank)
+        What the rows away from their kinks contribute to the subgradients.
+    squares, kinked_squares : arrays of shape (n_hidden,)
+        Sums of the squared slopes of these rows, and of those at their kinks.
+    neurons, rows, slopes : arrays of shape (n_kinked,), (n_kinked, rank) and (n_kinked,)
+        Neuron, row of the design and net slope of what is at a kink.
     """
-    weights = by_output(alpha)  # (n_hidden, n_outputs)
-    curvature, y, pull = np.sum(weights**2, axis=1), by_output(white.y), 2.0 * white.gamma * V
-    largest = np.max([np.max(np.abs(V @ white.Q[rows].T), axis=1) for rows in blocks(len(y))], axis=0)
-    smooth, squares, kinked_squares = pull.copy(), np.zeros(len(V)), np.zeros(len(V))
-    found = []  # neuron, row and net slope of what is at a kink
-    for rows in blocks(len(y)):
-        Z = V @ white.Q[rows].T  # (n_hidden, n)
+
+    smooth: FloatArray
+    squares: FloatArray
+    kinked_squares: FloatArray
+    neurons: NDArray[np.intp]
+    rows: FloatArray
+    slopes: FloatArray
+
+    @classmethod
+    def of(cls, Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> NetKinks:
+        """Those of rows with targets y (n, n_outputs), of which those within the band of a neuron are at its kink.
+
+        The slopes of all neurons follow from the residual of the whole network.
+        """
+        weights = by_output(alpha)  # (n_hidden, n_outputs)
+        curvature = np.sum(weights**2, axis=1)
+        Z = V @ Q.T  # (n_hidden, n)
         active = np.maximum(Z, 0.0)
-        bends = -2.0 * (weights @ (y[rows] - active.T @ weights).T + curvature[:, None] * active)
-        kinked = np.abs(Z) <= KINK_WIDTH * largest[:, None]
+        bends = -2.0 * (weights @ (y - active.T @ weights).T + curvature[:, None] * active)
+        kinked = np.abs(Z) <= band[:, None]
         slope = np.where((Z > 0.0) & ~kinked, bends, 0.0) + 2.0 * curvature[:, None] * active
-        smooth += slope @ white.Q[rows]
-        squares += np.einsum("ij,ij->i", slope, slope)
         neuron, row = np.nonzero(kinked & (bends != 0.0))
         bend = bends[neuron, row]
-        kinked_squares += np.bincount(neuron, bend**2, minlength=len(V))
-        found.append((neuron, rows.start + row, bend))
+        kinked_squares = np.bincount(neuron, bend**2, minlength=len(V)).astype(np.float64)
+        return cls(slope @ Q, np.einsum("ij,ij->i", slope, slope), kinked_squares, neuron, Q[row], bend)
+
+
+def kinks_of_passes(passes: Sequence[NetKinks], V: FloatArray, gamma: float) -> Iterator[Kinks]:
+    """The kinks of every neuron, from what all rows tell."""
+    pull = 2.0 * gamma * V
+    smooth = pull + sum(part.smooth for part in passes)
+    squares, kinked_squares = (sum(getattr(part, name) for part in passes) for name in ("squares", "kinked_squares"))
     size = np.sqrt(squares) + np.sqrt(kinked_squares) + np.linalg.norm(pull, axis=1)
-    neurons, places, net_slopes = (np.concatenate(part) for part in zip(*found, strict=True))
+    neurons = np.concatenate([part.neurons for part in passes])
+    rows = np.concatenate([part.rows for part in passes])
+    slopes = np.concatenate([part.slopes for part in passes])
     for unit in range(len(V)):
         own = neurons == unit
-        beta_g, beta_h = np.maximum(net_slopes[own], 0.0), np.maximum(-net_slopes[own], 0.0)
-        yield Kinks(smooth[unit], white.Q[places[own]], beta_g, beta_h, float(size[unit]))
+        beta_g, beta_h = np.maximum(slopes[own], 0.0), np.maximum(-slopes[own], 0.0)
+        yield Kinks(smooth[unit], rows[own], beta_g, beta_h, float(size[unit]))

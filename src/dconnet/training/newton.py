@@ -13,6 +13,7 @@ squares over the outputs, which share V; the unknowns are V and the output weigh
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,9 +129,20 @@ class Piece:
         return V, parts[-1].reshape(self.alpha.shape)
 
 
-def newton_work(problem: WhitenedProblem, n_hidden: int) -> float:
+class _Sized(Protocol):
+    """What tells how much work a step is."""
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def n_outputs(self) -> int: ...
+
+
+def newton_work(problem: _Sized, n_hidden: int) -> float:
     """Multiplications for the Hessian of `newton_step` and its factor, at most."""
-    (n_rows, rank), n_outputs = problem.Q.shape, problem.n_outputs
+    n_rows, rank, n_outputs = problem.n_rows, problem.rank, problem.n_outputs
     products = n_outputs * n_rows * (n_hidden * (rank + 1)) ** 2
     return float(products + (n_hidden * (rank + n_outputs)) ** 3 / 3.0)
 

@@ -81,6 +81,8 @@ class Epoch:
         Dead neurons for which no replacement was found that lowers RegLoss.
     restarts : int
         Number of times that a better subgradient lowered RegLoss after the DCA of a neuron had stopped.
+    rounds, traffic : int
+        Rounds of questions to the workers of a cluster, and the bytes that went to and fro; zero on one machine.
     """
 
     objective: float
@@ -98,6 +100,8 @@ class Epoch:
     revived: int = 0
     barren: int = 0
     restarts: int = 0
+    rounds: int = 0
+    traffic: int = 0
 
 
 _FIELDS = tuple(field.name for field in fields(Epoch))

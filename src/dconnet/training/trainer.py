@@ -8,13 +8,13 @@ import numpy as np
 
 from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.checkpoint import Keeper
 from dconnet.training.descent import Begin, Descent, Options, Stop, Visitor
 from dconnet.training.early_stopping import Validation
 from dconnet.training.progress import progress_monitor
 from dconnet.training.result import Solution, Status
+from dconnet.training.row_work import PosedProblem
 
 # The DC split that each algorithm uses by default.
 DEFAULT_SPLITS = {"accelerated": "net", "paper": "paper"}
@@ -50,7 +50,7 @@ class Trainer:
 
     def train(
         self,
-        problem: Problem,
+        problem: PosedProblem,
         start: Network,
         rng: np.random.Generator,
         *,
@@ -75,11 +75,11 @@ class Trainer:
         return replace(self, options=replace(self.options, n_threads=each), several_at_once=n_networks > 1)
 
     def fit_output_layer(
-        self, problem: Problem, start: Network, rng: np.random.Generator, status: Status = Status.INTERRUPTED
+        self, problem: PosedProblem, start: Network, rng: np.random.Generator, status: Status = Status.INTERRUPTED
     ) -> Solution:
         """Fit the output weights of ``start`` alone: what can still be done quickly after an interrupt."""
         return self._descent(problem, rng).output_layer_only(start, status)
 
-    def _descent(self, problem: Problem, rng: np.random.Generator) -> Descent:
+    def _descent(self, problem: PosedProblem, rng: np.random.Generator) -> Descent:
         descent = AcceleratedDescent if self.algorithm == "accelerated" else Descent
         return descent(problem, self.backend, self.options, rng)

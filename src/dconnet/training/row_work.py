@@ -1,0 +1,160 @@
+"""What a descent asks of a problem and of its rows, which may be here or with the workers of a cluster.
+
+The loops of a descent see networks and a few numbers. Everything that looks at rows goes through `RowWork`: here, the
+kernel does it on arrays of this process (`LocalRows`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from dconnet import _native
+from dconnet._arrays import FloatArray
+from dconnet.convex.backend import Backend
+from dconnet.convex.native import by_output, padded
+from dconnet.model.network import Network
+from dconnet.model.problem import WhitenedProblem
+from dconnet.training.newton import newton_step
+from dconnet.training.output_layer import solve_output_weights
+from dconnet.training.sweep import Sweep, make_sweep
+
+
+class Explorer(Protocol):
+    """A search for a low minimum; see the kernel's."""
+
+    def explore(
+        self, evaluations: int, seconds: float, V: FloatArray, alpha: FloatArray
+    ) -> tuple[int, int, int, int, int]:
+        """Go on from these weights, and write there what was reached."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """Whether all hops have been tried in vain."""
+        ...
+
+    def state(self) -> list[int]:
+        """What a call leaves to the next."""
+        ...
+
+    def restore(self, state: list[int]) -> None:
+        """Take over what `state` returned."""
+        ...
+
+
+class WhiteProblem(Protocol):
+    """A problem in whitened coordinates, as a descent sees it; `WhitenedProblem` says what is what."""
+
+    @property
+    def gamma(self) -> float: ...  # noqa: D102
+    @property
+    def total_weight(self) -> float: ...  # noqa: D102
+    @property
+    def intercept(self) -> float | FloatArray: ...  # noqa: D102
+    @property
+    def unit(self) -> float: ...  # noqa: D102
+    @property
+    def n_outputs(self) -> int: ...  # noqa: D102
+    @property
+    def output_shape(self) -> tuple[int, ...]: ...  # noqa: D102
+    @property
+    def n_rows(self) -> int: ...  # noqa: D102
+    @property
+    def rank(self) -> int: ...  # noqa: D102
+    @property
+    def target_norm(self) -> float: ...  # noqa: D102
+    def mse(self, V: FloatArray, alpha: FloatArray) -> float: ...  # noqa: D102
+    def penalty(self, V: FloatArray, alpha: FloatArray) -> float: ...  # noqa: D102
+    def whiten(self, network: Network) -> FloatArray: ...  # noqa: D102
+    def output_weights(self, network: Network) -> FloatArray: ...  # noqa: D102
+    def network(self, V: FloatArray, alpha: FloatArray) -> Network: ...  # noqa: D102
+
+
+class PosedProblem(Protocol):
+    """A problem in the coordinates of the data, as a descent sees it; `Problem` says what is what."""
+
+    @property
+    def gamma(self) -> float: ...  # noqa: D102
+    @property
+    def shrinkage(self) -> float: ...  # noqa: D102
+    @property
+    def intercept(self) -> float | FloatArray: ...  # noqa: D102
+    @property
+    def n_features(self) -> int: ...  # noqa: D102
+    @property
+    def output_shape(self) -> tuple[int, ...]: ...  # noqa: D102
+    @property
+    def zero_objective(self) -> float: ...  # noqa: D102
+    @property
+    def whitened(self) -> WhiteProblem: ...  # noqa: D102
+    def mse(self, network: Network) -> float: ...  # noqa: D102
+    def objective(self, network: Network) -> float: ...  # noqa: D102
+    def parameters(self, network: Network) -> FloatArray: ...  # noqa: D102
+
+
+class RowWork(Protocol):
+    """The work on the rows of one problem."""
+
+    def output_weights(self, V: FloatArray) -> FloatArray:
+        """The minimiser of F over the output weights, for these hidden weights."""
+        ...
+
+    def sweep(
+        self, backend: Backend, n_hidden: int, *, split: str, max_dca_iter: int, restart: bool, inexact: bool
+    ) -> Sweep:
+        """Sweeps over the neurons."""
+        ...
+
+    def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
+        """A search by this plan, for targets and gamma in units of ``problem.unit``."""
+        ...
+
+    def newton_step(self, V: FloatArray, alpha: FloatArray, width: float) -> tuple[FloatArray, FloatArray] | None:
+        """A Newton step on all weights; None if the problem is too large for one."""
+        ...
+
+    def spent(self) -> dict[str, int]:
+        """Rounds and traffic since this was asked last, as `Epoch` has them."""
+        ...
+
+
+class LocalRows:
+    """The work on rows that are here, shared by some threads."""
+
+    def __init__(self, problem: WhitenedProblem, n_threads: int) -> None:
+        self.problem, self.team = problem, _native.Team(n_threads)
+
+    def output_weights(self, V: FloatArray) -> FloatArray:
+        """See `RowWork.output_weights`."""
+        return solve_output_weights(self.problem.Q, V, self.problem.y, self.problem.gamma)
+
+    def sweep(
+        self, backend: Backend, n_hidden: int, *, split: str, max_dca_iter: int, restart: bool, inexact: bool
+    ) -> Sweep:
+        """See `RowWork.sweep`."""
+        return make_sweep(
+            self.problem, backend, n_hidden, split, max_dca_iter, restart=restart, inexact=inexact, team=self.team
+        )
+
+    def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
+        """See `RowWork.explorer`."""
+        problem = self.problem
+        y = by_output(problem.y / problem.unit)
+        design = padded(problem.Q)
+        return _native.Explorer(design, problem.rank, y, problem.gamma / problem.unit, n_hidden, team=self.team, **plan)
+
+    def newton_step(self, V: FloatArray, alpha: FloatArray, width: float) -> tuple[FloatArray, FloatArray] | None:
+        """See `RowWork.newton_step`."""
+        return newton_step(self.problem, V, alpha, width)
+
+    def spent(self) -> dict[str, int]:
+        """See `RowWork.spent`; here, nobody is asked."""
+        return {}
+
+
+def rows_of(problem: WhiteProblem, n_threads: int) -> RowWork:
+    """Who works on the rows of a problem: these threads, or the problem itself if its rows are elsewhere."""
+    if isinstance(problem, WhitenedProblem):
+        return LocalRows(problem, n_threads)
+    remote: RowWork = problem.rows  # type: ignore[attr-defined]
+    return remote
