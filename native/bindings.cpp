@@ -251,7 +251,7 @@ double gradient(NetworkObjective& self, Matrix V, Matrix alpha, OutMatrix gradie
   check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
   check_shape(gradient_alpha, layout.n_hidden, layout.n_outputs, "gradient_alpha");
   nb::gil_scoped_release unlocked;
-  std::vector<double> theta(layout.size()), slopes(layout.size());
+  dconnet::Aligned<double> theta(layout.size()), slopes(layout.size());
   layout.pack(V.data(), alpha.data(), theta.data());
   const double value = self.objective.gradient(theta.data(), slopes.data());
   layout.unpack(slopes.data(), gradient_V.data(), gradient_alpha.data());
@@ -565,7 +565,8 @@ void make_sign_search(Bound<dconnet::SignSearch>* search, Matrix G, Vector g, Ve
 NB_MODULE(_native, module) {
   module.doc() = "The C++ kernel of dconnet.";
   module.attr("AVX2") = dconnet::instructions != dconnet::Instructions::kPlain;
-  module.attr("FMA") = dconnet::instructions == dconnet::Instructions::kFma;
+  module.attr("FMA") = dconnet::instructions >= dconnet::Instructions::kFma;
+  module.attr("AVX512") = dconnet::instructions == dconnet::Instructions::kAvx512;
   module.attr("DCA_TOLERANCE") = dconnet::kDcaTolerance;
   module.attr("KINK_TOLERANCE") = dconnet::kNeuronKinkTolerance;
   module.attr("ROUNDING") = dconnet::kObjectiveRounding;

@@ -13,13 +13,23 @@ constexpr std::size_t kLanes = 4;
 
 typedef double Lanes __attribute__((vector_size(kLanes * sizeof(double))));
 
+// Two and eight, for sums of which each lane has its own: how many lie side by side changes no bit of them.
+typedef double Two __attribute__((vector_size(2 * sizeof(double))));
+typedef double Eight __attribute__((vector_size(8 * sizeof(double))));
+
 // Passing wide vectors between functions depends on the instruction set: everything here must be inlined.
 #define DCONNET_INLINE __attribute__((always_inline)) inline
 #define DCONNET_ALWAYS_INLINE __attribute__((always_inline))  // of a lambda
 
-DCONNET_INLINE void load(Lanes& lanes, const double* from) { std::memcpy(&lanes, from, sizeof(Lanes)); }
+template <typename Vector>
+DCONNET_INLINE void load(Vector& lanes, const double* from) {
+  std::memcpy(&lanes, from, sizeof(Vector));
+}
 
-DCONNET_INLINE void store(double* to, const Lanes& lanes) { std::memcpy(to, &lanes, sizeof(Lanes)); }
+template <typename Vector>
+DCONNET_INLINE void store(double* to, const Vector& lanes) {
+  std::memcpy(to, &lanes, sizeof(Vector));
+}
 
 // In a fixed order.
 DCONNET_INLINE double sum_of(const Lanes& lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }

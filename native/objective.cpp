@@ -12,129 +12,183 @@ namespace dconnet {
 namespace {
 
 constexpr std::size_t kTile = 64;  // rows
-constexpr std::size_t kBlock = 4;  // rows, columns or outputs that share the loads of a group of neurons
+constexpr std::size_t kBlock = 4;  // outputs that share the loads of a group of neurons
 
 template <std::size_t Value>
 using Count = std::integral_constant<std::size_t, Value>;
 
-// Calls body with a number of groups of neurons, as a type, and the first neuron, until all are done. Three groups for
-// four rows or columns are as many sums as there are registers for.
-template <typename Body>
+template <typename Vector>
+constexpr std::size_t kIn = sizeof(Vector) / sizeof(double);
+// Rows or columns that share the loads of some groups of neurons: so many that the sums of three groups fill three
+// quarters of the registers, of which there are twice as many with vectors of eight.
+template <typename Vector>
+constexpr std::size_t kTogether = kIn<Vector> == 8 ? 8 : 4;
+
+// Neurons that are worked on together, of which each vector holds a group.
+template <typename Of, std::size_t Number>
+struct Groups {
+  using Vector = Of;
+  static constexpr std::size_t kNumber = Number;
+};
+
+// Calls body with groups of neurons and the first of these neurons, until all are done. The width is a whole number of
+// groups, or half a one is left.
+template <typename Vector, typename Body>
 DCONNET_INLINE void in_groups(std::size_t width, const Body& body) {
   std::size_t l = 0;
-  for (; l + 4 * kLanes < width; l += 3 * kLanes) body(Count<3>{}, l);
-  switch ((width - l) / kLanes) {
-    case 4: body(Count<2>{}, l); return body(Count<2>{}, l + 2 * kLanes);
-    case 3: return body(Count<3>{}, l);
-    case 2: return body(Count<2>{}, l);
-    case 1: return body(Count<1>{}, l);
+  for (; width - l >= 5 * kIn<Vector>; l += 3 * kIn<Vector>) body(Groups<Vector, 3>{}, l);
+  switch ((width - l) / kIn<Vector>) {
+    case 4: body(Groups<Vector, 2>{}, l), body(Groups<Vector, 2>{}, l + 2 * kIn<Vector>); break;
+    case 3: body(Groups<Vector, 3>{}, l); break;
+    case 2: body(Groups<Vector, 2>{}, l); break;
+    case 1: body(Groups<Vector, 1>{}, l); break;
   }
+  if (kIn<Vector> > kLanes && width % kIn<Vector> != 0) body(Groups<Lanes, 1>{}, width - kLanes);
 }
 
-// Z = Q V' for a few rows and Groups times four neurons. The loops over them are unrolled, so that the sums stay in
-// registers; the first column sets them, because clearing them would cost as much as a column.
-template <std::size_t Rows, std::size_t Groups>
-DCONNET_INLINE void forward_block(const double* Q, std::size_t columns, std::size_t stride, const double* V, std::size_t width, double* Z) {
-  Lanes sum[Rows][Groups];
-  Lanes v[Groups];
+// Z = Q V' for a few rows and groups of neurons. The loops over them are unrolled, so that the sums stay in registers;
+// the first column sets them, because clearing them would cost as much as a column. The rows after these are fetched
+// meanwhile, if the memory has to be asked for them; the processor does not see that they come next.
+template <std::size_t Rows, typename Neurons>
+DCONNET_INLINE void forward_block(const double* Q, std::size_t columns, std::size_t stride, const double* V,
+                                  std::size_t width, double* Z) {
+  using Vector = typename Neurons::Vector;
+  Vector sum[Rows][Neurons::kNumber], v[Neurons::kNumber];
 #pragma GCC unroll 8
-  for (std::size_t g = 0; g < Groups; ++g) load(v[g], V + g * kLanes);
+  for (std::size_t g = 0; g < Neurons::kNumber; ++g) load(v[g], V + g * kIn<Vector>);
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < Rows; ++i) {
 #pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) sum[i][g] = Q[i * stride] * v[g];
+    for (std::size_t g = 0; g < Neurons::kNumber; ++g) sum[i][g] = Q[i * stride] * v[g];
   }
   for (std::size_t k = 1; k < columns; ++k) {
+    __builtin_prefetch(Q + Rows * stride + k * Rows);
 #pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) load(v[g], V + k * width + g * kLanes);
+    for (std::size_t g = 0; g < Neurons::kNumber; ++g) load(v[g], V + k * width + g * kIn<Vector>);
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < Rows; ++i) {
 #pragma GCC unroll 8
-      for (std::size_t g = 0; g < Groups; ++g) sum[i][g] += Q[i * stride + k] * v[g];
+      for (std::size_t g = 0; g < Neurons::kNumber; ++g) sum[i][g] += Q[i * stride + k] * v[g];
     }
   }
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < Rows; ++i) {
 #pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) store(Z + i * width + g * kLanes, sum[i][g]);
+    for (std::size_t g = 0; g < Neurons::kNumber; ++g) store(Z + i * width + g * kIn<Vector>, sum[i][g]);
   }
 }
 
-template <std::size_t Rows>
-DCONNET_INLINE void forward_rows(const double* Q, std::size_t columns, std::size_t stride, const double* V, std::size_t width, double* Z) {
-  in_groups(width, [&](auto groups, std::size_t l) DCONNET_ALWAYS_INLINE {
-    forward_block<Rows, groups.value>(Q, columns, stride, V + l, width, Z + l);
-  });
+// So many rows at a time, and fewer at the end.
+template <typename Vector, std::size_t Rows>
+DCONNET_INLINE void forward_rows(const double* Q, std::size_t rows, std::size_t columns, std::size_t stride,
+                                 const double* V, std::size_t width, double* Z) {
+  std::size_t j = 0;
+  for (; j + Rows <= rows; j += Rows) {
+    in_groups<Vector>(width, [&](auto neurons, std::size_t l) DCONNET_ALWAYS_INLINE {
+      forward_block<Rows, decltype(neurons)>(Q + j * stride, columns, stride, V + l, width, Z + j * width + l);
+    });
+  }
+  if constexpr (Rows > 1) {
+    if (j < rows) {
+      forward_rows<Vector, Rows / 2>(Q + j * stride, rows - j, columns, stride, V, width, Z + j * width);
+    }
+  }
 }
 
 // Preactivations Z (rows, width) of all neurons.
-DCONNET_INLINE void forward(const double* Q, std::size_t rows, std::size_t columns, std::size_t stride, const double* V, std::size_t width,
-                            double* Z) {
-  std::size_t j = 0;
-  for (; j + kBlock <= rows; j += kBlock) forward_rows<kBlock>(Q + j * stride, columns, stride, V, width, Z + j * width);
-  for (; j < rows; ++j) forward_rows<1>(Q + j * stride, columns, stride, V, width, Z + j * width);
+template <typename Vector>
+DCONNET_INLINE void forward(const double* Q, std::size_t rows, std::size_t columns, std::size_t stride, const double* V,
+                            std::size_t width, double* Z) {
+  forward_rows<Vector, kTogether<Vector>>(Q, rows, columns, stride, V, width, Z);
 }
 
-// Adds Qᵀ C to G for four columns and Groups times four neurons.
-template <std::size_t Groups>
+// Adds Qᵀ C to G for some columns and groups of neurons.
+template <std::size_t Columns, typename Neurons>
 DCONNET_INLINE void backward_block(const double* Q, std::size_t rows, std::size_t stride, const double* C,
                                    std::size_t width, double* G) {
-  Lanes sum[kBlock][Groups];
+  using Vector = typename Neurons::Vector;
+  Vector sum[Columns][Neurons::kNumber], c[Neurons::kNumber];
 #pragma GCC unroll 8
-  for (std::size_t k = 0; k < kBlock; ++k) {
+  for (std::size_t k = 0; k < Columns; ++k) {
 #pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) load(sum[k][g], G + k * width + g * kLanes);
+    for (std::size_t g = 0; g < Neurons::kNumber; ++g) load(sum[k][g], G + k * width + g * kIn<Vector>);
   }
   for (std::size_t j = 0; j < rows; ++j) {
-    Lanes c[Groups];
 #pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) load(c[g], C + j * width + g * kLanes);
+    for (std::size_t g = 0; g < Neurons::kNumber; ++g) load(c[g], C + j * width + g * kIn<Vector>);
 #pragma GCC unroll 8
-    for (std::size_t k = 0; k < kBlock; ++k) {
+    for (std::size_t k = 0; k < Columns; ++k) {
 #pragma GCC unroll 8
-      for (std::size_t g = 0; g < Groups; ++g) sum[k][g] += Q[j * stride + k] * c[g];
+      for (std::size_t g = 0; g < Neurons::kNumber; ++g) sum[k][g] += Q[j * stride + k] * c[g];
     }
   }
 #pragma GCC unroll 8
-  for (std::size_t k = 0; k < kBlock; ++k) {
+  for (std::size_t k = 0; k < Columns; ++k) {
 #pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) store(G + k * width + g * kLanes, sum[k][g]);
+    for (std::size_t g = 0; g < Neurons::kNumber; ++g) store(G + k * width + g * kIn<Vector>, sum[k][g]);
   }
 }
 
+// So many columns at a time, and at the end four: the stride is a whole number of lanes.
+template <typename Vector>
 DCONNET_INLINE void backward(const double* Q, std::size_t rows, std::size_t stride, const double* C, std::size_t width,
                              double* G) {
-  for (std::size_t k = 0; k < stride; k += kBlock) {
-    in_groups(width, [&](auto groups, std::size_t l) DCONNET_ALWAYS_INLINE {
-      backward_block<groups.value>(Q + k, rows, stride, C + l, width, G + k * width + l);
+  const auto columns = [&](auto count, std::size_t k) DCONNET_ALWAYS_INLINE {
+    in_groups<Vector>(width, [&](auto neurons, std::size_t l) DCONNET_ALWAYS_INLINE {
+      backward_block<count.value, decltype(neurons)>(Q + k, rows, stride, C + l, width, G + k * width + l);
     });
-  }
+  };
+  std::size_t k = 0;
+  for (; k + kTogether<Vector> <= stride; k += kTogether<Vector>) columns(Count<kTogether<Vector>>{}, k);
+  if (k < stride) columns(Count<kLanes>{}, k);
 }
 
 DCONNET_INLINE void positive_part(Lanes& part, const Lanes& z) { part = z > 0.0 ? z : Lanes{}; }
 
-// Residuals of each row in a few of its outputs, from its preactivations; returns the sum of their squares.
+// Residuals of some rows in a few of their outputs, from their preactivations; returns the squares with theirs added.
+template <std::size_t Rows, std::size_t Outputs>
+DCONNET_INLINE double block_residuals(const double* Z, const double* y, const double* alpha, std::size_t width,
+                                      std::size_t n_outputs, double squares, double* residual) {
+  Lanes sum[Rows][Outputs] = {}, z[Rows], a;
+  for (std::size_t l = 0; l < width; l += kLanes) {
+#pragma GCC unroll 8
+    for (std::size_t j = 0; j < Rows; ++j) {
+      load(z[j], Z + j * width + l);
+      positive_part(z[j], z[j]);
+    }
+#pragma GCC unroll 8
+    for (std::size_t o = 0; o < Outputs; ++o) {
+      load(a, alpha + o * width + l);
+#pragma GCC unroll 8
+      for (std::size_t j = 0; j < Rows; ++j) sum[j][o] += a * z[j];
+    }
+  }
+#pragma GCC unroll 8
+  for (std::size_t j = 0; j < Rows; ++j) {
+#pragma GCC unroll 8
+    for (std::size_t o = 0; o < Outputs; ++o) {
+      const std::size_t at = j * n_outputs + o;
+      residual[at] = y[at] - sum_of(sum[j][o]);
+      squares += residual[at] * residual[at];
+    }
+  }
+  return squares;
+}
+
+// The same for any number of rows. A few at a time, whose sums need not wait for each other.
 template <std::size_t Outputs>
 DCONNET_INLINE double residuals_of(const double* Z, const double* y, const double* alpha, std::size_t rows,
                                    std::size_t width, std::size_t n_outputs, double* residual) {
+  constexpr std::size_t kRows = 8 / Outputs;
   double squares = 0.0;
-  for (std::size_t j = 0; j < rows; ++j) {
-    Lanes sum[Outputs] = {};
-    for (std::size_t l = 0; l < width; l += kLanes) {
-      Lanes z, a;
-      load(z, Z + j * width + l);
-      positive_part(z, z);
-#pragma GCC unroll 8
-      for (std::size_t o = 0; o < Outputs; ++o) {
-        load(a, alpha + o * width + l);
-        sum[o] += a * z;
-      }
-    }
-    for (std::size_t o = 0; o < Outputs; ++o) {
-      const std::size_t at = j * n_outputs + o;
-      residual[at] = y[at] - sum_of(sum[o]);
-      squares += residual[at] * residual[at];
-    }
+  std::size_t j = 0;
+  for (; j + kRows <= rows; j += kRows) {
+    squares = block_residuals<kRows, Outputs>(Z + j * width, y + j * n_outputs, alpha, width, n_outputs, squares,
+                                              residual + j * n_outputs);
+  }
+  for (; j < rows; ++j) {
+    squares = block_residuals<1, Outputs>(Z + j * width, y + j * n_outputs, alpha, width, n_outputs, squares,
+                                          residual + j * n_outputs);
   }
   return squares;
 }
@@ -246,8 +300,8 @@ void Objective::in_tiles(const double* theta, std::size_t leaf, std::size_t thre
   const Leaf rows = leaves_[leaf];
   for (std::size_t first = rows.first; first < rows.first + rows.count; first += kTile) {
     const std::size_t count = std::min(kTile, rows.first + rows.count - first);
-    fastest<forward>(design_.row(first), count, layout().columns, layout().stride, theta, layout().width,
-                     tile.outputs.data());
+    fastest<forward<Two>, forward<Lanes>, forward<Eight>>(design_.row(first), count, layout().columns, layout().stride,
+                                                          theta, layout().width, tile.outputs.data());
     body(tile, first, count);
   }
 }
@@ -278,7 +332,8 @@ void Objective::sum_gradients(const double* theta) {
       squares += residuals_of(tile, theta, first, count);
       fastest<slopes>(tile.outputs.data(), tile.residual.data(), layout().alpha(theta), count, layout().width,
                       layout().n_outputs, tile.back.data(), layout().alpha(slopes_here));
-      fastest<backward>(design_.row(first), count, layout().stride, tile.back.data(), layout().width, slopes_here);
+      fastest<backward<Two>, backward<Lanes>, backward<Eight>>(design_.row(first), count, layout().stride,
+                                                               tile.back.data(), layout().width, slopes_here);
     });
   });
 }

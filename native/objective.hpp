@@ -12,6 +12,7 @@
 #include "evaluations.hpp"
 #include "layout.hpp"
 #include "leaves.hpp"
+#include "singles.hpp"
 #include "team.hpp"
 
 namespace dconnet {
@@ -41,7 +42,8 @@ class Objective : public Evaluations {
   // Room for some rows of all neurons.
   struct Tile {
     explicit Tile(const Layout& layout);
-    std::vector<double> outputs, back, residual;
+    Aligned<double> outputs, back;
+    std::vector<double> residual;
   };
 
   template <typename Body>

@@ -1,4 +1,4 @@
-"""The same network, to the bit, with AVX2 and without, unless operations are fused; with those, the same each time."""
+"""The same network, to the bit, with AVX2 and without, and, where operations are fused, with AVX-512 and without."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from dconnet import _native
 
-# Prints whether AVX2 is used, and the bits of two networks with one output and one with five.
+# Prints which instructions are used, and the bits of two networks with one output and one with five.
 FIT = """
 import numpy as np
 from dconnet import DCONRegressor, Problem, _native
@@ -27,7 +27,7 @@ networks = [
 problem = Problem(X, np.abs(X[:, :5]) + rng.standard_normal((150, 5)), gamma=1e-2)
 descent = AcceleratedDescent(problem, get_backend("native"), Options(split="net", tol=1e-3), rng)
 networks.append(descent.run(xavier(6, 5, rng, n_outputs=5)).network)
-print(_native.AVX2)
+print(_native.AVX2, _native.FMA, _native.AVX512)
 for network in networks:
     print(network.W.tobytes().hex(), network.b.tobytes().hex(), network.alpha.tobytes().hex())
 """
@@ -37,15 +37,15 @@ def fit(**variables):
     process = subprocess.run(
         [sys.executable, "-c", FIT], env=os.environ | variables, text=True, stdout=subprocess.PIPE, check=True
     )
-    uses_avx2, *networks = process.stdout.splitlines()
-    return uses_avx2, networks
+    instructions, *networks = process.stdout.splitlines()
+    return instructions, networks
 
 
 @pytest.mark.skipif(not _native.AVX2, reason="there is no AVX2, or it is not to be used")
 def test_avx2_changes_no_bit():
     with_avx2, networks = fit(DCONNET_NO_FMA="1")
     without, same_networks = fit(DCONNET_NO_AVX2="1")
-    assert (with_avx2, without) == ("True", "False")
+    assert (with_avx2, without) == ("True False False", "False False False")
     assert same_networks == networks
     assert len(networks) == 3
 
@@ -53,4 +53,12 @@ def test_avx2_changes_no_bit():
 @pytest.mark.skipif(not _native.FMA, reason="there are no fused operations, or they are not to be used")
 def test_fused_operations_give_the_same_bits_each_time():
     assert fit() == fit()
-    assert fit() != fit(DCONNET_NO_FMA="1")
+    assert fit()[1] != fit(DCONNET_NO_FMA="1")[1]
+
+
+@pytest.mark.skipif(not _native.AVX512, reason="there is no AVX-512, or it is not to be used")
+def test_wider_vectors_change_no_bit():
+    with_avx512, networks = fit()
+    without, same_networks = fit(DCONNET_NO_AVX512="1")
+    assert (with_avx512, without) == ("True True True", "True True False")
+    assert same_networks == networks

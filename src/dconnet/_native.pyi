@@ -7,6 +7,7 @@ from dconnet._arrays import FloatArray
 
 AVX2: bool
 FMA: bool
+AVX512: bool
 DCA_TOLERANCE: float
 KINK_TOLERANCE: float
 ROUNDING: float

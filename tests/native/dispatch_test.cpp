@@ -1,4 +1,5 @@
-// Tests that the kernel gives the same numbers, to the bit, with AVX2 and without, if nothing is fused: `make sanitize`.
+// Tests that the kernel gives the same numbers, to the bit, with AVX2 and without, if nothing is fused, and with AVX-512
+// and without, if something is: `make sanitize`.
 //
 // The digest that it prints is that of all numbers, to compare compilers and processors with.
 #include <algorithm>
@@ -38,19 +39,26 @@ void add_to_digest(const Vector& results) {
   }
 }
 
-// Both ways through the kernel, where there are two.
-void compare(const char* what, std::size_t rows, std::size_t columns, const std::function<Vector()>& compute) {
+Vector computed_with(Instructions kind, const std::function<Vector()>& compute) {
   const Instructions had = instructions;
-  if (had == Instructions::kFma) instructions = Instructions::kAvx2;
-  const Vector fast = compute();
-  instructions = Instructions::kPlain;
-  const Vector plain = compute();
+  instructions = std::min(had, kind);
+  const Vector results = compute();
   instructions = had;
-  add_to_digest(plain);
-  ++compared;
-  if (std::memcmp(fast.data(), plain.data(), plain.size() * sizeof(double)) == 0) return;
-  ++differing;
-  std::printf("FAILED: %s of %zu rows and %zu columns differs with AVX2\n", what, rows, columns);
+  return results;
+}
+
+// All ways through the kernel that there are, in pairs that must agree.
+void compare(const char* what, std::size_t rows, std::size_t columns, const std::function<Vector()>& compute) {
+  const auto check = [&](Instructions fast, Instructions slow, const char* with) {
+    const Vector results = computed_with(slow, compute), others = computed_with(fast, compute);
+    if (slow == Instructions::kPlain) add_to_digest(results);
+    ++compared;
+    if (std::memcmp(others.data(), results.data(), results.size() * sizeof(double)) == 0) return;
+    ++differing;
+    std::printf("FAILED: %s of %zu rows and %zu columns differs with %s\n", what, rows, columns, with);
+  };
+  check(Instructions::kAvx2, Instructions::kPlain, "AVX2");
+  if (instructions == Instructions::kAvx512) check(Instructions::kAvx512, Instructions::kFma, "AVX-512");
 }
 
 struct Data {
@@ -128,12 +136,12 @@ int main() {
     for (std::size_t rows : {1, 3, 63, 64, 130, 400}) {
       compare("product", rows, columns, [=] { return products(rows, columns); });
       if (rows < 63) continue;
-      for (const std::size_t n_hidden : {1, 6, 9}) compare_training(rows, columns, n_hidden, 1);
+      for (const std::size_t n_hidden : {1, 6, 9, 22}) compare_training(rows, columns, n_hidden, 1);
     }
   }
   for (const std::size_t n_outputs : {2, 4, 5, 8}) compare_training(130, 7, 6, n_outputs);
-  std::printf("%zu results %s, %zu differ; digest %016llx\n", compared,
-              instructions != Instructions::kPlain ? "with AVX2 and without" : "without AVX2 alone", differing,
-              static_cast<unsigned long long>(digest));
+  constexpr const char* kKinds[] = {"none", "AVX2", "AVX2, fused", "AVX2, fused, AVX-512"};
+  std::printf("%zu results (instructions beyond x86-64: %s), %zu differ; digest %016llx\n", compared,
+              kKinds[static_cast<std::size_t>(instructions)], differing, static_cast<unsigned long long>(digest));
   return differing == 0 ? 0 : 1;
 }
