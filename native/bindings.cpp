@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -205,31 +206,120 @@ class Watch {
   bool interrupted_ = false;
 };
 
-std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t> sweep(
-    dconnet::Sweep& self, Matrix y, Matrix alpha, double gamma, Order order, bool net_split,
-    std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double share, double seconds,
-    OutMatrix V) {
+using Counts = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t>;
+
+// A sweep over rows that are here, or elsewhere, where y is null.
+Counts run_sweep(dconnet::Sweep& self, const double* y, Matrix alpha, double gamma, Order order, bool net_split,
+                 const dconnet::Limits& limits, Watch& watch, const std::function<bool()>& proceed, OutMatrix V) {
   const std::size_t n_hidden = self.n_hidden();
-  check_shape(y, self.design().rows(), self.n_outputs(), "y");
   check_shape(alpha, n_hidden, self.n_outputs(), "alpha");
   check_length(order.size(), n_hidden, "order");
-  check_shape(V, n_hidden, self.design().columns(), "V");
+  check_shape(V, n_hidden, self.columns(), "V");
   for (std::size_t i = 0; i < n_hidden; ++i) {
     if (order.data()[i] >= n_hidden) throw nb::value_error("order names a neuron that does not exist");
   }
-  Watch watch(seconds);
   dconnet::Tally tally;
   std::size_t visited;
   {
     nb::gil_scoped_release unlocked;
-    visited = self.run(y.data(), alpha.data(), gamma, order.data(),
-                       net_split ? dconnet::Split::kNet : dconnet::Split::kPaper,
-                       {max_dca_iterations, max_solver_iterations, tolerance, share}, [&watch] { return watch.proceed(); },
-                       V.data(), tally);
+    visited = self.run(y, alpha.data(), gamma, order.data(), net_split ? dconnet::Split::kNet : dconnet::Split::kPaper,
+                       limits, proceed, V.data(), tally);
   }
   if (watch.interrupted()) throw nb::python_error();
   return {visited, tally.programmes, tally.iterations, tally.refused, tally.unsolved};
 }
+
+Counts sweep(dconnet::Sweep& self, Matrix y, Matrix alpha, double gamma, Order order, bool net_split,
+             std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double share,
+             double seconds, OutMatrix V) {
+  check_shape(y, self.rows(), self.n_outputs(), "y");
+  Watch watch(seconds);
+  return run_sweep(self, y.data(), alpha, gamma, order, net_split,
+                   {max_dca_iterations, max_solver_iterations, tolerance, share}, watch,
+                   [&watch] { return watch.proceed(); }, V);
+}
+
+// An array that Python owns.
+nb::ndarray<nb::numpy, double, nb::ndim<1>> handed_over(std::vector<double>&& numbers) {
+  auto* kept = new std::vector<double>(std::move(numbers));
+  nb::capsule owner(kept, [](void* numbers) noexcept { delete static_cast<std::vector<double>*>(numbers); });
+  return nb::ndarray<nb::numpy, double, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
+}
+
+// A run of whole leaves of the rows of a sweep that is driven from elsewhere.
+struct SweepLeaves {
+  SweepLeaves(dconnet::Design given, const Matrix& y, std::size_t n_hidden, std::size_t first_leaf,
+              dconnet::SharedTeam shared)
+      : team(dconnet::or_alone(std::move(shared))),
+        design(std::move(given)),
+        rows(design, n_hidden, y.shape(1), *team),
+        first_leaf(first_leaf) {
+    rows.set_targets(y.data());
+  }
+
+  dconnet::SharedTeam team;
+  dconnet::Design design;
+  dconnet::NeuronRows rows;
+  std::size_t first_leaf;
+};
+
+nb::ndarray<nb::numpy, double, nb::ndim<1>> answer(SweepLeaves& self, std::size_t pass, Vector question) {
+  std::vector<double> numbers;
+  bool understood = pass < static_cast<std::size_t>(dconnet::Pass::kPasses);
+  if (understood) {
+    nb::gil_scoped_release unlocked;
+    understood = dconnet::answer(self.rows, self.first_leaf, static_cast<dconnet::Pass>(pass), question.data(),
+                                 question.size(), numbers);
+  }
+  if (!understood) throw nb::value_error("this is no question of a sweep over rows like these");
+  return handed_over(std::move(numbers));
+}
+
+// A sweep over rows that others have, whom a function of Python asks. Its first exception ends the sweep.
+class RemoteSweep {
+ public:
+  RemoteSweep(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, nb::callable ask)
+      : ask_(std::move(ask)),
+        sweep_(rows, columns, n_hidden, n_outputs,
+               [this](dconnet::Pass pass, const std::vector<double>& question, std::vector<double>& answer) {
+                 return this->ask(pass, question, answer);
+               }) {
+    rethrow();
+  }
+
+  Counts run(Matrix alpha, double gamma, Order order, bool net_split, std::size_t max_dca_iterations,
+             std::size_t max_solver_iterations, double tolerance, double seconds, OutMatrix V) {
+    Watch watch(seconds);
+    const auto proceed = [&] { return !failed_ && watch.proceed(); };
+    const Counts counts = run_sweep(sweep_, nullptr, alpha, gamma, order, net_split,
+                                    {max_dca_iterations, max_solver_iterations, tolerance}, watch, proceed, V);
+    rethrow();
+    return counts;
+  }
+
+ private:
+  bool ask(dconnet::Pass pass, const std::vector<double>& question, std::vector<double>& answer) {
+    nb::gil_scoped_acquire locked;
+    try {
+      const nb::object said = ask_(static_cast<std::size_t>(pass), handed_over(std::vector<double>(question)));
+      const Vector numbers = nb::cast<Vector>(said);
+      answer.assign(numbers.data(), numbers.data() + numbers.size());
+      return true;
+    } catch (...) {
+      if (!failed_) failed_ = std::current_exception();
+      return false;
+    }
+  }
+
+  void rethrow() {
+    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
+    if (sweep_.failed()) throw nb::value_error("an answer has another length than its question asks for");
+  }
+
+  nb::callable ask_;
+  std::exception_ptr failed_;
+  dconnet::Sweep sweep_;
+};
 
 // The objective with the design that it looks at.
 struct NetworkObjective {
@@ -607,6 +697,24 @@ NB_MODULE(_native, module) {
            "Improve the neurons in the given order, V (n_hidden, rank) in place, for y (n_rows, n_outputs) and alpha "
            "(n_hidden, n_outputs). Returns the neurons done, the programmes solved, the "
            "iterations for them, the steps refused and the programmes not solved to tolerance.");
+  nb::class_<Bound<SweepLeaves>>(module, "SweepLeaves", "A run of whole leaves of rows, for a sweep that is driven from elsewhere.")
+      .def("__init__",
+           [](Bound<SweepLeaves>* self, Matrix design, std::size_t columns, Matrix y, std::size_t n_hidden,
+              std::size_t first_leaf, const GivenTeam& team) {
+             check_targets(y, design);
+             make(self, team, view_of(design, columns), y, n_hidden, first_leaf);
+           },
+           nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("y"), nb::arg("n_hidden"),
+           nb::arg("first_leaf"), nb::arg("team") = nb::none())
+      .def("answer", alone(&answer), nb::arg("which"), nb::arg("question"),
+           "Answer a question of a RemoteSweep. Its whole answer is what all who have leaves say, in the order of these.");
+  nb::class_<Bound<RemoteSweep>>(module, "RemoteSweep", "Sweeps over the neurons of a network, on rows that others have.")
+      .def(nb::init<std::size_t, std::size_t, std::size_t, std::size_t, nb::callable>(), nb::arg("rows"),
+           nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"), nb::arg("ask"))
+      .def("run", alone(&RemoteSweep::run), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
+           nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
+           kept("V"), "As Sweep.run; ask(which, question) returns the answers of all who have leaves, one after the other.");
+  module.attr("LEAF") = dconnet::kLeaf;
   nb::class_<Bound<NetworkObjective>>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
       .def("__init__",
            [](Bound<NetworkObjective>* self, Matrix design, std::size_t columns, Matrix y, double gamma,

@@ -151,13 +151,6 @@ Design Design::with_room(std::size_t rows, std::size_t columns) {
   return design;
 }
 
-void Design::take_rows(const Design& from, const Row* rows, std::size_t count) { add_rows(from, rows, 0, count); }
-
-void Design::add_rows(const Design& from, const Row* rows, std::size_t first, std::size_t count) {
-  rows_ = count;
-  for (std::size_t i = first; i < count; ++i) std::copy_n(from.row(rows[i]), stride_, values_.data() + i * stride_);
-}
-
 void Design::apply(const double* v, double* z) const { multiply(data_, rows_, stride_, v, z); }
 
 void Design::apply_to_rows(const Row* rows, std::size_t count, const double* v, double* z) const {

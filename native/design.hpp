@@ -20,17 +20,18 @@ class Design {
   // Looks at rows that are padded already, and that somebody else keeps alive.
   static Design view(const double* padded, std::size_t rows, std::size_t columns);
 
-  // Room for as many rows, to be filled by `take_rows`.
+  // Room for as many rows, to be filled by `extend`.
   static Design with_room(std::size_t rows, std::size_t columns);
 
   Design(Design&&) = default;
   Design(const Design&) = delete;
   Design& operator=(const Design&) = delete;
 
-  // Becomes the listed rows of another design; made with room for them.
-  void take_rows(const Design& from, const Row* rows, std::size_t count);
-  // The same with further rows, those from `first` on.
-  void add_rows(const Design& from, const Row* rows, std::size_t first, std::size_t count);
+  // Has other rows from `first` on: the caller writes them, padded, to the address returned. Made with room for them.
+  double* extend(std::size_t first, std::size_t count) {
+    rows_ = first + count;
+    return values_.data() + first * stride_;
+  }
 
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return columns_; }

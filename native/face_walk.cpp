@@ -181,7 +181,7 @@ bool FaceWalk::is_far(const double* v, const double* z) {
 
 // Replaces v and z by the solution for the sample, if that is lower.
 bool FaceWalk::start_from_sample(const Programme& programme, double* v, double* z) {
-  if (!sample_->solve(programme, face_.pull_of_active(v), v, z)) return false;
+  if (!sample_->solve(programme, face_.pull_of_active(v), v)) return false;
   design_.apply(sample_->v(), z_.data());
   if (!(value(programme, sample_->v(), z_.data()) < value(programme, v, z))) return false;
   std::copy(sample_->v(), sample_->v() + design_.columns(), v);

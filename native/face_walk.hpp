@@ -22,6 +22,7 @@ class FaceWalk {
 
   // Is asked now and then whether to go on; null is always.
   void watch(const Proceed* proceed) { proceed_ = proceed; }
+  const double* norms() const { return norms_.data(); }
   // The design has other rows than before, from this one on.
   void measure_rows(std::size_t first = 0);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "dispatch.hpp"
 #include "lanes.hpp"
@@ -48,12 +49,10 @@ DCONNET_INLINE void add_output(std::size_t rows, double weight, const double* z,
   for (std::size_t j = 0; j < rows; ++j) sum[j] += weight * (z[j] > 0.0 ? z[j] : 0.0);
 }
 
-// Sums over the rows of a tile; the order of the numbers in `Look`.
-enum Sum : std::size_t { kHinges, kConvexHinges, kLargest, kChanged, kSums };
-
+// Adds the rows of a tile to sums in the order of `LookSum`.
 DCONNET_INLINE void add_hinges(std::size_t rows, const double* beta_g, const double* beta_h, double curvature,
                                const double* z, double* sums) {
-  Lanes whole = {}, convex = {}, largest = {};
+  Lanes whole = {}, convex = {}, largest = {}, steepest = {};
   in_fours(rows, {beta_g, beta_h, z}, [&](const Lanes(&x)[3]) DCONNET_ALWAYS_INLINE {
     Lanes active = {};
     raise_to(active, x[2]);
@@ -62,25 +61,31 @@ DCONNET_INLINE void add_hinges(std::size_t rows, const double* beta_g, const dou
     convex += (x[0] + bend) * active;
     raise_to(largest, x[2]);
     raise_to(largest, -x[2]);
+    raise_to(steepest, x[0]);
+    raise_to(steepest, x[1]);
   });
   sums[kHinges] += sum_of(whole);
   sums[kConvexHinges] += sum_of(convex);
-  const double most = largest_of(largest);
-  sums[kLargest] = sums[kLargest] >= most ? sums[kLargest] : most;  // NaN stays
+  sums[kLargest] = larger(sums[kLargest], largest_of(largest));
+  sums[kSteepest] = larger(sums[kSteepest], largest_of(steepest));
 }
 
-// Marks the rows in the tangent, writes their weights, and counts those that were not marked so before.
-DCONNET_INLINE double mark(std::size_t rows, double noise, bool with_slope, const double* norms, const double* beta_h,
-                           const double* z, const unsigned char* before, unsigned char* marks, double* weights) {
-  std::size_t changed = 0;
+// With which weights the rows enter the gradients of the concave and of the convex part.
+DCONNET_INLINE void weigh(std::size_t rows, double noise, double curvature, const double* norms, const double* beta_g,
+                          const double* beta_h, const double* z, double* concave, double* convex) {
   for (std::size_t j = 0; j < rows; ++j) {
-    const bool above = z[j] >= -noise * norms[j];
-    const unsigned char is = above & (!with_slope | (beta_h[j] > 0.0));
-    changed += is != before[j];
-    marks[j] = is;
-    weights[j] = above ? beta_h[j] : 0.0;
+    concave[j] = z[j] >= -noise * norms[j] ? beta_h[j] : 0.0;
+    convex[j] = z[j] > 0.0 ? beta_g[j] + 2.0 * curvature * z[j] : 0.0;
   }
-  return static_cast<double>(changed);
+}
+
+// Adds the listed rows, weighted, to g.
+DCONNET_INLINE void add_listed(const double* Q, std::size_t stride, const Row* rows, std::size_t count,
+                               const double* weights, double* g) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const double* q = Q + std::size_t{rows[i]} * stride;
+    for (std::size_t k = 0; k < stride; ++k) g[k] += weights[i] * q[k];
+  }
 }
 
 }  // namespace
@@ -96,15 +101,7 @@ NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n
       beta_g_(design.rows()),
       beta_h_(design.rows()),
       z_(design.rows()),
-      trial_z_(design.rows()),
-      norms_(design.rows()),
-      weights_(design.rows()),
-      active_(design.rows()),
-      trial_active_(design.rows()),
-      tangent_(design.stride()),
-      trial_tangent_(design.stride()),
-      sums_(rows_.leaves().count(), kSums),
-      tangents_(rows_.leaves().count(), design.stride()) {
+      norms_(design.rows()) {
   rows_.each([&](const Leaf& leaf, std::size_t, std::size_t) {
     for (std::size_t j = leaf.first; j < leaf.end(); ++j) {
       norms_[j] = kSafety * std::sqrt(dot(design.row(j), design.row(j), design.stride()));
@@ -112,55 +109,85 @@ NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n
   });
 }
 
-double NeuronRows::take_up(const double* y, const double* alpha, const double* V) {
-  const std::size_t all = design().rows(), columns = design().columns();
+void NeuronRows::set_targets(const double* y) {
+  rows_.each([&](const Leaf& leaf, std::size_t, std::size_t) {
+    for (std::size_t o = 0; o < n_outputs_; ++o) {
+      for (std::size_t j = leaf.first; j < leaf.end(); ++j) targets_[o * rows() + j] = y[j * n_outputs_ + o];
+    }
+  });
+}
+
+void NeuronRows::take_up(const double* alpha, const double* V, double* squares) {
   for (std::size_t unit = 0; unit < n_hidden_; ++unit) {
-    std::copy_n(V + unit * columns, columns, V_.data() + unit * design().stride());
+    std::copy_n(V + unit * columns(), columns(), V_.data() + unit * design().stride());
   }
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    double& squares = *sums_.clear(i);
     for (std::size_t o = 0; o < n_outputs_; ++o) {
-      const std::size_t begin = o * all + leaf.first;
-      std::fill_n(positive_.data() + begin, leaf.count, 0.0);
-      std::fill_n(negative_.data() + begin, leaf.count, 0.0);
-      for (std::size_t j = 0; j < leaf.count; ++j) targets_[begin + j] = y[(leaf.first + j) * n_outputs_ + o];
+      std::fill_n(positive_.data() + o * rows() + leaf.first, leaf.count, 0.0);
+      std::fill_n(negative_.data() + o * rows() + leaf.first, leaf.count, 0.0);
     }
     for (std::size_t unit = 0; unit < n_hidden_; ++unit) {
       rows_.apply(leaf, V_.data() + unit * design().stride(), z_.data() + leaf.first);
-      add_outputs(leaf, alpha + unit * n_outputs_, z_.data(), 1.0);
+      add_outputs(leaf, alpha + unit * n_outputs_, 1.0);
     }
+    squares[i] = 0.0;
     for (std::size_t o = 0; o < n_outputs_; ++o) {
-      for (std::size_t j = o * all + leaf.first; j < o * all + leaf.end(); ++j) {
+      for (std::size_t j = o * rows() + leaf.first; j < o * rows() + leaf.end(); ++j) {
         const double residual = targets_[j] - (positive_[j] - negative_[j]);
-        squares += residual * residual;
+        squares[i] += residual * residual;
       }
     }
   });
-  double sums[kSums];
-  sums_.merge(sums);
-  return sums[0];
 }
 
-void NeuronRows::open(const double* alpha, const double* v, Split split) {
+void NeuronRows::open(const double* alpha, const double* v, Split split, double* sums, double* gradients) {
+  const double noise = kink_noise(v, columns());
+  curvature_ = dot(alpha, alpha, n_outputs_);
+  if (gradients) begin_lists();
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    rows_.apply(leaf, v, trial_z_.data() + leaf.first);
-    add_outputs(leaf, alpha, trial_z_.data(), -1.0);
+    rows_.apply(leaf, v, z_.data() + leaf.first);
+    add_outputs(leaf, alpha, -1.0);
     split_slopes(leaf, alpha, split);
-    *sums_.clear(i) = std::max(max_abs(beta_g_.data() + leaf.first, leaf.count),
-                               max_abs(beta_h_.data() + leaf.first, leaf.count));
-    std::fill_n(active_.data() + leaf.first, leaf.count, static_cast<unsigned char>(2));  // no row has been looked at
+    look_at(leaf, nullptr, noise, sums + i * kLookSums, gradients ? gradients + 2 * i * stride() : nullptr);
+    if (places_.empty()) return;
+    for (std::size_t j = leaf.first; j < leaf.end(); ++j) places_[j] = z_[j] > 0.0 ? Place::kActive : Place::kInactive;
   });
-  steepest_ = sums_.largest(0);
+}
+
+void NeuronRows::look(const double* v, double* sums, double* gradients) {
+  const double noise = kink_noise(v, columns());
+  rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
+    look_at(leaf, v, noise, sums + i * kLookSums, gradients ? gradients + 2 * i * stride() : nullptr);
+  });
+}
+
+// At v, or where z is known. A tile at a time, so that its rows are fetched once.
+void NeuronRows::look_at(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients) {
+  double weights[kTile], pulls[kTile];
+  if (!reference_.empty()) std::fill_n(reference_.data() + leaf.first, leaf.count, static_cast<unsigned char>(0));
+  std::fill_n(sums, kLookSums, 0.0);
+  if (gradients) std::fill_n(gradients, 2 * stride(), 0.0);
+  for (std::size_t first = leaf.first; first < leaf.end(); first += kTile) {
+    const std::size_t count = std::min(kTile, leaf.end() - first);
+    double* z = z_.data() + first;
+    const double* beta_h = beta_h_.data() + first;
+    if (v) multiply(design().row(first), count, stride(), v, z);
+    fastest<add_hinges>(count, beta_g_.data() + first, beta_h, curvature_, z, sums);
+    if (!gradients) continue;
+    fastest<weigh>(count, noise, curvature_, norms_.data() + first, beta_g_.data() + first, beta_h, z, weights, pulls);
+    add_transposed(design().row(first), count, stride(), weights, gradients);
+    add_transposed(design().row(first), count, stride(), pulls, gradients + stride());
+  }
 }
 
 void NeuronRows::close(const double* alpha) {
-  rows_.each([&](const Leaf& leaf, std::size_t, std::size_t) { add_outputs(leaf, alpha, z_.data(), 1.0); });
+  rows_.each([&](const Leaf& leaf, std::size_t, std::size_t) { add_outputs(leaf, alpha, 1.0); });
 }
 
-void NeuronRows::add_outputs(const Leaf& leaf, const double* alpha, const double* z, double sign) {
+void NeuronRows::add_outputs(const Leaf& leaf, const double* alpha, double sign) {
   for (std::size_t o = 0; o < n_outputs_; ++o) {
-    double* sum = (alpha[o] > 0.0 ? positive_ : negative_).data() + o * design().rows() + leaf.first;
-    fastest<add_output>(leaf.count, sign * std::fabs(alpha[o]), z + leaf.first, sum);
+    double* sum = (alpha[o] > 0.0 ? positive_ : negative_).data() + o * rows() + leaf.first;
+    fastest<add_output>(leaf.count, sign * std::fabs(alpha[o]), z_.data() + leaf.first, sum);
   }
 }
 
@@ -171,7 +198,7 @@ void NeuronRows::split_slopes(const Leaf& leaf, const double* alpha, Split split
   std::fill_n(beta_g, leaf.count, kEmptySum);
   std::fill_n(beta_h, leaf.count, kEmptySum);
   for (std::size_t o = 0; o < n_outputs_; ++o) {
-    const std::size_t begin = o * design().rows() + leaf.first;
+    const std::size_t begin = o * rows() + leaf.first;
     const double *positive = positive_.data() + begin, *negative = negative_.data() + begin;
     const bool up = alpha[o] > 0.0;
     const OutputView output{targets_.data() + begin, up ? positive : negative, up ? negative : positive,
@@ -187,60 +214,137 @@ void NeuronRows::split_slopes(const Leaf& leaf, const double* alpha, Split split
   }
 }
 
-NeuronRows::Look NeuronRows::look(const double* v, double curvature, bool with_slope, bool known) {
-  const std::size_t stride = design().stride();
-  const double noise = kNeuronKinkTolerance * std::sqrt(dot(v, v, design().columns()));
+void NeuronRows::ratios(std::size_t spacing, double* ratios) {
+  const std::size_t per_leaf = kLeaf / spacing;
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    double* sums = sums_.clear(i);
-    double* tangent = tangents_.clear(i);
-    for (std::size_t first = leaf.first; first < leaf.end(); first += kTile) {
-      const std::size_t count = std::min(kTile, leaf.end() - first);
-      double* z = trial_z_.data() + first;
-      const double* beta_h = beta_h_.data() + first;
-      if (!known) multiply(design().row(first), count, stride, v, z);
-      fastest<add_hinges>(count, beta_g_.data() + first, beta_h, curvature, z, sums);
-      sums[kChanged] += fastest<mark>(count, noise, with_slope, norms_.data() + first, beta_h, z,
-                                      active_.data() + first, trial_active_.data() + first, weights_.data() + first);
-      add_transposed(design().row(first), count, stride, weights_.data() + first, tangent);
+    double* to = ratios + i * per_leaf;
+    std::fill_n(to, per_leaf, -1.0);
+    for (std::size_t j = leaf.first; j < leaf.end(); j += spacing, ++to) {
+      if (norms_[j] > 0.0) *to = std::fabs(z_[j]) / norms_[j];
     }
   });
-  double sums[kSums];
-  sums_.merge(sums);
-  tangents_.merge(trial_tangent_.data());
-  return {sums[kHinges], sums[kConvexHinges], sums_.largest(kLargest), static_cast<std::size_t>(sums[kChanged])};
 }
 
-void NeuronRows::accept() {
-  z_.swap(trial_z_);
-  active_.swap(trial_active_);
-  tangent_.swap(trial_tangent_);
+// What tells near rows from far ones takes room only where it is asked for.
+void NeuronRows::begin_lists() {
+  reference_.resize(rows());
+  places_.resize(rows());
+  summed_.resize(rows());
+  list_.resize(rows());
+  listed_.resize(leaves());
 }
 
-void NeuronRows::convex_pull(double curvature, double* pull) {
-  rows_.each([&](const Leaf& leaf, std::size_t, std::size_t) {
+void NeuronRows::choose(double reach, double* counts) {
+  rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
+    Row* list = list_.data() + leaf.first;
+    std::size_t near = 0, active = 0, changed = 0, crossed = 0;
     for (std::size_t j = leaf.first; j < leaf.end(); ++j) {
-      weights_[j] = z_[j] > 0.0 ? beta_g_[j] + 2.0 * curvature * z_[j] : 0.0;
+      const bool is_near = std::fabs(z_[j]) <= reach * norms_[j] && norms_[j] > 0.0, is_active = !is_near && z_[j] > 0.0;
+      if (is_near) list[near++] = static_cast<Row>(j);
+      const Place place = is_active ? Place::kActive : Place::kInactive;
+      crossed += !is_near && places_[j] != Place::kNear && places_[j] != place;
+      places_[j] = place;
+      active += is_active;
+      changed += is_active != (summed_[j] != 0);
+      reference_[j] = 0;
+    }
+    listed_[i] = near;
+    counts[i * kCounts + kNear] = static_cast<double>(near);
+    counts[i * kCounts + kActive] = static_cast<double>(active);
+    counts[i * kCounts + kChanged] = static_cast<double>(changed);
+    counts[i * kCounts + kCrossed] = static_cast<double>(crossed);
+  });
+}
+
+void NeuronRows::far_sums(bool anew, std::size_t first, std::size_t last, double* sums) {
+  constexpr std::size_t kBatch = 256;  // rows that are added together
+  const std::size_t size = stride() * stride() + 2 * stride();
+  rows_.team().run(last - first, [&](std::size_t i, std::size_t) {
+    const Leaf leaf = rows_.leaves()[first + i];
+    double* gram = sums + i * size;
+    double *slopes_g = gram + stride() * stride(), *slopes_h = slopes_g + stride();
+    std::fill_n(gram, size, 0.0);
+    Row rows[kBatch];
+    double weights[kBatch], beta_g[kBatch], beta_h[kBatch];
+    std::size_t count = 0;
+    const auto add = [&] {
+      design().add_gram(rows, weights, count, gram);
+      fastest<add_listed>(design().row(0), stride(), rows, count, beta_g, slopes_g);
+      fastest<add_listed>(design().row(0), stride(), rows, count, beta_h, slopes_h);
+      count = 0;
+    };
+    for (std::size_t j = leaf.first; j < leaf.end(); ++j) {
+      const bool is = places_[j] == Place::kActive, was = !anew && summed_[j] != 0;
+      summed_[j] = is;
+      if (is == was) continue;
+      rows[count] = static_cast<Row>(j);
+      weights[count] = is ? 1.0 : -1.0;
+      beta_g[count] = weights[count] * beta_g_[j];
+      beta_h[count] = weights[count] * beta_h_[j];
+      if (++count == kBatch) add();
+    }
+    add();
+  });
+}
+
+// Whether a far row may not be where it was.
+bool NeuronRows::is_in_doubt(std::size_t row, double noise, const double* distances) const {
+  const double beyond = places_[row] == Place::kActive ? z_[row] : -z_[row];
+  return places_[row] != Place::kNear && !(beyond > (distances[reference_[row]] + noise) * norms_[row]) && norms_[row] > 0.0;
+}
+
+void NeuronRows::stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) {
+  rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
+    Row* list = list_.data() + leaf.first;
+    std::size_t in_doubt = 0, strayed = 0;
+    for (std::size_t j = leaf.first; j < leaf.end(); ++j) {
+      list[in_doubt] = static_cast<Row>(j);
+      in_doubt += is_in_doubt(j, noise, distances);
+    }
+    double z[kTile];
+    for (std::size_t first = 0; first < in_doubt; first += kTile) {
+      const std::size_t count = std::min(kTile, in_doubt - first);
+      design().apply_to_rows(list + first, count, v, z);
+      for (std::size_t k = 0; k < count; ++k) {
+        const Row j = list[first + k];
+        z_[j] = z[k];
+        reference_[j] = static_cast<unsigned char>(number);
+        const double beyond = places_[j] == Place::kActive ? z[k] : -z[k];
+        list[strayed] = j;
+        strayed += !(beyond > noise * norms_[j]);
+      }
+    }
+    listed_[i] = strayed;
+    counts[i] = static_cast<double>(strayed);
+  });
+}
+
+std::size_t NeuronRows::listed() const { return std::accumulate(listed_.begin(), listed_.end(), std::size_t{0}); }
+
+void NeuronRows::collect(const PackedRows& to) {
+  std::vector<std::size_t> offsets(leaves() + 1, 0);
+  for (std::size_t i = 0; i < leaves(); ++i) offsets[i + 1] = offsets[i] + listed_[i];
+  rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
+    for (std::size_t k = 0; k < listed_[i]; ++k) {
+      const Row j = list_[leaf.first + k];
+      const std::size_t at = offsets[i] + k;
+      std::copy_n(design().row(j), stride(), to.q + at * stride());
+      to.beta_g[at] = beta_g_[j];
+      to.beta_h[at] = beta_h_[j];
+      to.z[at] = z_[j];
+      to.active[at] = places_[j] == Place::kActive;
+      if (places_[j] == Place::kActive) summed_[j] = 0;  // the driver takes it out of the sums
+      places_[j] = Place::kNear;
     }
   });
-  rows_.apply_transposed(weights_.data(), pull);
 }
 
-double NeuronRows::cancelling() const {
-  double sum = 0.0;
-  for (std::size_t j = 0; j < z_.size(); ++j) {
-    if (z_[j] > 0.0) sum += (beta_g_[j] + beta_h_[j]) * z_[j];
-  }
-  return sum;
+void NeuronRows::sample_rows(std::size_t spacing, double* q) {
+  for (std::size_t j = 0; j < rows(); j += spacing, q += stride()) std::copy_n(design().row(j), stride(), q);
 }
 
-double NeuronRows::lift() const {
-  double sum = 0.0;
-  for (std::size_t j = 0; j < z_.size(); ++j) {
-    if (active_[j] && z_[j] < 0.0) sum -= beta_h_[j] * z_[j];
-  }
-  return sum;
+void NeuronRows::sample_slopes(std::size_t spacing, double* beta_g) {
+  for (std::size_t j = 0; j < rows(); j += spacing) *beta_g++ = beta_g_[j];
 }
-
-void NeuronRows::set_zero() { std::fill(z_.begin(), z_.end(), 0.0); }
 
 }  // namespace dconnet

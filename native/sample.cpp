@@ -1,6 +1,9 @@
 #include "sample.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "leaf_passes.hpp"
 
 namespace dconnet {
 
@@ -14,44 +17,52 @@ constexpr std::size_t kIterations = 1000;
 constexpr double kGap = 1e-10;
 
 Design spread_out(const Design& design, std::size_t spacing) {
-  const std::size_t rows = design.rows() / spacing;
-  std::vector<double> values(rows * design.columns());
-  for (std::size_t i = 0; i < rows; ++i) {
-    std::copy_n(design.row(i * spacing), design.columns(), values.data() + i * design.columns());
-  }
-  return Design(values.data(), rows, design.columns());
+  const std::size_t rows = sampled_rows(design.rows(), spacing);
+  Design sample = Design::with_room(rows, design.columns());
+  double* to = sample.extend(0, rows);
+  for (std::size_t i = 0; i < rows; ++i) std::copy_n(design.row(i * spacing), design.stride(), to + i * design.stride());
+  return sample;
 }
 
 }  // namespace
 
-std::unique_ptr<Sample> Sample::of(const Design& design) {
-  const std::size_t spacing = std::min(kWidestSpacing, design.rows() / (kRowsPerColumn * design.columns()));
-  return spacing < kLeastSpacing ? nullptr : std::unique_ptr<Sample>(new Sample(design, spacing));
+std::size_t Sample::spacing_for(std::size_t rows, std::size_t columns) {
+  std::size_t spacing = kWidestSpacing;
+  while (spacing > 1 && rows / spacing < kRowsPerColumn * columns) spacing /= 2;
+  return spacing < kLeastSpacing ? 0 : spacing;
 }
 
-Sample::Sample(const Design& design, std::size_t spacing)
+std::unique_ptr<Sample> Sample::of(const Design& design) {
+  const std::size_t spacing = spacing_for(design.rows(), design.columns());
+  return spacing == 0 ? nullptr : std::make_unique<Sample>(spread_out(design, spacing), spacing, design.rows());
+}
+
+Sample::Sample(Design sample, std::size_t spacing, std::size_t rows)
     : spacing_(spacing),
-      share_(static_cast<double>(design.rows() / spacing) / static_cast<double>(design.rows())),
-      solver_(spread_out(design, spacing), false),
+      share_(static_cast<double>(sample.rows()) / static_cast<double>(rows)),
+      solver_(std::move(sample), false),
       gram_(solver_.design()),
-      v_(design.stride()),
-      linear_(design.stride()),
+      v_(solver_.design().stride()),
+      linear_(solver_.design().stride()),
       slope_(solver_.design().rows()),
       z_(slope_.size()),
       multipliers_(slope_.size()) {}
 
-bool Sample::solve(const Programme& programme, const double* pull, const double* v, const double* z) {
+bool Sample::solve(const Programme& programme, const double* pull, const double* v) {
+  for (std::size_t i = 0; i < slope_.size(); ++i) slope_[i] = programme.slope[i * spacing_];
+  return solve(programme.linear, programme.curvature, programme.gamma, pull, v);
+}
+
+bool Sample::solve(const double* linear, double curvature, double gamma, const double* pull, const double* v) {
   const Design& design = solver_.design();
+  std::copy(v, v + design.columns(), v_.begin());
+  design.apply(v_.data(), z_.data());
   for (std::size_t i = 0; i < design.rows(); ++i) {
-    const std::size_t row = i * spacing_;
-    slope_[i] = programme.slope[row];
-    z_[i] = z[row];
-    multipliers_[i] = z[row] > 0.0 ? slope_[i] + 2.0 * programme.curvature * z[row] : 0.0;
+    multipliers_[i] = z_[i] > 0.0 ? slope_[i] + 2.0 * curvature * z_[i] : 0.0;
   }
   design.apply_transposed(multipliers_.data(), linear_.data());
-  for (std::size_t k = 0; k < design.columns(); ++k) linear_[k] += share_ * (programme.linear[k] - pull[k]);
-  std::copy(v, v + design.columns(), v_.begin());
-  const Programme sampled{design, linear_.data(), slope_.data(), programme.curvature, share_ * programme.gamma};
+  for (std::size_t k = 0; k < design.columns(); ++k) linear_[k] += share_ * (linear[k] - pull[k]);
+  const Programme sampled{design, linear_.data(), slope_.data(), curvature, share_ * gamma};
   return solver_.solve(sampled, kGap, kIterations, false, v_.data(), z_.data(), multipliers_.data(), gram_).converged;
 }
 

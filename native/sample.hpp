@@ -12,20 +12,27 @@ namespace dconnet {
 
 class Sample {
  public:
-  // None if there are too few rows to stand for the others.
+  // One row in how many: a power of two, or zero if there are too few rows to stand for the others.
+  static std::size_t spacing_for(std::size_t rows, std::size_t columns);
+  // Null if there are too few.
   static std::unique_ptr<Sample> of(const Design& design);
+  // Of all rows, these.
+  Sample(Design sample, std::size_t spacing, std::size_t rows);
 
+  std::size_t spacing() const { return spacing_; }
+  // The slopes of its rows, to be written.
+  double* slopes() { return slope_.data(); }
   // Solves the programme with the sample in the place of all rows. It agrees with the whole one in its gradient at v,
-  // where z = Q v and `pull` is the part of the gradient that the active rows make up. False if it was not solved.
-  bool solve(const Programme& programme, const double* pull, const double* v, const double* z);
+  // where `pull` is the part of the gradient that the active rows make up. False if it was not solved.
+  bool solve(const Programme& programme, const double* pull, const double* v);
+  // The same with the slopes at hand.
+  bool solve(const double* linear, double curvature, double gamma, const double* pull, const double* v);
   const double* v() const { return v_.data(); }
   void watch(const Proceed* proceed) { solver_.watch(proceed); }
   // Forgets what one programme leaves to the next.
   void forget() { gram_.clear(); }
 
  private:
-  Sample(const Design& design, std::size_t spacing);
-
   std::size_t spacing_;  // one row in so many
   double share_;         // of the rows
   Solver solver_;

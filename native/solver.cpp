@@ -35,15 +35,9 @@ Solver::Solver(Design design, bool sampled)
 
 Solver::~Solver() = default;
 
-void Solver::take_rows(const Design& from, const Row* rows, std::size_t count) {
-  design_.take_rows(from, rows, count);
-  face_walk_.measure_rows();
-  walked_ = false;
-}
-
-bool Solver::add_rows(const Design& from, const Row* rows, std::size_t first, std::size_t count) {
-  design_.add_rows(from, rows, first, count);
+bool Solver::took_rows(std::size_t first) {
   face_walk_.measure_rows(first);
+  walked_ = walked_ && first > 0;
   return walked_;
 }
 

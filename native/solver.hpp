@@ -35,10 +35,13 @@ class Solver {
   Solver& operator=(const Solver&) = delete;
 
   const Design& design() const { return design_; }
-  // Goes on with the listed rows of another design, for which there must be room.
-  void take_rows(const Design& from, const Row* rows, std::size_t count);
-  // Adds further rows, those from `first` on. False if the last answer is not that of a walk, which could go on with them.
-  bool add_rows(const Design& from, const Row* rows, std::size_t first, std::size_t count);
+  // |q_j|, and a little more than rounding.
+  const double* norms() const { return face_walk_.norms(); }
+  // Goes on with other rows from `first` on, for which there must be room: the caller writes them, padded, to the address
+  // returned.
+  double* room_for_rows(std::size_t first, std::size_t count) { return design_.extend(first, count); }
+  // They are written. False if the last answer is not that of a walk, which could go on with these rows on top.
+  bool took_rows(std::size_t first);
   // Before the `next` programme, which may then differ from the last one in its base, too: puts the rows from `first` on to
   // the sides that their preactivations tell.
   void admit(const Programme& programme, std::size_t first, const double* z);

@@ -6,16 +6,32 @@
 namespace dconnet {
 
 Sweep::Sweep(Design design, std::size_t n_hidden, std::size_t n_outputs, SharedTeam team)
-    : team_(or_alone(std::move(team))),
-      design_(std::move(design)),
-      rows_(design_, n_hidden, n_outputs, *team_),
-      neuron_(rows_),
-      v_(design_.stride()) {}
+    : n_hidden_(n_hidden),
+      n_outputs_(n_outputs),
+      team_(or_alone(std::move(team))),
+      design_(std::make_unique<Design>(std::move(design))),
+      here_(std::make_unique<NeuronRows>(*design_, n_hidden, n_outputs, *team_)),
+      passes_(here_.get()),
+      neuron_(*here_),
+      v_(passes_->stride()),
+      squares_(passes_->leaves(), 1) {}
+
+Sweep::Sweep(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, RemoteRows::Ask ask)
+    : n_hidden_(n_hidden),
+      n_outputs_(n_outputs),
+      elsewhere_(std::make_unique<RemoteRows>(rows, columns, n_hidden, n_outputs, std::move(ask))),
+      passes_(elsewhere_.get()),
+      neuron_(*passes_),
+      v_(passes_->stride()),
+      squares_(passes_->leaves(), 1) {}
 
 std::size_t Sweep::run(const double* y, const double* alpha, double gamma, const std::size_t* order, Split split,
                        const Limits& limits, const std::function<bool()>& proceed, double* V, Tally& tally) {
-  const std::size_t columns = design_.columns(), n_outputs = rows_.n_outputs();
-  const double squares = rows_.take_up(y, alpha, V);
+  const std::size_t columns = this->columns(), n_outputs = n_outputs_;
+  if (here_) here_->set_targets(y);
+  passes_->take_up(alpha, V, squares_.part(0));
+  double squares = 0.0;
+  squares_.merge(&squares);
   const double penalty = gamma * (dot(V, V, n_hidden() * columns) + dot(alpha, alpha, n_hidden() * n_outputs));
   for (std::size_t visited = 0; visited < n_hidden(); ++visited) {
     if (!proceed()) return visited;
@@ -23,12 +39,10 @@ std::size_t Sweep::run(const double* y, const double* alpha, double gamma, const
     const double* weights = alpha + unit * n_outputs;
     double* v = V + unit * columns;
     std::copy_n(v, columns, v_.data());
-    rows_.open(weights, v_.data(), split);
-    const NeuronProblem problem{dot(weights, weights, n_outputs), gamma, squares + penalty};
+    const NeuronProblem problem{weights, split, dot(weights, weights, n_outputs), gamma, squares + penalty};
     const bool whole = neuron_.improve(problem, limits, proceed, v_.data(), tally);
     std::copy_n(v_.data(), columns, v);
     if (!whole) return visited;
-    rows_.close(weights);
   }
   return n_hidden();
 }

@@ -3,34 +3,47 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "neuron.hpp"
+#include "neuron_rows.hpp"
+#include "remote_rows.hpp"
 
 namespace dconnet {
 
 class Sweep {
  public:
+  // Over rows that are here.
   Sweep(Design design, std::size_t n_hidden, std::size_t n_outputs, SharedTeam team = nullptr);
   Sweep(const double* design, std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs)
       : Sweep(Design(design, rows, columns), n_hidden, n_outputs) {}
+  // Over rows that are elsewhere, and so are the targets.
+  Sweep(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, RemoteRows::Ask ask);
 
-  const Design& design() const { return design_; }
-  std::size_t n_hidden() const { return rows_.n_hidden(); }
-  std::size_t n_outputs() const { return rows_.n_outputs(); }
+  std::size_t rows() const { return passes_->rows(); }
+  std::size_t columns() const { return passes_->columns(); }
+  std::size_t n_hidden() const { return n_hidden_; }
+  std::size_t n_outputs() const { return n_outputs_; }
+  // Whether rows that are elsewhere did not answer.
+  bool failed() const { return elsewhere_ && elsewhere_->failed(); }
 
-  // Improves the hidden weights V (n_hidden, columns) in place, for the targets y (rows, n_outputs) and the output
-  // weights alpha (n_hidden, n_outputs). `proceed` is asked now and then; returns how many neurons are done. One sweep
-  // leaves nothing to the next.
+  // Improves the hidden weights V (n_hidden, columns) in place, for the targets y (rows, n_outputs), null where these are
+  // elsewhere, and the output weights alpha (n_hidden, n_outputs). `proceed` is asked now and then; returns how many neurons
+  // are done. One sweep leaves nothing to the next.
   std::size_t run(const double* y, const double* alpha, double gamma, const std::size_t* order, Split split,
                   const Limits& limits, const std::function<bool()>& proceed, double* V, Tally& tally);
 
  private:
+  std::size_t n_hidden_, n_outputs_;
   SharedTeam team_;
-  Design design_;
-  NeuronRows rows_;
+  std::unique_ptr<Design> design_;    // of rows that are here
+  std::unique_ptr<NeuronRows> here_;
+  std::unique_ptr<RemoteRows> elsewhere_;
+  LeafPasses* passes_;
   Neuron neuron_;
   std::vector<double> v_;  // columns
+  LeafSums squares_;
 };
 
 }  // namespace dconnet

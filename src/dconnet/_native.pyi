@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -124,6 +125,37 @@ class Sweep:
         max_solver_iterations: int,
         tolerance: float,
         share: float,
+        seconds: float,
+        V: FloatArray,
+    ) -> tuple[int, int, int, int, int]: ...
+
+LEAF: int
+
+class SweepLeaves:
+    def __init__(
+        self,
+        design: FloatArray,
+        columns: int,
+        y: FloatArray,
+        n_hidden: int,
+        first_leaf: int,
+        team: Team | None = None,
+    ) -> None: ...
+    def answer(self, which: int, question: FloatArray) -> FloatArray: ...
+
+class RemoteSweep:
+    def __init__(
+        self, rows: int, columns: int, n_hidden: int, n_outputs: int, ask: Callable[[int, FloatArray], FloatArray]
+    ) -> None: ...
+    def run(
+        self,
+        alpha: FloatArray,
+        gamma: float,
+        order: NDArray[np.uintp],
+        net_split: bool,
+        max_dca_iterations: int,
+        max_solver_iterations: int,
+        tolerance: float,
         seconds: float,
         V: FloatArray,
     ) -> tuple[int, int, int, int, int]: ...

@@ -1,0 +1,162 @@
+#include "all_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dispatch.hpp"
+#include "lanes.hpp"
+
+namespace dconnet {
+
+namespace {
+
+// Rows that stay in the cache between the product with v and that with the tangent.
+constexpr std::size_t kTile = 64;
+
+// Sums over the rows of a tile: O, its convex part, and the largest |z_j|.
+DCONNET_INLINE void add_hinges(std::size_t rows, const double* beta_g, const double* beta_h, double curvature,
+                               const double* z, double* sums) {
+  Lanes whole = {}, convex = {}, largest = {};
+  in_fours(rows, {beta_g, beta_h, z}, [&](const Lanes(&x)[3]) DCONNET_ALWAYS_INLINE {
+    Lanes active = {};
+    raise_to(active, x[2]);
+    const Lanes bend = curvature * active;
+    whole += (x[0] - x[1] + bend) * active;
+    convex += (x[0] + bend) * active;
+    raise_to(largest, x[2]);
+    raise_to(largest, -x[2]);
+  });
+  sums[0] += sum_of(whole);
+  sums[1] += sum_of(convex);
+  sums[2] = larger(sums[2], largest_of(largest));
+}
+
+// Marks the rows in the tangent, writes their weights, and counts those that were not marked so before.
+DCONNET_INLINE double mark(std::size_t rows, double noise, bool with_slope, const double* norms, const double* beta_h,
+                           const double* z, const unsigned char* before, unsigned char* marks, double* weights) {
+  std::size_t changed = 0;
+  for (std::size_t j = 0; j < rows; ++j) {
+    const bool above = z[j] >= -noise * norms[j];
+    const unsigned char is = above & (!with_slope | (beta_h[j] > 0.0));
+    changed += is != before[j];
+    marks[j] = is;
+    weights[j] = above ? beta_h[j] : 0.0;
+  }
+  return static_cast<double>(changed);
+}
+
+}  // namespace
+
+SolverOverAll::SolverOverAll(const Design& design)
+    : solver_(Design::view(design.row(0), design.rows(), design.columns())),
+      gram_(solver_.design()),
+      multipliers_(design.rows()) {}
+
+void SolverOverAll::forget() {
+  solver_.forget();
+  gram_.clear();
+}
+
+Outcome SolverOverAll::solve(const Programme& programme, const Limits& limits, bool next, double* v, double* z) {
+  if (!next) guess_multipliers(programme, z);
+  const Enough enough{limits.share > 0.0 ? value(programme, v, z) : 0.0, limits.share};
+  return solver_.solve(programme, limits.gap, limits.solver_iterations, next, v, z, multipliers_.data(), gram_, enough);
+}
+
+// What z dictates for the multipliers, and the middle of their interval for the rows at the kink.
+void SolverOverAll::guess_multipliers(const Programme& programme, const double* z) {
+  const double noise = kNeuronKinkTolerance * max_abs(z, multipliers_.size());
+  for (std::size_t j = 0; j < multipliers_.size(); ++j) {
+    const double beta = programme.slope[j];
+    multipliers_[j] = z[j] > noise ? beta + 2.0 * programme.curvature * z[j] : (z[j] >= -noise ? 0.5 * beta : 0.0);
+  }
+}
+
+AllRows::AllRows(NeuronRows& rows)
+    : rows_(rows),
+      solver_(rows.design()),
+      trial_z_(rows.rows()),
+      weights_(rows.rows()),
+      marks_(rows.rows()),
+      trial_marks_(rows.rows()),
+      tangent_(rows.stride()),
+      trial_tangent_(rows.stride()),
+      looks_(rows.leaves(), kLookSums),
+      sums_(rows.leaves(), kSums),
+      tangents_(rows.leaves(), rows.stride()) {}
+
+Look AllRows::open(const NeuronProblem& problem, const Limits& limits, const double* v) {
+  problem_ = problem;
+  limits_ = limits;
+  solver_.forget();
+  rows_.open(problem.alpha, v, problem.split, looks_.part(0), nullptr);
+  steepest_ = looks_.largest(kSteepest);
+  std::fill(marks_.begin(), marks_.end(), static_cast<unsigned char>(2));  // no row has been looked at
+  trial_z_.swap(rows_.z());
+  const dconnet::Look look = look_at_trial(v, true);
+  accept(look);
+  return look;
+}
+
+Outcome AllRows::solve(const double* v, bool next, double* answer) {
+  const Programme programme{rows_.design(), tangent_.data(), rows_.beta_g(), problem_.curvature, problem_.gamma};
+  std::copy_n(v, rows_.stride(), answer);
+  std::copy(rows_.z().begin(), rows_.z().end(), trial_z_.begin());
+  return solver_.solve(programme, limits_, next, answer, trial_z_.data());
+}
+
+Look AllRows::look(const double* trial, bool is_answer) { return look_at_trial(trial, is_answer); }
+
+// In the inexact DCA, only rows that have a part in the tangent count as changed.
+Look AllRows::look_at_trial(const double* v, bool known) {
+  const Design& design = rows_.design();
+  const std::size_t stride = design.stride();
+  const double noise = kink_noise(v, design.columns());
+  const bool with_slope = limits_.share > 0.0;
+  rows_.all().each([&](const Leaf& leaf, std::size_t i, std::size_t) {
+    double* sums = sums_.clear(i);
+    double* tangent = tangents_.clear(i);
+    for (std::size_t first = leaf.first; first < leaf.end(); first += kTile) {
+      const std::size_t count = std::min(kTile, leaf.end() - first);
+      double* z = trial_z_.data() + first;
+      const double* beta_h = rows_.beta_h() + first;
+      if (!known) multiply(design.row(first), count, stride, v, z);
+      fastest<add_hinges>(count, rows_.beta_g() + first, beta_h, problem_.curvature, z, sums);
+      sums[kOther] += fastest<mark>(count, noise, with_slope, rows_.norms() + first, beta_h, z, marks_.data() + first,
+                                    trial_marks_.data() + first, weights_.data() + first);
+      add_transposed(design.row(first), count, stride, weights_.data() + first, tangent);
+    }
+  });
+  double sums[kSums];
+  sums_.merge(sums);
+  tangents_.merge(trial_tangent_.data());
+  return {sums[kWhole], sums[kConvex], sums_.largest(kMost), static_cast<std::size_t>(sums[kOther])};
+}
+
+void AllRows::accept(const dconnet::Look& look) {
+  hinges_ = look.hinges;
+  rows_.z().swap(trial_z_);
+  marks_.swap(trial_marks_);
+  tangent_.swap(trial_tangent_);
+}
+
+double AllRows::rounding(const double*) {
+  double cancelling = 0.0, lift = 0.0;
+  for (std::size_t j = 0; j < rows_.rows(); ++j) {
+    const double z = rows_.z()[j];
+    if (z > 0.0) cancelling += (rows_.beta_g()[j] + rows_.beta_h()[j]) * z;
+    if (marks_[j] && z < 0.0) lift -= rows_.beta_h()[j] * z;
+  }
+  return lift + kObjectiveRounding * (problem_.size + cancelling);
+}
+
+// At the point at hand all rows were looked at already.
+double AllRows::certify(const double* v) {
+  if (max_abs(v, rows_.columns()) == 0.0) {
+    std::fill(rows_.z().begin(), rows_.z().end(), 0.0);
+    hinges_ = 0.0;
+  }
+  return hinges_;
+}
+
+}  // namespace dconnet

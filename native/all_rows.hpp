@@ -1,0 +1,63 @@
+// Programmes over all rows of the data, which are here.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "majoriser.hpp"
+#include "neuron_rows.hpp"
+#include "solver.hpp"
+
+namespace dconnet {
+
+// The solver over all rows, with what it remembers.
+class SolverOverAll {
+ public:
+  explicit SolverOverAll(const Design& design);
+
+  void watch(const Proceed* proceed) { solver_.watch(proceed); }
+  const double* norms() const { return solver_.norms(); }
+  // The next programme belongs to another neuron.
+  void forget();
+  // Solves from v with z, or from the last answer with `next`, and replaces both.
+  Outcome solve(const Programme& programme, const Limits& limits, bool next, double* v, double* z);
+
+ private:
+  void guess_multipliers(const Programme& programme, const double* z);
+
+  Solver solver_;
+  ActiveGram gram_;
+  std::vector<double> multipliers_;
+};
+
+class AllRows : public Majoriser {
+ public:
+  explicit AllRows(NeuronRows& rows);
+
+  void watch(const Proceed* proceed) override { solver_.watch(proceed); }
+  dconnet::Look open(const NeuronProblem& problem, const Limits& limits, const double* v) override;
+  double steepest() const override { return steepest_; }
+  Outcome solve(const double* v, bool next, double* answer) override;
+  dconnet::Look look(const double* trial, bool is_answer) override;
+  void accept(const dconnet::Look& look) override;
+  double rounding(const double* v) override;
+  double certify(const double* v) override;
+  void close() override { rows_.close(problem_.alpha); }
+
+ private:
+  enum Sum : std::size_t { kWhole, kConvex, kMost, kOther, kSums };
+
+  dconnet::Look look_at_trial(const double* v, bool known);
+
+  NeuronRows& rows_;
+  SolverOverAll solver_;
+  NeuronProblem problem_{};
+  Limits limits_{};
+  double steepest_ = 0.0, hinges_ = 0.0;
+  std::vector<double> trial_z_, weights_;             // rows
+  std::vector<unsigned char> marks_, trial_marks_;    // rows in the tangent
+  std::vector<double> tangent_, trial_tangent_;       // columns
+  LeafSums looks_, sums_, tangents_;
+};
+
+}  // namespace dconnet

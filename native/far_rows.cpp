@@ -1,0 +1,154 @@
+#include "far_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dconnet {
+
+namespace {
+
+// With fewer rows than this, or fewer for each column, all of them are near.
+constexpr std::size_t kLeastRows = 2 * kLeaf;
+constexpr std::size_t kRowsPerColumn = 40;
+// Share of the rows that are taken to be near, and room for more than those.
+constexpr double kNearShare = 1.0 / 16.0;
+constexpr double kRoom = 1.25;
+// One row in so many tells how far the near ones reach.
+constexpr std::size_t kSpacing = 16;
+// Numbers that the sums of several leaves may take up before they are merged.
+constexpr std::size_t kMostParts = std::size_t{1} << 22;
+
+double distance(const double* v, const double* w, std::size_t columns) {
+  double square = 0.0;
+  for (std::size_t k = 0; k < columns; ++k) square += (v[k] - w[k]) * (v[k] - w[k]);
+  return std::sqrt(square);
+}
+
+}  // namespace
+
+bool FarRows::pays_for(std::size_t rows, std::size_t columns) {
+  return rows >= std::max(kLeastRows, kRowsPerColumn * columns);
+}
+
+std::size_t FarRows::room_for(std::size_t rows) {
+  return static_cast<std::size_t>(kRoom * kNearShare * static_cast<double>(rows));
+}
+
+FarRows::FarRows(LeafPasses& passes)
+    : passes_(passes),
+      room_(room_for(passes.rows())),
+      centre_(passes.stride()),
+      gradients_(2 * stride()),
+      sums_(stride() * stride() + 2 * stride()),
+      references_(LeafPasses::kReferences * stride()),
+      distances_(LeafPasses::kReferences),
+      looks_(passes.leaves(), kLookSums),
+      slopes_(passes.leaves(), 2 * stride()),
+      counts_(passes.leaves(), kCounts),
+      strayed_(passes.leaves(), 1),
+      ratios_(passes.leaves() * (kLeaf / kSpacing)),
+      parts_(std::min(passes.leaves(), std::max<std::size_t>(2, kMostParts / sums_.size())) * sums_.size()),
+      minus_ones_(room_, -1.0),
+      minus_g_(room_),
+      minus_h_(room_) {
+  list_.reserve(room_);
+}
+
+FarRows::Look FarRows::open(const double* alpha, const double* v, Split split) {
+  passes_.open(alpha, v, split, looks_.part(0), slopes_.part(0));
+  slopes_.merge(gradients_.data());
+  added_up_ = false;
+  n_references_ = 0;
+  remember(v);
+  return merged_look();
+}
+
+FarRows::Look FarRows::look(const double* v, bool with_gradients) {
+  passes_.look(v, looks_.part(0), with_gradients ? slopes_.part(0) : nullptr);
+  if (with_gradients) slopes_.merge(gradients_.data());
+  n_references_ = 0;
+  remember(v);
+  return merged_look();
+}
+
+FarRows::Look FarRows::merged_look() {
+  double sums[kLookSums] = {};
+  looks_.merge(sums);
+  return {sums[kHinges], sums[kConvexHinges], looks_.largest(kLargest), looks_.largest(kSteepest)};
+}
+
+void FarRows::remember(const double* v) { std::copy_n(v, stride(), reference(n_references_++)); }
+
+std::size_t FarRows::centre() {
+  reach_ = reach();
+  std::copy_n(reference(0), stride(), centre_.data());
+  passes_.choose(reach_, counts_.part(0));
+  double counts[kCounts];
+  counts_.merge(counts);
+  crossed_ = static_cast<std::size_t>(counts[kCrossed]);
+  const std::size_t near = static_cast<std::size_t>(counts[kNear]);
+  if (near <= room_) add_up(static_cast<std::size_t>(counts[kActive]), static_cast<std::size_t>(counts[kChanged]));
+  return near;
+}
+
+// Within which share of its norm a row is near: estimated from some of them.
+double FarRows::reach() {
+  passes_.ratios(kSpacing, ratios_.data());
+  const auto first = std::partition(ratios_.begin(), ratios_.end(), [](double ratio) { return !(ratio >= 0.0); });
+  if (first == ratios_.end()) return 0.0;
+  const auto at = first + static_cast<std::ptrdiff_t>(kNearShare * static_cast<double>(ratios_.end() - first));
+  std::nth_element(first, at, ratios_.end());
+  return *at;
+}
+
+// Brings the sums up to date, or makes them anew where that is less work, which also sweeps out the rounding of many
+// changes.
+void FarRows::add_up(std::size_t active, std::size_t changed) {
+  const bool anew = !added_up_ || changed >= active || changes_ + changed > passes_.rows();
+  if (anew) {
+    std::fill(sums_.begin(), sums_.end(), 0.0);
+    changes_ = 0;
+  } else {
+    changes_ += changed;
+  }
+  added_up_ = true;
+  const std::size_t at_once = parts_.size() / sums_.size();
+  for (std::size_t first = 0; first < passes_.leaves(); first += at_once) {
+    const std::size_t last = std::min(first + at_once, passes_.leaves());
+    passes_.far_sums(anew, first, last, parts_.data());
+    for (std::size_t i = 0; i < last - first; ++i) {
+      for (std::size_t k = 0; k < sums_.size(); ++k) sums_[k] += parts_[i * sums_.size() + k];
+    }
+  }
+}
+
+std::size_t FarRows::stray(const double* v) {
+  const double noise = kink_noise(v, columns());
+  if (distance(v, centre_.data(), columns()) + noise < reach_) return 0;
+  if (n_references_ == LeafPasses::kReferences) look(v, false);
+  for (std::size_t i = 0; i < n_references_; ++i) distances_[i] = distance(v, reference(i), columns());
+  passes_.stray(v, noise, n_references_, distances_.data(), strayed_.part(0));
+  remember(v);
+  double strayed;
+  strayed_.merge(&strayed);
+  return static_cast<std::size_t>(strayed);
+}
+
+void FarRows::collect(std::size_t count, const PackedRows& to) {
+  if (count == 0) return;
+  passes_.collect(to);
+  list_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool leaves = to.active[i] != 0;
+    if (leaves) list_.push_back(static_cast<Row>(i));
+    minus_g_[i] = leaves ? -to.beta_g[i] : 0.0;
+    minus_h_[i] = leaves ? -to.beta_h[i] : 0.0;
+  }
+  if (list_.empty()) return;
+  Design::view(to.q, count, columns()).add_gram(list_.data(), minus_ones_.data(), list_.size(), sums_.data());
+  add_transposed(to.q, count, stride(), minus_g_.data(), sums_.data() + stride() * stride());
+  add_transposed(to.q, count, stride(), minus_h_.data(), sums_.data() + stride() * stride() + stride());
+  changes_ += list_.size();
+}
+
+}  // namespace dconnet

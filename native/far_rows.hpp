@@ -1,0 +1,87 @@
+// The rows that are far from their kinks, wherever they are: the driver knows their sums, and asks them to look where they
+// are when it is not certain that they have kept their sides.
+//
+// About a centre w, rows are near if |z_j(w)| is small for |q_j|, and are handed over. As long as all others keep the side
+// that they have at w, those of them that are active add up to
+//
+//   <sum_j (beta_g - beta_h)_j q_j, v> + a vᵀ (sum_j q_j q_jᵀ) v
+//
+// in the problem of the neuron, and nothing else is needed of them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "leaf_passes.hpp"
+
+namespace dconnet {
+
+class FarRows {
+ public:
+  // Whether there are so many rows that it pays to tell near ones from the others.
+  static bool pays_for(std::size_t rows, std::size_t columns);
+  // How many rows are near at most.
+  static std::size_t room_for(std::size_t rows);
+
+  explicit FarRows(LeafPasses& passes);
+
+  LeafPasses& passes() { return passes_; }
+  std::size_t columns() const { return passes_.columns(); }
+  std::size_t stride() const { return centre_.size(); }
+  std::size_t room() const { return room_; }
+
+  // What a pass over all rows tells.
+  struct Look {
+    double hinges, convex_hinges, largest, steepest;  // see `LookSum`
+  };
+
+  // Opens a neuron at v; all rows are looked at.
+  Look open(const double* alpha, const double* v, Split split);
+  // Looks at all rows. Without gradients, those of the last look with them stay.
+  Look look(const double* v, bool with_gradients);
+  // The gradients of the concave and of the convex part, the latter without the penalty.
+  const double* tangent() const { return gradients_.data(); }
+  const double* pull() const { return gradients_.data() + stride(); }
+
+  // Makes the point where all rows were looked at last the centre; returns how many rows are near, which must be
+  // collected unless they are too many.
+  std::size_t centre();
+  // How many far rows had changed sides since the centre before.
+  std::size_t crossed() const { return crossed_; }
+  // How many far rows are not certain to have kept their sides at v; no pass where that is out of the question. They must be
+  // collected, or a new centre be found.
+  std::size_t stray(const double* v);
+  // Takes over the rows that were counted last, the far sums without them.
+  void collect(std::size_t count, const PackedRows& to);
+
+  // Sums over the far active rows: q qᵀ, on and above the diagonal, beta_g q and beta_h q.
+  const double* gram() const { return sums_.data(); }
+  const double* slopes_g() const { return sums_.data() + stride() * stride(); }
+  const double* slopes_h() const { return slopes_g() + stride(); }
+
+ private:
+  Look merged_look();
+  double reach();
+  void add_up(std::size_t active, std::size_t changed);
+  void remember(const double* v);
+  double* reference(std::size_t i) { return references_.data() + i * stride(); }
+
+  LeafPasses& passes_;
+  std::size_t room_;
+  std::vector<double> centre_;
+  std::vector<double> gradients_;
+  std::vector<double> sums_;        // gram, slopes_g, slopes_h
+  bool added_up_ = false;           // for the neuron that is open
+  std::size_t changes_ = 0;         // since the sums were made anew
+  std::size_t crossed_ = 0;
+  double reach_ = 0.0;              // of the near rows about the centre
+  std::vector<double> references_;  // (kReferences, stride)
+  std::vector<double> distances_;
+  std::size_t n_references_ = 0;
+  LeafSums looks_, slopes_, counts_, strayed_;
+  std::vector<double> ratios_, parts_;
+  std::vector<Row> list_;                                // of rows that are taken over
+  std::vector<double> minus_ones_, minus_g_, minus_h_;  // their weights
+};
+
+}  // namespace dconnet

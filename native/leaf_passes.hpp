@@ -1,0 +1,118 @@
+// What a sweep asks of the rows of the data, wherever they are: passes that return a few numbers for each leaf, and the
+// rows that matter one by one, packed together.
+//
+// The driver of a sweep (`Neuron`, `NearRows`) owns what is small, and sees rows through this class alone. What passes
+// return for the leaves, the driver merges in their order: to the bit, the same whether one object has all leaves
+// (`NeuronRows`, whose threads share them), or several objects have a run of whole leaves each, and what they return is
+// put one after the other (`ScatteredRows`, for the workers of a cluster).
+//
+// The neuron's problem, with the other neurons fixed, is a sum over rows,
+//
+//   O(v) = sum_j (beta_g - beta_h)_j max(z_j, 0) + a sum_j max(z_j, 0)² + gamma |v|²,   z = Q v.
+//
+// Rows remember, from pass to pass: the targets, what the network says, the slopes of the neuron that is open, and
+//  - z_j at a reference point, the last one at which the row was looked at. References have numbers;
+//  - whether the row is near its kink, and so has been handed to the driver, or far from it on either side.
+// A far row cannot have come to its kink at v unless |z_j| <= |q_j| |v - its reference|.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+
+#include "design.hpp"
+#include "leaves.hpp"
+
+namespace dconnet {
+
+enum class Split { kPaper, kNet };
+
+// Rows that sit at their kink come back from a solver as tiny numbers of either sign. They count as zero, where the
+// Heaviside function of the paper is one; otherwise the DCA would flip subgradients for ever at a converged point.
+inline constexpr double kNeuronKinkTolerance = 1e-9;
+// How large z_j / |q_j| may be by rounding where it should be zero.
+inline double kink_noise(const double* v, std::size_t columns) {
+  return kNeuronKinkTolerance * std::sqrt(dot(v, v, columns));
+}
+
+// What a pass over all rows tells: sums, and two maxima.
+enum LookSum : std::size_t {
+  kHinges,        // O without its penalty
+  kConvexHinges,  // the same without beta_h
+  kLargest,       // |z_j|
+  kSteepest,      // slope
+  kLookSums
+};
+
+// How many rows of a leaf are where.
+enum Count : std::size_t {
+  kNear,     // near its kink, to be handed over
+  kActive,   // far and active
+  kChanged,  // others than those that the last sums over far rows were made of
+  kCrossed,  // far, on another side than before, when it was no near one either
+  kCounts
+};
+
+// Room for rows that are handed over, in their order.
+struct PackedRows {
+  double* q;  // (rows, stride), padded
+  double *beta_g, *beta_h, *z;
+  unsigned char* active;  // whether it was one of the far active ones
+};
+
+// All rows at once, for programmes that need the walk over all of them.
+struct WholeRows {
+  const Design* design;
+  const double* beta_g;
+};
+
+class LeafPasses {
+ public:
+  // How many references the rows can tell apart.
+  static constexpr std::size_t kReferences = 64;
+
+  virtual ~LeafPasses() = default;
+
+  virtual std::size_t rows() const = 0;
+  virtual std::size_t columns() const = 0;
+  std::size_t stride() const { return round_up_to_lanes(columns()); }
+  std::size_t leaves() const { return Leaves{rows()}.count(); }
+
+  // In what follows, arrays that are written to have a row for each leaf; alpha is that of the neuron (n_outputs).
+
+  // Takes up a network: alpha (n_hidden, n_outputs), V (n_hidden, columns). Squared residuals (leaves, 1).
+  virtual void take_up(const double* alpha, const double* V, double* squares) = 0;
+  // Opens the problem of a neuron with these weights, which the network has, and looks at all rows there, which is
+  // reference 0 from then on. Sums (leaves, kLookSums); unless that is null, the gradients of the concave and of the convex
+  // part, without the penalty (leaves, 2 stride). All rows are far from then on. Vectors v are padded.
+  virtual void open(const double* alpha, const double* v, Split split, double* sums, double* gradients) = 0;
+  // Looks at all rows at v, which is reference 0 from then on. Sums and gradients likewise.
+  virtual void look(const double* v, double* sums, double* gradients) = 0;
+  // Gives the network the neuron with its weights where all rows were looked at last.
+  virtual void close(const double* alpha) = 0;
+
+  // |z_j| / |q_j| of every `spacing`-th row, a power of two, of each leaf (leaves, kLeaf / spacing); -1 where there is none.
+  virtual void ratios(std::size_t spacing, double* ratios) = 0;
+  // Where all rows were looked at, those with |z_j| <= reach |q_j| become near, the others far. Counts (leaves, kCounts).
+  virtual void choose(double reach, double* counts) = 0;
+  // Sums over the far active rows of the leaves from `first` to `last` (exclusively): the matrix of q qᵀ, on and above the
+  // diagonal, and beta_g q and beta_h q (last - first, stride² + 2 stride). Not `anew`, what has changed since the last sums.
+  virtual void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) = 0;
+  // Looks at v, reference `number` from then on, at those far rows that may not be where they were: |z_j| <= |q_j| times
+  // the distance of v from their reference, distances[i] for the i-th. Counts (leaves, 1) those that are not on their side
+  // by more than noise |q_j|.
+  virtual void stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) = 0;
+  // Hands over the rows that the last `choose` or `stray` has counted; these are near from then on.
+  virtual void collect(const PackedRows& to) = 0;
+
+  // Every `spacing`-th row, a power of two, of each leaf, one after the other: padded, and their slopes.
+  virtual void sample_rows(std::size_t spacing, double* q) = 0;
+  virtual void sample_slopes(std::size_t spacing, double* beta_g) = 0;
+
+  // All rows, and the slopes of the neuron that is open.
+  virtual WholeRows whole() = 0;
+};
+
+// How many rows `spacing` leaves of all.
+inline std::size_t sampled_rows(std::size_t rows, std::size_t spacing) { return (rows + spacing - 1) / spacing; }
+
+}  // namespace dconnet

@@ -1,0 +1,228 @@
+#include "near_majoriser.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace dconnet {
+
+namespace {
+
+// Where answers over the near rows make others stray so often, all rows are looked at.
+constexpr std::size_t kMostRounds = 20;
+constexpr int kMostHalvings = 20;
+// Share of the rows that change sides in a step from which on the next solution is far away, too.
+constexpr double kMany = 0.02;
+
+std::unique_ptr<Sample> sample_of(LeafPasses& passes) {
+  const std::size_t spacing = Sample::spacing_for(passes.rows(), passes.columns());
+  if (spacing == 0) return nullptr;
+  const std::size_t rows = sampled_rows(passes.rows(), spacing);
+  Design design = Design::with_room(rows, passes.columns());
+  passes.sample_rows(spacing, design.extend(0, rows));
+  return std::make_unique<Sample>(std::move(design), spacing, passes.rows());
+}
+
+}  // namespace
+
+NearMajoriser::NearMajoriser(LeafPasses& passes)
+    : far_(passes),
+      near_(far_),
+      sample_(sample_of(passes)),
+      tangent_(passes.stride()),
+      trial_tangent_(passes.stride()),
+      lowest_(passes.stride()),
+      pull_(passes.stride()) {}
+
+void NearMajoriser::watch(const Proceed* proceed) {
+  watch_ = proceed;
+  near_.watch(proceed);
+  if (sample_) sample_->watch(proceed);
+  if (all_) all_->watch(proceed);
+}
+
+Look NearMajoriser::open(const NeuronProblem& problem, const Limits& limits, const double* v) {
+  problem_ = problem;
+  limits_ = limits;
+  const FarRows::Look look = far_.open(problem.alpha, v, problem.split);
+  std::copy_n(far_.tangent(), tangent_.size(), tangent_.data());
+  steepest_ = look.steepest;
+  convex_hinges_ = look.convex_hinges;
+  source_ = Source::kAllRows;
+  is_far_ = true;
+  at_zero_ = look.largest == 0.0;
+  if (sample_) {
+    sample_->forget();
+    far_.passes().sample_slopes(sample_->spacing(), sample_->slopes());
+  }
+  return {look.hinges, look.convex_hinges, look.largest, far_.passes().rows()};
+}
+
+Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
+  Outcome outcome{0, false};
+  recentred_ = false;
+  trial_source_ = Source::kNearRows;
+  std::copy_n(v, tangent_.size(), answer);
+  if (solve_over_near(v, next, answer, outcome)) return outcome;
+  const std::size_t used = outcome.iterations;
+  trial_source_ = Source::kAllRows;
+  if (max_abs(answer, tangent_.size()) > 0.0) std::copy_n(v, tangent_.size(), answer);
+  outcome = solve_over_all(v, answer);
+  outcome.iterations += used;
+  return outcome;
+}
+
+// Over the rows near a centre, to which those are added that have strayed at an answer. False if that comes to no end, or to
+// zero, where all rows meet.
+bool NearMajoriser::solve_over_near(const double* v, bool next, double* answer, Outcome& outcome) {
+  lowest_value_ = convex_value(v, convex_hinges_);
+  std::copy_n(v, lowest_.size(), lowest_.data());
+  if (is_far_ && start_from_sample(v, answer)) {
+    next = false;
+    if (!centre(v)) return false;
+  } else if (source_ == Source::kAllRows) {
+    next = false;
+    if (is_far_ && sample_) far_.look(v, false);
+    if (!centre(v)) return false;
+  }
+  for (std::size_t round = 0; round < kMostRounds; ++round) {
+    const Outcome end = near_.solve(tangent_.data(), problem_.curvature, problem_.gamma, limits_.gap,
+                                    limits_.solver_iterations, next, answer);
+    outcome = {outcome.iterations + end.iterations, end.converged, end.method};
+    if (!end.converged) return false;
+    const std::size_t strayed = far_.stray(answer);
+    if (strayed == 0) return true;
+    if (!follow(v, strayed, next, answer)) return false;
+  }
+  return false;
+}
+
+// The near rows are those about where all rows were looked at last. False if too many are at their kinks there.
+bool NearMajoriser::centre(const double* v) {
+  const std::size_t count = far_.centre();
+  if (count > far_.room()) return false;
+  near_.take(count);
+  near_.mark(0, v);
+  recentred_ = true;
+  return true;
+}
+
+// Takes the rows that have strayed at the answer for near ones, too; if they are too many, a point becomes the new centre.
+// Goes back towards the lowest point until the programme is lower than there. The way leads downhill at first, because at
+// the lowest point no row has strayed; between both points, no others can have strayed than at the answer.
+bool NearMajoriser::follow(const double* v, std::size_t strayed, bool& next, double* answer) {
+  if (strayed > near_.room_left()) {
+    next = false;
+    return centre_lower(v, answer);
+  }
+  const std::size_t first = near_.design().rows();
+  next = near_.add(strayed);
+  near_.mark(first, v);
+  for (int halving = 0; halving < kMostHalvings; ++halving) {
+    if (is_lower(answer, look_at_near(answer).convex_hinges)) return true;
+    next = false;
+    halve(answer);
+  }
+  return false;
+}
+
+bool NearMajoriser::centre_lower(const double* v, double* answer) {
+  for (int halving = 0; halving < kMostHalvings; ++halving) {
+    if (is_lower(answer, far_.look(answer, false).convex_hinges)) return centre(v);
+    halve(answer);
+  }
+  return false;
+}
+
+void NearMajoriser::halve(double* answer) const {
+  for (std::size_t k = 0; k < lowest_.size(); ++k) answer[k] = 0.5 * (answer[k] + lowest_[k]);
+}
+
+// Whether the programme is lower at v than at the lowest point so far, which v is then.
+bool NearMajoriser::is_lower(const double* v, double convex_hinges) {
+  const double value = convex_value(v, convex_hinges);
+  if (!(value < lowest_value_)) return false;
+  lowest_value_ = value;
+  std::copy_n(v, lowest_.size(), lowest_.data());
+  return true;
+}
+
+double NearMajoriser::convex_value(const double* v, double convex_hinges) const {
+  const std::size_t columns = far_.columns();
+  return problem_.gamma * dot(v, v, columns) - dot(tangent_.data(), v, columns) + convex_hinges;
+}
+
+// The solution for a sample of the rows, if it is lower: a better centre for programmes whose solution is far away.
+bool NearMajoriser::start_from_sample(const double* v, double* answer) {
+  if (!sample_) return false;
+  if (source_ == Source::kAllRows) {
+    std::copy_n(far_.pull(), pull_.size(), pull_.data());
+  } else {
+    near_.convex_pull(v, problem_.curvature, pull_.data());
+  }
+  if (!sample_->solve(tangent_.data(), problem_.curvature, problem_.gamma, pull_.data(), v)) return false;
+  if (!is_lower(sample_->v(), far_.look(sample_->v(), false).convex_hinges)) return false;
+  std::copy_n(sample_->v(), lowest_.size(), answer);
+  return true;
+}
+
+// From the answer, which is v, or zero if the way led there.
+Outcome NearMajoriser::solve_over_all(const double* v, double* answer) {
+  const WholeRows whole = far_.passes().whole();
+  const Design& design = *whole.design;
+  if (!all_) {
+    all_ = std::make_unique<SolverOverAll>(design);
+    all_->watch(watch_);
+  }
+  all_->forget();
+  z_.resize(design.rows());
+  z_before_.resize(design.rows());
+  design.apply(v, z_before_.data());
+  design.apply(answer, z_.data());
+  const Programme programme{design, tangent_.data(), whole.beta_g, problem_.curvature, problem_.gamma};
+  const Outcome outcome = all_->solve(programme, limits_, false, answer, z_.data());
+  changed_ = 0;
+  const double before = kink_noise(v, design.columns()), after = kink_noise(answer, design.columns());
+  for (std::size_t j = 0; j < design.rows(); ++j) {
+    const double norm = all_->norms()[j];
+    changed_ += (z_before_[j] >= -before * norm) != (z_[j] >= -after * norm);
+  }
+  return outcome;
+}
+
+Look NearMajoriser::look(const double* trial, bool is_answer) {
+  if (is_answer && trial_source_ == Source::kNearRows) {
+    const NearRows::Look look = look_at_near(trial);
+    // Where near rows tell no more than noise, the others may.
+    const double largest =
+        is_noise(look.largest, steepest_, problem_) ? far_.look(trial, false).largest : look.largest;
+    // Sides that have changed about another centre are not all known.
+    const std::size_t changed = recentred_ ? std::max<std::size_t>(1, look.changed + far_.crossed()) : look.changed;
+    return {look.hinges, look.convex_hinges, largest, changed};
+  }
+  trial_source_ = Source::kAllRows;
+  const FarRows::Look look = far_.look(trial, true);
+  std::copy_n(far_.tangent(), trial_tangent_.size(), trial_tangent_.data());
+  const std::size_t changed = is_answer ? changed_ : (at_zero_ ? 0 : far_.passes().rows());
+  return {look.hinges, look.convex_hinges, look.largest, changed};
+}
+
+void NearMajoriser::accept(const dconnet::Look& look) {
+  source_ = trial_source_;
+  if (source_ == Source::kNearRows) near_.accept();
+  tangent_.swap(trial_tangent_);
+  convex_hinges_ = look.convex_hinges;
+  at_zero_ = look.largest == 0.0;
+  is_far_ = static_cast<double>(look.changed) > kMany * static_cast<double>(far_.passes().rows());
+}
+
+double NearMajoriser::rounding(const double* v) {
+  if (source_ == Source::kAllRows) {
+    const FarRows::Look look = far_.look(v, false);
+    return kObjectiveRounding * (problem_.size + 2.0 * look.convex_hinges - look.hinges);
+  }
+  const NearRows::Look look = look_at_near(v);
+  return look.lift + kObjectiveRounding * (problem_.size + look.cancelling);
+}
+
+}  // namespace dconnet

@@ -1,0 +1,261 @@
+#include "remote_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace dconnet {
+
+namespace {
+
+// Numbers for each row that is handed over, behind the row itself.
+constexpr std::size_t kPacked = 4;
+
+// The numbers of a question, one after the other.
+class Reader {
+ public:
+  explicit Reader(const double* numbers) : at_(numbers) {}
+  const double* take(std::size_t count) { return std::exchange(at_, at_ + count); }
+  double number() { return *take(1); }
+  std::size_t count() { return static_cast<std::size_t>(number()); }
+
+ private:
+  const double* at_;
+};
+
+// A look as one run of numbers for each leaf: the sums, and then the gradients.
+void interleave(std::size_t leaves, std::size_t width, const std::vector<double>& sums,
+                const std::vector<double>& gradients, std::vector<double>& to) {
+  to.clear();
+  for (std::size_t i = 0; i < leaves; ++i) {
+    to.insert(to.end(), sums.begin() + static_cast<std::ptrdiff_t>(i * kLookSums),
+              sums.begin() + static_cast<std::ptrdiff_t>((i + 1) * kLookSums));
+    to.insert(to.end(), gradients.begin() + static_cast<std::ptrdiff_t>(i * width),
+              gradients.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+  }
+}
+
+void look(NeuronRows& rows, Pass pass, Reader& reader, std::vector<double>& answer) {
+  const std::size_t stride = rows.stride(), leaves = rows.leaves();
+  const double* alpha = pass == Pass::kOpen ? reader.take(rows.n_outputs()) : nullptr;
+  const Split split = pass == Pass::kOpen && reader.number() != 0.0 ? Split::kNet : Split::kPaper;
+  const double* v = reader.take(stride);
+  const bool with_gradients = reader.number() != 0.0;
+  const std::size_t width = with_gradients ? 2 * stride : 0;
+  std::vector<double> sums(leaves * kLookSums), gradients(leaves * width);
+  if (pass == Pass::kOpen) {
+    rows.open(alpha, v, split, sums.data(), gradients.data());
+  } else {
+    rows.look(v, sums.data(), with_gradients ? gradients.data() : nullptr);
+  }
+  interleave(leaves, width, sums, gradients, answer);
+}
+
+void collect(NeuronRows& rows, std::vector<double>& answer) {
+  const std::size_t count = rows.listed(), stride = rows.stride(), width = stride + kPacked;
+  std::vector<double> q(count * stride), beta_g(count), beta_h(count), z(count);
+  std::vector<unsigned char> active(count);
+  rows.collect({q.data(), beta_g.data(), beta_h.data(), z.data(), active.data()});
+  answer.resize(count * width);
+  for (std::size_t i = 0; i < count; ++i) {
+    double* to = std::copy_n(q.data() + i * stride, stride, answer.data() + i * width);
+    to[0] = beta_g[i], to[1] = beta_h[i], to[2] = z[i], to[3] = active[i];
+  }
+}
+
+void far_sums(NeuronRows& rows, std::size_t first_leaf, Reader& reader, std::vector<double>& answer) {
+  const bool anew = reader.number() != 0.0;
+  const std::size_t first = std::max(reader.count(), first_leaf), end = first_leaf + rows.leaves();
+  const std::size_t last = std::min(reader.count(), end);
+  if (first >= last) return answer.clear();
+  answer.resize((last - first) * (rows.stride() * rows.stride() + 2 * rows.stride()));
+  rows.far_sums(anew, first - first_leaf, last - first_leaf, answer.data());
+}
+
+}  // namespace
+
+namespace {
+
+// A power of two, at most as long as a leaf.
+bool is_spacing(double number) {
+  for (std::size_t spacing = 1; spacing <= kLeaf; spacing *= 2) {
+    if (number == static_cast<double>(spacing)) return true;
+  }
+  return false;
+}
+
+bool is_question(const NeuronRows& rows, Pass pass, const double* question, std::size_t size) {
+  const std::size_t stride = rows.stride();
+  switch (pass) {
+    case Pass::kTakeUp: return size == rows.n_hidden() * (rows.n_outputs() + rows.columns());
+    case Pass::kOpen: return size == rows.n_outputs() + 2 + stride;
+    case Pass::kLook: return size == stride + 1;
+    case Pass::kClose: return size == rows.n_outputs();
+    case Pass::kRatios:
+    case Pass::kSampleRows:
+    case Pass::kSampleSlopes: return size == 1 && is_spacing(*question);
+    case Pass::kChoose: return size == 1;
+    case Pass::kFarSums: return size == 3;
+    case Pass::kStray:
+      return size > stride + 2 && question[stride + 1] == static_cast<double>(size - stride - 2) &&
+             size - stride - 2 < LeafPasses::kReferences;
+    case Pass::kCollect:
+    case Pass::kAllSlopes: return size == 0;
+    case Pass::kPasses: return false;
+  }
+  return false;
+}
+
+void answer_question(NeuronRows& rows, std::size_t first_leaf, Pass pass, const double* question,
+                     std::vector<double>& answer) {
+  Reader reader(question);
+  const std::size_t stride = rows.stride(), leaves = rows.leaves();
+  answer.clear();
+  switch (pass) {
+    case Pass::kTakeUp: {
+      const double* alpha = reader.take(rows.n_hidden() * rows.n_outputs());
+      answer.resize(leaves);
+      return rows.take_up(alpha, reader.take(rows.n_hidden() * rows.columns()), answer.data());
+    }
+    case Pass::kOpen:
+    case Pass::kLook: return look(rows, pass, reader, answer);
+    case Pass::kClose: return rows.close(reader.take(rows.n_outputs()));
+    case Pass::kRatios: {
+      const std::size_t spacing = reader.count();
+      answer.resize(leaves * (kLeaf / spacing));
+      return rows.ratios(spacing, answer.data());
+    }
+    case Pass::kChoose: answer.resize(leaves * kCounts); return rows.choose(reader.number(), answer.data());
+    case Pass::kFarSums: return far_sums(rows, first_leaf, reader, answer);
+    case Pass::kStray: {
+      const double* v = reader.take(stride);
+      const double noise = reader.number();
+      const std::size_t number = reader.count();
+      answer.resize(leaves);
+      return rows.stray(v, noise, number, reader.take(number), answer.data());
+    }
+    case Pass::kCollect: return collect(rows, answer);
+    case Pass::kSampleRows: {
+      const std::size_t spacing = reader.count();
+      answer.resize(sampled_rows(rows.rows(), spacing) * stride);
+      return rows.sample_rows(spacing, answer.data());
+    }
+    case Pass::kSampleSlopes: {
+      const std::size_t spacing = reader.count();
+      answer.resize(sampled_rows(rows.rows(), spacing));
+      return rows.sample_slopes(spacing, answer.data());
+    }
+    case Pass::kAllSlopes: return answer.assign(rows.beta_g(), rows.beta_g() + rows.rows());
+    case Pass::kPasses: return;
+  }
+}
+
+}  // namespace
+
+bool answer(NeuronRows& rows, std::size_t first_leaf, Pass pass, const double* question, std::size_t size,
+            std::vector<double>& answer) {
+  if (!is_question(rows, pass, question, size)) return false;
+  answer_question(rows, first_leaf, pass, question, answer);
+  return true;
+}
+
+RemoteRows::RemoteRows(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, Ask ask)
+    : rows_(rows), columns_(columns), n_hidden_(n_hidden), n_outputs_(n_outputs), ask_(std::move(ask)) {}
+
+RemoteRows& RemoteRows::say(const double* numbers, std::size_t count) {
+  question_.insert(question_.end(), numbers, numbers + count);
+  return *this;
+}
+
+// Asks what was said, and waits for so many numbers.
+void RemoteRows::ask(Pass pass, std::size_t expected, double otherwise) {
+  failed_ = failed_ || !ask_(pass, question_, answer_) || answer_.size() != expected;
+  if (failed_) answer_.assign(expected, otherwise);
+  question_.clear();
+}
+
+void RemoteRows::ask_for(Pass pass, std::size_t expected, double otherwise, double* to) {
+  ask(pass, expected, otherwise);
+  std::copy(answer_.begin(), answer_.end(), to);
+}
+
+void RemoteRows::take_up(const double* alpha, const double* V, double* squares) {
+  say(alpha, n_hidden_ * n_outputs_).say(V, n_hidden_ * columns_).ask_for(Pass::kTakeUp, leaves(), NAN, squares);
+}
+
+void RemoteRows::open(const double* alpha, const double* v, Split split, double* sums, double* gradients) {
+  say(alpha, n_outputs_).say(split == Split::kNet).say(v, stride()).say(1.0);
+  ask(Pass::kOpen, leaves() * (kLookSums + 2 * stride()), NAN);
+  split_looks(sums, gradients);
+}
+
+void RemoteRows::look(const double* v, double* sums, double* gradients) {
+  say(v, stride()).say(gradients != nullptr);
+  ask(Pass::kLook, leaves() * (kLookSums + (gradients ? 2 * stride() : 0)), NAN);
+  split_looks(sums, gradients);
+}
+
+void RemoteRows::split_looks(double* sums, double* gradients) {
+  const std::size_t width = gradients ? 2 * stride() : 0;
+  for (std::size_t i = 0; i < leaves(); ++i) {
+    const double* from = answer_.data() + i * (kLookSums + width);
+    std::copy_n(from, kLookSums, sums + i * kLookSums);
+    if (gradients) std::copy_n(from + kLookSums, width, gradients + i * width);
+  }
+}
+
+void RemoteRows::close(const double* alpha) { say(alpha, n_outputs_).ask(Pass::kClose, 0, 0.0); }
+
+void RemoteRows::ratios(std::size_t spacing, double* ratios) {
+  say(static_cast<double>(spacing)).ask_for(Pass::kRatios, leaves() * (kLeaf / spacing), -1.0, ratios);
+}
+
+void RemoteRows::choose(double reach, double* counts) {
+  say(reach).ask_for(Pass::kChoose, leaves() * kCounts, 0.0, counts);
+  listed_ = 0;
+  for (std::size_t i = 0; i < leaves(); ++i) listed_ += static_cast<std::size_t>(counts[i * kCounts + kNear]);
+}
+
+void RemoteRows::far_sums(bool anew, std::size_t first, std::size_t last, double* sums) {
+  say(anew).say(static_cast<double>(first)).say(static_cast<double>(last));
+  ask_for(Pass::kFarSums, (last - first) * (stride() * stride() + 2 * stride()), NAN, sums);
+}
+
+void RemoteRows::stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) {
+  say(v, stride()).say(noise).say(static_cast<double>(number)).say(distances, number);
+  ask_for(Pass::kStray, leaves(), 0.0, counts);
+  listed_ = 0;
+  for (std::size_t i = 0; i < leaves(); ++i) listed_ += static_cast<std::size_t>(counts[i]);
+}
+
+void RemoteRows::collect(const PackedRows& to) {
+  const std::size_t width = stride() + kPacked;
+  ask(Pass::kCollect, listed_ * width, 0.0);
+  for (std::size_t i = 0; i < listed_; ++i) {
+    const double* from = answer_.data() + i * width;
+    std::copy_n(from, stride(), to.q + i * stride());
+    const double* numbers = from + stride();
+    to.beta_g[i] = numbers[0], to.beta_h[i] = numbers[1], to.z[i] = numbers[2], to.active[i] = numbers[3] != 0.0;
+  }
+}
+
+void RemoteRows::sample_rows(std::size_t spacing, double* q) {
+  say(static_cast<double>(spacing));
+  ask_for(Pass::kSampleRows, sampled_rows(rows_, spacing) * stride(), 0.0, q);
+}
+
+void RemoteRows::sample_slopes(std::size_t spacing, double* beta_g) {
+  say(static_cast<double>(spacing)).ask_for(Pass::kSampleSlopes, sampled_rows(rows_, spacing), 0.0, beta_g);
+}
+
+WholeRows RemoteRows::whole() {
+  if (whole_.empty()) {
+    whole_.push_back(Design::with_room(rows_, columns_));
+    sample_rows(1, whole_.back().extend(0, rows_));
+  }
+  slopes_.resize(rows_);
+  ask_for(Pass::kAllSlopes, rows_, 0.0, slopes_.data());
+  return {&whole_.back(), slopes_.data()};
+}
+
+}  // namespace dconnet

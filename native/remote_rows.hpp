@@ -1,0 +1,68 @@
+// Rows that are elsewhere: every pass is a question to those who have them, and their answers, put one after the other in
+// the order of their rows, are the answer.
+//
+// Questions and answers are plain numbers. `answer` is the other end: it asks the rows that are there. Each of them has a run of
+// whole leaves, all but the last one full.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "neuron_rows.hpp"
+
+namespace dconnet {
+
+enum class Pass : unsigned char {
+  kTakeUp, kOpen, kLook, kClose, kRatios, kChoose, kFarSums, kStray, kCollect, kSampleRows, kSampleSlopes, kAllSlopes,
+  kPasses
+};
+
+// What those answer who have the rows whose first leaf is this one of all; false if it is no question.
+bool answer(NeuronRows& rows, std::size_t first_leaf, Pass pass, const double* question, std::size_t size,
+            std::vector<double>& answer);
+
+class RemoteRows : public LeafPasses {
+ public:
+  // Writes the answers to a question, one after the other; false if there is none.
+  using Ask = std::function<bool(Pass pass, const std::vector<double>& question, std::vector<double>& answer)>;
+
+  RemoteRows(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, Ask ask);
+
+  // Whether a question went without an answer of the right length. From then on none is asked, sums are NaN, and nothing is
+  // counted.
+  bool failed() const { return failed_; }
+
+  std::size_t rows() const override { return rows_; }
+  std::size_t columns() const override { return columns_; }
+  void take_up(const double* alpha, const double* V, double* squares) override;
+  void open(const double* alpha, const double* v, Split split, double* sums, double* gradients) override;
+  void look(const double* v, double* sums, double* gradients) override;
+  void close(const double* alpha) override;
+  void ratios(std::size_t spacing, double* ratios) override;
+  void choose(double reach, double* counts) override;
+  void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) override;
+  void stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) override;
+  void collect(const PackedRows& to) override;
+  void sample_rows(std::size_t spacing, double* q) override;
+  void sample_slopes(std::size_t spacing, double* beta_g) override;
+  // All rows are fetched the first time, and their slopes each time.
+  WholeRows whole() override;
+
+ private:
+  void ask(Pass pass, std::size_t expected, double otherwise);
+  void ask_for(Pass pass, std::size_t expected, double otherwise, double* to);
+  void split_looks(double* sums, double* gradients);
+  RemoteRows& say(const double* numbers, std::size_t count);
+  RemoteRows& say(double number) { return say(&number, 1); }
+
+  std::size_t rows_, columns_, n_hidden_, n_outputs_;
+  Ask ask_;
+  bool failed_ = false;
+  std::size_t listed_ = 0;  // rows that were counted last
+  std::vector<double> question_, answer_;
+  std::vector<Design> whole_;  // one, or none
+  std::vector<double> slopes_;
+};
+
+}  // namespace dconnet

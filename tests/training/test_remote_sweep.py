@@ -1,0 +1,92 @@
+"""A sweep over rows that others have is the sweep over all of them, to the bit."""
+
+import numpy as np
+import pytest
+
+from dconnet._native import LEAF, RemoteSweep, SweepLeaves, Team
+from dconnet.convex.backend import get_backend
+from dconnet.convex.native import by_output, padded
+from dconnet.training.dc import SPLITS
+from dconnet.training.sweep import make_sweep
+from problems import whitened_setting
+
+N_HIDDEN = 3
+
+
+def scattered(problem, first_leaves, n_hidden=N_HIDDEN):
+    """The rows in runs of whole leaves, which begin with these."""
+    borders = [*(LEAF * leaf for leaf in first_leaves), len(problem.Q)]
+    y = by_output(problem.y)
+    return [
+        SweepLeaves(padded(problem.Q[first:last]), problem.Q.shape[1], y[first:last].copy(), n_hidden, leaf, Team(2))
+        for leaf, first, last in zip(first_leaves, borders, borders[1:], strict=False)
+    ]
+
+
+def remote_sweep(problem, ask, n_hidden=N_HIDDEN):
+    n_rows, n_columns = problem.Q.shape
+    return RemoteSweep(n_rows, n_columns, n_hidden, by_output(problem.y).shape[1], ask)
+
+
+def run(sweep, problem, V, alpha, split):
+    return sweep.run(
+        alpha=by_output(alpha),
+        gamma=problem.gamma,
+        order=np.arange(len(alpha), dtype=np.uintp),
+        net_split=split == "net",
+        max_dca_iterations=50,
+        max_solver_iterations=3000,
+        tolerance=1e-10,
+        seconds=np.inf,
+        V=V,
+    )
+
+
+def ask_all(workers):
+    return lambda which, question: np.concatenate([worker.answer(which, question) for worker in workers])
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize(("n_rows", "first_leaves"), [(17_000, [0, 2, 4]), (17_000, [0]), (9_000, [0, 1]), (300, [0])])
+def test_the_same_bits_as_over_all_rows(split, n_rows, first_leaves):
+    problem, V, alpha = whitened_setting(n_rows=n_rows, n_columns=5, n_hidden=N_HIDDEN)
+    V_here = V.copy()
+    sweep = remote_sweep(problem, ask_all(scattered(problem, first_leaves)))
+    tally = run(sweep, problem, V, alpha, split)
+    here = make_sweep(problem, get_backend("native"), N_HIDDEN, split, max_dca_iter=50)
+    tally_here = here.run(V_here, alpha, np.arange(N_HIDDEN), np.inf)
+    assert tally[:2] == (tally_here.visited, tally_here.programmes)
+    if n_rows > 2 * LEAF:
+        np.testing.assert_array_equal(V, V_here)
+    else:  # over there, few rows are fetched only where a programme needs them all
+        np.testing.assert_allclose(V, V_here, atol=1e-8 * np.abs(V_here).max())
+
+
+def test_an_exception_of_those_asked_ends_the_sweep():
+    problem, V, alpha = whitened_setting(n_rows=17_000, n_columns=5, n_hidden=N_HIDDEN)
+    workers, questions = ask_all(scattered(problem, [0, 3])), []
+
+    def ask(which, question):
+        questions.append(which)
+        if len(questions) > 12:
+            raise ConnectionError("a worker has gone")
+        return workers(which, question)
+
+    sweep = remote_sweep(problem, ask)
+    with pytest.raises(ConnectionError, match="gone"):
+        run(sweep, problem, V, alpha, "net")
+    assert len(questions) == 13
+    assert np.isfinite(V).all()
+
+
+def test_answers_of_another_length_are_refused():
+    problem, _, _ = whitened_setting(n_rows=17_000, n_columns=5, n_hidden=N_HIDDEN)
+    with pytest.raises(ValueError, match="another length"):
+        remote_sweep(problem, lambda which, question: np.zeros(3))
+
+
+@pytest.mark.parametrize(("which", "size"), [(0, 2), (3, 7), (4, 0), (7, 3), (99, 0)])
+def test_what_is_no_question_is_refused(which, size):
+    problem, _, _ = whitened_setting(n_rows=300, n_columns=5, n_hidden=N_HIDDEN)
+    with pytest.raises(ValueError, match="no question"):
+        scattered(problem, [0])[0].answer(which, np.zeros(size))
