@@ -22,6 +22,8 @@ LAYERS = [
     ["training"],
     ["certificates", "ensemble"],
     ["estimators"],
+    ["distributed"],
+    ["dask"],
     ["persistence"],
     ["inspection"],
     ["paper"],

@@ -12,7 +12,7 @@ from dconnet._arrays import FloatArray
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, WhitenedProblem
 from dconnet.training.kinks import KINK_WIDTH
-from dconnet.training.newton import Piece
+from dconnet.training.newton import LocalPieceRows, Piece, PieceShape
 
 # Eigenvalues below this fraction of the largest cannot be told from zero.
 SINGULAR = 1e-10
@@ -114,9 +114,8 @@ def hessian(problem: Problem, network: Network) -> FloatArray:
 def whitened_hessian(white: WhitenedProblem, network: Network) -> FloatArray:
     """Hessian of ``m · RegLoss`` in the order ``(v_1, …, v_N, alpha)``, square of n_hidden (rank + n_outputs)."""
     V, alpha = white.whiten(network), white.output_weights(network)
-    Z = white.preactivations(V)
     free = [np.eye(V.shape[1])] * len(V)
-    piece = Piece(white, V, alpha, white.y - np.maximum(Z, 0.0) @ alpha, Z > 0.0, free)
+    piece = Piece(LocalPieceRows(white), PieceShape(V, alpha, np.zeros(len(V)), free))
     return 2.0 * piece.gradient_and_hessian()[1]
 
 

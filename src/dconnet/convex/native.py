@@ -67,7 +67,7 @@ def padded(design: FloatArray) -> FloatArray:
 
 def by_output(values: FloatArray) -> FloatArray:
     """Values of one output (n,) or of several (n, n_outputs) as the kernel takes them: a column for each output."""
-    return np.ascontiguousarray(values.reshape(len(values), -1))
+    return np.ascontiguousarray(values if values.ndim == 2 else values[:, None])
 
 
 @dataclass(frozen=True, slots=True)

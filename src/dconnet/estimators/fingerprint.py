@@ -22,15 +22,20 @@ def fingerprint(
     parameters: Mapping[str, Any], rows: Rows, validation: Rows | None, starts: Iterable[Network]
 ) -> dict[str, Any]:
     """The parameters that matter, and hashes of the data and of the networks of an earlier fit to start from."""
-    networks = list(starts)
     return {
-        **{name: described(value) for name, value in parameters.items() if name not in NOT_COMPARED},
+        **fingerprint_of_parameters(parameters, starts),
         "X": hashed(rows.X),
         "y": hashed(rows.Y),
         "sample_weight": hashed(rows.weight),
         "the validation data": None if validation is None else hashed(validation.X, validation.Y, validation.weight),
-        "the network of the last fit": described(networks) if networks else None,
     }
+
+
+def fingerprint_of_parameters(parameters: Mapping[str, Any], starts: Iterable[Network]) -> dict[str, Any]:
+    """The parameters that matter, and hashes of the networks of an earlier fit to start from."""
+    networks = list(starts)
+    compared = {name: described(value) for name, value in parameters.items() if name not in NOT_COMPARED}
+    return compared | {"the network of the last fit": described(networks) if networks else None}
 
 
 def described(value: object) -> Any:

@@ -94,7 +94,12 @@ class Session:
     ) -> None:
         """Make sure that the checkpoint, if there is one, belongs to this fit and can be written."""
         if self.checkpoint is not None:
-            self.checkpoint.begin(fingerprint(parameters, rows, validation, starts))
+            self.begin_with(fingerprint(parameters, rows, validation, starts))
+
+    def begin_with(self, fingerprint: Mapping[str, Any]) -> None:
+        """The same by a fingerprint of the parameters and the data."""
+        if self.checkpoint is not None:
+            self.checkpoint.begin(fingerprint)
 
     def choice(self, compute: Callable[[], GammaChoice | None]) -> GammaChoice | None:
         """The choice of gamma, from the checkpoint if it is there."""

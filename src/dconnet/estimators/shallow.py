@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -35,8 +36,10 @@ from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.clock import Clock
+from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
 from dconnet.training.result import History, Status
+from dconnet.training.row_work import PosedProblem
 
 # Of a limited time, short fits for gamma or for probabilities take no more than this share of what is left.
 SHORT_FITS_SHARE = 1.0 / 3.0
@@ -120,10 +123,25 @@ class _Shallow(DCONEstimator):
         self.verbose = verbose
 
     def _train(self, rows: Rows, validation: Rows | None, targets: Targets, session: Session) -> list[Level]:
-        seed, n_networks = session.seed(), targets.n_networks
+        seed = session.seed()
         units = Units.standard(rows, each_target=targets.n_targets > 1) if self.scale else Units.plain(rows)
         problems = posed(rows, 1.0, self.shrinkage, units, shared=targets.shared)
         _ = problems[0].whitening  # it cannot be left out: all else shares the time that is left
+        validations = self._validations(validation, targets, units.output_scale)
+        return self._train_posed(problems, units, rows, validations, targets, session, seed)
+
+    def _train_posed(
+        self,
+        problems: Sequence[PosedProblem],
+        units: Units,
+        rows: Rows,
+        validations: Sequence[Validation | None],
+        targets: Targets,
+        session: Session,
+        seed: int,
+    ) -> list[Level]:
+        """Train a network for each problem; the rows, or some of them, are for short fits."""
+        n_networks = targets.n_networks
         choice = session.choice(lambda: self._choice(rows, units, seed, session.clock.share(SHORT_FITS_SHARE)))
         gamma = float(self.gamma) if choice is None else choice.best
         # Before the networks are trained, so that an interrupt leaves a classifier that knows probabilities.
@@ -132,7 +150,6 @@ class _Shallow(DCONEstimator):
         generators = [rng] if n_networks == 1 else rng.spawn(n_networks)
         problems = [problem.with_gamma(gamma * units.size) for problem in problems]
         starts = [self._start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
-        validations = self._validations(validation, targets, units.output_scale)
         labels = [label or type(self).__name__ for label in targets.labels]
 
         def complete(level: Level) -> list[Level]:
@@ -182,14 +199,14 @@ class _Shallow(DCONEstimator):
         """How outputs become probabilities, if there are any."""
         return None
 
-    def _start(self, problem: Problem, column: int, rng: np.random.Generator, units: Units) -> Network:
+    def _start(self, problem: PosedProblem, column: int, rng: np.random.Generator, units: Units) -> Network:
         """The network to start from: that of the last fit, the given one, or a random one."""
         if self.warm_start and hasattr(self, "solutions_"):
             return checked_start(problem, self.solutions_[column].network, self.n_hidden)
         if isinstance(self.init, Network):
             return checked_start(problem, self.init, self.n_hidden)
-        n_outputs = None if problem.y.ndim == 1 else problem.n_outputs
-        start = units.start(xavier(problem.X.shape[1], int(self.n_hidden), rng, n_outputs))
+        n_outputs = problem.output_shape[0] if problem.output_shape else None
+        start = units.start(xavier(problem.n_features, int(self.n_hidden), rng, n_outputs))
         return checked_start(problem, start, self.n_hidden)
 
     def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:

@@ -58,16 +58,21 @@ class Units:
     def standard(cls, rows: Rows, *, each_target: bool = False) -> Units:
         """Units in which inputs and targets have mean zero and standard deviation one; all targets, or each of them."""
         moments = np.array([mean_and_spread(column, rows.weight) for column in rows.Y.T])
+        return cls.of_moments(Coordinates.of(rows.X, rows.weight), moments, each_target=each_target)
+
+    @classmethod
+    def of_moments(cls, coordinates: Coordinates, moments: FloatArray, *, each_target: bool = False) -> Units:
+        """The same from the mean and the standard deviation of each target, of shape (n_columns, 2)."""
         if each_target:
             scale = np.where(moments[:, 1] > 0.0, moments[:, 1], 1.0)
-            return cls(Coordinates.of(rows.X, rows.weight), moments[:, 0], 1.0, scale)
+            return cls(coordinates, moments[:, 0], 1.0, scale)
         if 0.0 < moments[:, 1].max() < SMALLEST:
             raise ValueError(
                 f"The values of y differ by so little ({moments[:, 1].max():.1e}) that their squares underflow. "
                 "Scale y up, for example with sklearn.compose.TransformedTargetRegressor."
             )
         size = float(np.sqrt(np.mean(moments[:, 1] ** 2)))
-        return cls(Coordinates.of(rows.X, rows.weight), moments[:, 0], size or 1.0)
+        return cls(coordinates, moments[:, 0], size or 1.0)
 
     def start(self, network: Network) -> Network:
         """A network for standardised data in these units: for s y and s gamma, all weights are √s times as large."""

@@ -267,12 +267,7 @@ class Problem(Frozen):
         return whitening if self.coordinates is None else self.coordinates.undo(whitening)
 
     def _weight_penalty(self) -> FloatArray | None:
-        """The rows that stand for the shrinkage below M: they see the weights of a neuron, but not its intercept."""
-        if self.shrinkage == 0.0:
-            return None
-        n_features = self.X.shape[1]
-        rows: FloatArray = np.sqrt(self.shrinkage * self.total_weight) * np.eye(n_features, n_features + 1)
-        return rows
+        return weight_penalty(self.shrinkage, self.total_weight, self.n_features)
 
     @property
     def sigma_min(self) -> float:
@@ -435,6 +430,14 @@ class WhitenedProblem(Frozen):
         U = V @ self.whitening.from_white.T
         own = alpha if self.output_scale is None else alpha * self.output_scale
         return Network(W=U[:, :-1], b=U[:, -1], alpha=own, intercept=self.intercept)
+
+
+def weight_penalty(shrinkage: float, total_weight: float, n_features: int) -> FloatArray | None:
+    """The rows that stand for the shrinkage below M: they see the weights of a neuron, but not its intercept."""
+    if shrinkage == 0.0:
+        return None
+    rows: FloatArray = np.sqrt(shrinkage * total_weight) * np.eye(n_features, n_features + 1)
+    return rows
 
 
 def squared_error(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray) -> float:

@@ -54,6 +54,8 @@ SPEED = 5e9
 # The parts of a Newton step that are tried, and how near to a kink a row is taken to it.
 NEWTON_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)
 NEWTON_WIDTHS = (1e-9, 1e-6, 1e-4, 1e-3)
+# Less than this share of RegLoss is rounding, which Newton steps could go on to gain for ever.
+NEWTON_GAIN = 1e-14
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +260,10 @@ class AcceleratedDescent(Descent):
                 self.width = (self.width + 1) % len(NEWTON_WIDTHS)
 
     def newton_step(self, state: State, width: float) -> bool:
-        """Take a Newton step, or a part of it, if RegLoss falls enough; return whether it did."""
-        step = self.rows.newton_step(state.V, state.alpha, width)
-        return step is not None and any(self.advance(state, t * step[0], t * step[1]) for t in NEWTON_LENGTHS)
+        """Take a Newton step, or a part of it, if RegLoss falls enough; return whether that was more than rounding."""
+        step, before = self.rows.newton_step(state.V, state.alpha, width), self.objective(state)
+        taken = step is not None and any(self.advance(state, t * step[0], t * step[1]) for t in NEWTON_LENGTHS)
+        return taken and before - self.objective(state) > NEWTON_GAIN * before
 
     def advance(self, state: State, step_V: FloatArray, step_alpha: FloatArray) -> bool:
         """Move by this step if RegLoss falls by enough for its length; return whether it did."""

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import FloatArray
 from dconnet.convex.native import by_output
-from dconnet.model.blocks import blocks
+from dconnet.model.leaves import leaves, tree_of
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.dc import KINK_TOLERANCE
 
@@ -35,45 +35,45 @@ INDEPENDENT = 1e-9
 SHIFTS = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 10.0, 100.0)
 
 
+class PieceRows(Protocol):
+    """What a Newton step asks of the rows, wherever they are."""
+
+    @property
+    def gamma(self) -> float:
+        """Strength of the regularisation."""
+        ...
+
+    def largest_preactivations(self, V: FloatArray) -> FloatArray:
+        """The largest preactivation of every neuron."""
+        ...
+
+    def held_rows(self, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
+        """For every neuron the rows that it holds at its kink, of shape (n_held, rank); see `held_rows`."""
+        ...
+
+    def derivatives(self, shape: PieceShape) -> FloatArray:
+        """The sum of `PieceShape.derivatives` over all rows."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Piece:
-    """The piece of F about a network.
+class PieceShape:
+    """A piece of F about a network, which rows may be asked about.
 
     Attributes
     ----------
+    V : array of shape (n_hidden, rank)
     alpha : array of shape (n_hidden,) or (n_hidden, n_outputs)
-    residual : array of shape (n_rows,) or (n_rows, n_outputs)
-    active : array of bool, of shape (n_rows, n_hidden)
-        A_l of the text.
+    noise : array of shape (n_hidden,)
+        A row is active, in A_l of the text, if its preactivation is larger.
     directions : list of arrays of shape (rank, n_free)
         For every neuron, an orthonormal basis of the directions in which the rows that it holds stay at its kink.
     """
 
-    problem: WhitenedProblem
     V: FloatArray
     alpha: FloatArray
-    residual: FloatArray
-    active: BoolArray
+    noise: FloatArray
     directions: list[FloatArray]
-
-    @classmethod
-    def around(cls, problem: WhitenedProblem, V: FloatArray, alpha: FloatArray, width: float) -> Piece:
-        """The piece next to these weights.
-
-        Rows nearer to a kink than ``width``, as a fraction of the neuron's largest preactivation, are taken to it, if
-        it is one where a row would stay: the slope rises there.
-        """
-        Z = problem.preactivations(V)
-        residual = problem.y - np.maximum(Z, 0.0) @ alpha
-        band = width * np.max(np.abs(Z), axis=0)
-        directions = []
-        for weight, z, near in zip(alpha, Z.T, band, strict=True):
-            held = (np.abs(z) <= near) & ((weight * residual if residual.ndim == 1 else residual @ weight) < 0.0)
-            directions.append(_orthogonal_to(problem.Q[held]) if near > 0.0 else np.empty((V.shape[1], 0)))
-        V = np.array([basis @ (basis.T @ v) for basis, v in zip(directions, V, strict=True)])
-        Z = problem.preactivations(V)
-        noise = KINK_TOLERANCE * np.max(np.abs(Z), axis=0)
-        return cls(problem, V, alpha, problem.y - np.maximum(Z, 0.0) @ alpha, noise < Z, directions)
 
     @property
     def n_unknowns(self) -> int:
@@ -81,45 +81,96 @@ class Piece:
         return self.alpha.size + sum(int(basis.shape[1]) for basis in self.directions)
 
     @property
-    def outputs(self) -> list[tuple[FloatArray, FloatArray, NDArray[np.intp]]]:
-        """Of each output the weights (n_hidden,), the residual (n_rows,) and the unknowns that it depends on.
+    def outputs(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
+        """Of each output the weights (n_hidden,) and the unknowns that it depends on.
 
         These are the free directions of all neurons, which come first, and its own output weights.
         """
         n_free = self.n_unknowns - self.alpha.size
-        weights, residuals = (by_output(values) for values in (self.alpha, self.residual))
+        weights = by_output(self.alpha)
         places = n_free + np.arange(self.alpha.size).reshape(weights.shape)
         free = np.arange(n_free)
-        return [(weights[:, k], residuals[:, k], np.append(free, places[:, k])) for k in range(weights.shape[1])]
+        return [(weights[:, k], np.append(free, places[:, k])) for k in range(weights.shape[1])]
 
-    def jacobian(self, rows: slice, weights: FloatArray) -> FloatArray:
-        """Derivative of the output with these weights in these rows, of shape (n, n_free + n_hidden)."""
-        Q, active = self.problem.Q[rows], self.active[rows]
+    def derivatives(self, Q: FloatArray, y: FloatArray) -> FloatArray:
+        """What rows with these targets add to the derivatives of F / 2 in the free directions and the output weights.
+
+        The first row is the gradient, and the others are the Hessian.
+        """
+        size = self.n_unknowns
+        gradient, hessian = np.zeros(size), np.zeros((size, size))
+        Z = (self.V @ Q.T).T
+        active = self.noise < Z
+        residual = by_output(y) - np.maximum(Z, 0.0) @ by_output(self.alpha)
         hidden = [a[:, None] * (Q @ basis) for a, basis in zip(active.T, self.directions, strict=True)]
-        weighted = [weight * part for weight, part in zip(weights, hidden, strict=True)]
-        return np.column_stack([*weighted, active * (Q @ self.V.T)])
+        for k, (weights, unknowns) in enumerate(self.outputs):
+            weighted = [weight * part for weight, part in zip(weights, hidden, strict=True)]
+            J, r = np.column_stack([*weighted, active * Z]), residual[:, k]
+            gradient[unknowns] -= J.T @ r
+            hessian[np.ix_(unknowns, unknowns)] += J.T @ J
+            first = 0
+            for unit, part in enumerate(hidden):
+                own, output = slice(first, first + part.shape[1]), unknowns[unit - len(weights)]
+                # The output is a product of both weights of a neuron: its second derivative meets the residual.
+                pull = part.T @ r
+                hessian[own, output] -= pull
+                hessian[output, own] -= pull
+                first = own.stop
+        return np.vstack([gradient, hessian])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """The piece of F about a network, and who can be asked about the rows."""
+
+    rows: PieceRows
+    shape: PieceShape
+
+    @classmethod
+    def around(cls, rows: PieceRows | WhitenedProblem, V: FloatArray, alpha: FloatArray, width: float) -> Piece:
+        """The piece next to these weights.
+
+        Rows nearer to a kink than ``width``, as a fraction of the neuron's largest preactivation, are taken to it, if
+        it is one where a row would stay: the slope rises there.
+        """
+        asked = LocalPieceRows(rows) if isinstance(rows, WhitenedProblem) else rows
+        band = width * asked.largest_preactivations(V)
+        held = asked.held_rows(V, alpha, band)
+        directions = [
+            _orthogonal_to(own) if near > 0.0 else np.empty((V.shape[1], 0))
+            for own, near in zip(held, band, strict=True)
+        ]
+        V = np.array([basis @ (basis.T @ v) for basis, v in zip(directions, V, strict=True)])
+        noise = KINK_TOLERANCE * asked.largest_preactivations(V)
+        return cls(asked, PieceShape(V, alpha, noise, directions))
+
+    @property
+    def V(self) -> FloatArray:  # noqa: N802
+        """Hidden weights, with the rows that are held exactly at their kinks."""
+        return self.shape.V
+
+    @property
+    def alpha(self) -> FloatArray:
+        """Output weights."""
+        return self.shape.alpha
+
+    @property
+    def directions(self) -> list[FloatArray]:
+        """See `PieceShape`."""
+        return self.shape.directions
+
+    @property
+    def n_unknowns(self) -> int:
+        """Free directions of all neurons, and the output weights."""
+        return self.shape.n_unknowns
 
     def gradient_and_hessian(self) -> tuple[FloatArray, FloatArray]:
         """First and second derivatives of F / 2 in the free directions and the output weights."""
-        size, gamma = self.n_unknowns, self.problem.gamma
-        gradient, hessian = np.zeros(size), gamma * np.eye(size)
-        for weights, residual, unknowns in self.outputs:
-            pull = np.zeros((self.V.shape[1], len(weights)))  # Qᵀ A_l r of every neuron
-            for rows in blocks(len(residual)):
-                J, r = self.jacobian(rows, weights), residual[rows]
-                gradient[unknowns] -= J.T @ r
-                hessian[np.ix_(unknowns, unknowns)] += J.T @ J
-                pull += self.problem.Q[rows].T @ (self.active[rows] * r[:, None])
-            first = 0
-            for unit, basis in enumerate(self.directions):
-                own, output = slice(first, first + basis.shape[1]), unknowns[unit - len(weights)]
-                # The output is a product of both weights of a neuron: its second derivative meets the residual.
-                hessian[own, output] -= basis.T @ pull[:, unit]
-                hessian[output, own] = hessian[own, output]
-                first = own.stop
+        gamma = self.rows.gamma
+        sums = self.rows.derivatives(self.shape)
         free = [basis.T @ v for basis, v in zip(self.directions, self.V, strict=True)]
-        gradient += gamma * np.concatenate([*free, self.alpha.ravel()])
-        return gradient, hessian
+        gradient = sums[0] + gamma * np.concatenate([*free, self.alpha.ravel()])
+        return gradient, sums[1:] + gamma * np.eye(self.n_unknowns)
 
     def spread(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A step of the unknowns as one of the weights, (V, alpha)."""
@@ -127,6 +178,47 @@ class Piece:
         parts = np.split(step, ends)
         V = np.array([basis @ part for basis, part in zip(self.directions, parts[:-1], strict=True)])
         return V, parts[-1].reshape(self.alpha.shape)
+
+
+def held_rows(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
+    """For every neuron those rows within its band that would stay at its kink, because the slope rises there."""
+    Z = (V @ Q.T).T
+    residual = y - np.maximum(Z, 0.0) @ alpha
+    pulls = (residual[:, None] * alpha if residual.ndim == 1 else residual @ alpha.T).T
+    return [
+        Q[(np.abs(z) <= near) & (pull < 0.0)] if near > 0.0 else Q[:0]
+        for z, near, pull in zip(Z.T, band, pulls, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalPieceRows:
+    """Rows that are here; see `PieceRows`."""
+
+    problem: WhitenedProblem
+
+    @property
+    def gamma(self) -> float:
+        """Strength of the regularisation."""
+        return self.problem.gamma
+
+    def largest_preactivations(self, V: FloatArray) -> FloatArray:
+        """The largest preactivation of every neuron."""
+        Q = self.problem.Q
+        found: FloatArray = np.max([np.max(np.abs(V @ Q[rows].T), axis=1) for rows in leaves(len(Q))], axis=0)
+        return found
+
+    def held_rows(self, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
+        """See `PieceRows.held_rows`."""
+        Q, y = self.problem.Q, self.problem.y
+        parts = [held_rows(Q[rows], y[rows], V, alpha, band) for rows in leaves(len(Q))]
+        return [np.concatenate(own) for own in zip(*parts, strict=True)]
+
+    def derivatives(self, shape: PieceShape) -> FloatArray:
+        """See `PieceRows.derivatives`."""
+        Q, y = self.problem.Q, self.problem.y
+        total: FloatArray = tree_of((shape.derivatives(Q[rows], y[rows]) for rows in leaves(len(Q))), np.add).total()
+        return total
 
 
 class _Sized(Protocol):
@@ -140,6 +232,10 @@ class _Sized(Protocol):
     def n_outputs(self) -> int: ...
 
 
+class _SizedRows(_Sized, PieceRows, Protocol):
+    """Rows of which it is known how many they are."""
+
+
 def newton_work(problem: _Sized, n_hidden: int) -> float:
     """Multiplications for the Hessian of `newton_step` and its factor, at most."""
     n_rows, rank, n_outputs = problem.n_rows, problem.rank, problem.n_outputs
@@ -148,7 +244,7 @@ def newton_work(problem: _Sized, n_hidden: int) -> float:
 
 
 def newton_step(
-    problem: WhitenedProblem, V: FloatArray, alpha: FloatArray, width: float = KINK_TOLERANCE
+    problem: WhitenedProblem | _SizedRows, V: FloatArray, alpha: FloatArray, width: float = KINK_TOLERANCE
 ) -> tuple[FloatArray, FloatArray] | None:
     """The step of ``V`` (n_hidden, rank) and ``alpha`` to the minimiser of the second-order model of their piece.
 

@@ -90,6 +90,7 @@ class PosedProblem(Protocol):
     def mse(self, network: Network) -> float: ...  # noqa: D102
     def objective(self, network: Network) -> float: ...  # noqa: D102
     def parameters(self, network: Network) -> FloatArray: ...  # noqa: D102
+    def with_gamma(self, gamma: float) -> PosedProblem: ...  # noqa: D102
 
 
 class RowWork(Protocol):

@@ -1,0 +1,246 @@
+"""The driver's side: parts of the rows with the workers of a cluster, and rounds of questions to them.
+
+A round asks every worker once, for all of its parts. If a worker is lost, those of its parts that are missing are
+loaded again by others, take the steps again that all parts have taken, and are asked again: an answer depends on the
+data, these steps and the question alone, so that whatever was lost can be made up for.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from threading import RLock
+from typing import Any, TypeVar
+
+import numpy as np
+from dask.delayed import Delayed, delayed
+from distributed import Client, KilledWorker
+
+from dconnet.distributed import worker
+from dconnet.distributed.loading import Expected
+from dconnet.distributed.part import Summary
+from dconnet.distributed.worker import Behind, Call, Question
+from dconnet.model.leaves import Block, LeafTree
+
+T = TypeVar("T")
+
+# How long to wait for a worker when there is none, and how often to look.
+PATIENCE_SECONDS, PAUSE_SECONDS = 120.0, 0.1
+# A part that takes its worker down with it whenever it is loaded is given up after so many.
+MOST_LOADS = 5
+
+# The blocks of X, y and the weights, none of which is here.
+Sources = Sequence[tuple[Delayed, Delayed, Delayed | None]]
+
+
+@dataclass(slots=True, eq=False)
+class Parts:
+    """All parts of one table, and the rounds of questions to them.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The way to the cluster.
+    sources : sequence of tuples
+        The blocks that the parts are made of.
+    expected : Expected
+        What they must be like.
+    """
+
+    client: Client
+    sources: Sources
+    expected: Expected
+    fit: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    summaries: list[Summary] = field(default_factory=list)
+    places: dict[int, str] = field(default_factory=dict)  # the worker of each part
+    counts: list[tuple[int, float]] = field(default_factory=list)  # rows of each part and their weight, once coded
+    rounds: int = 0
+    traffic: int = 0
+    reloaded: int = 0
+    _steps: list[tuple[Call, Mapping[int, tuple[Any, ...]]]] = field(default_factory=list)
+    _lock: RLock = field(default_factory=RLock)  # networks that are trained at once mend in turns
+
+    def load(self) -> None:
+        """Have all parts made."""
+        found = self._loaded(range(len(self.sources)))
+        self.summaries = [found[number] for number in range(len(self.sources))]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all parts."""
+        return sum(n_rows for n_rows, _ in self.counts)
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights of all rows."""
+        return float(sum(weight for _, weight in self.counts))
+
+    # --- questions ---
+
+    def ask(self, name: str, *arguments: Any, own: Mapping[int, tuple[Any, ...]] | None = None) -> list[Any]:
+        """What the method of that name of every part returns, in their order.
+
+        Parameters
+        ----------
+        name : str
+            A method of `Part`.
+        *arguments
+            Its arguments, the same for all parts.
+        own : mapping, optional
+            Arguments of single parts, by their number, that come before the others; with these, no other part is asked.
+        """
+        numbers = range(len(self.sources)) if own is None else sorted(own)
+        answers = self._ask((name, arguments), numbers, own or {})
+        return [answers[number] for number in numbers]
+
+    def step(self, name: str, *arguments: Any, own: Mapping[int, tuple[Any, ...]] | None = None) -> None:
+        """Let all parts take a step, which those take again that are made again."""
+        with self._lock:
+            self._steps.append(((name, arguments), own or {}))
+            last = len(self._steps) - 1
+            self._catch_up(dict.fromkeys(range(len(self.sources)), last))
+            self._ask(("ready", ()), range(len(self.sources)), {})
+
+    def total(self, merge: Callable[[T, T], T], name: str, *arguments: Any) -> T:
+        """What the blocks of leaves of all parts add up to."""
+        answers: list[list[Block[T]]] = self.ask(name, *arguments)
+        return merged(answers, merge)
+
+    def close(self) -> None:
+        """Let the workers give up all parts."""
+        self.client.run(worker.drop, self.fit, on_error="ignore")
+
+    def _ask(self, call: Call, numbers: Iterable[int], own: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        answers: dict[int, Any] = {}
+        left = list(numbers)
+        while left:
+            found = self._round(worker.answer, call, own, left, len(self._steps))
+            behind = {number: answer.n_steps for number, answer in found.items() if isinstance(answer, Behind)}
+            answers |= {number: answer for number, answer in found.items() if number not in behind}
+            left = sorted(behind)
+            if left:
+                self._mend(behind)
+        return answers
+
+    def _mend(self, behind: Mapping[int, int | None]) -> None:
+        """Have parts made again that are missing, and let those go on that have not taken all steps."""
+        with self._lock:
+            missing = [number for number, n_steps in behind.items() if n_steps is None]
+            if missing:
+                self._loaded(missing)
+            self._catch_up({number: n_steps or 0 for number, n_steps in behind.items()})
+
+    def _catch_up(self, taken: dict[int, int]) -> None:
+        """Let parts that have taken some of the steps take the others; whether they did is for others to see."""
+        for n_steps in range(min(taken.values(), default=len(self._steps)), len(self._steps)):
+            numbers = [number for number, first in taken.items() if first <= n_steps]
+            call, own = self._steps[n_steps]
+            self._round(worker.take_step, call, own, numbers, n_steps)
+
+    def _round(
+        self,
+        function: Callable[..., Any],
+        call: Call,
+        own: Mapping[int, tuple[Any, ...]],
+        numbers: Sequence[int],
+        n_steps: int,
+    ) -> dict[int, Any]:
+        """Ask the workers of these parts once; parts of workers that are gone are missing.
+
+        Raises
+        ------
+        Exception
+            Whatever went wrong with a part.
+        """
+        parts: dict[str, list[int]] = {}
+        for number in numbers:
+            parts.setdefault(self.places[number], []).append(number)
+        question = Question(
+            self.fit, parts, n_steps, call, {number: own[number] for number in numbers if number in own}
+        )
+        # All workers that the scheduler knows: naming one that is gone would mean to wait for it.
+        answers = self.client.run(function, question, on_error="return")
+        self.rounds += 1
+        self.traffic += len(parts) * size_of(call) + size_of(list(own.values())) + size_of(list(answers.values()))
+        found: dict[int, Any] = {}
+        for address, own_numbers in parts.items():
+            answer = answers.get(address, OSError("no answer"))
+            if isinstance(answer, OSError):  # as all errors of connections are
+                answer = dict.fromkeys(own_numbers, Behind(None))
+            if isinstance(answer, BaseException):
+                raise answer
+            found |= answer
+        return found
+
+    # --- where the parts are ---
+
+    def _loaded(self, numbers: Iterable[int]) -> dict[int, Summary]:
+        """Have parts made, by workers that the scheduler chooses."""
+        self.reloaded += bool(self.summaries)
+        left, found = list(numbers), dict[int, Summary]()
+        for _ in range(MOST_LOADS):
+            self._wait_for_workers()
+            found |= self._computed(left)
+            left = [number for number in left if number not in found]
+            if not left:
+                break
+        else:
+            raise RuntimeError(
+                f"Partition {left[0]} could not be loaded: the worker died each time, {MOST_LOADS} times in a row. "
+                "Most likely its memory is too small: use more workers, or smaller partitions."
+            )
+        self.places |= {number: summary.address for number, summary in found.items()}
+        return found
+
+    def _computed(self, numbers: Sequence[int]) -> dict[int, Summary]:
+        """The summaries of parts that were made; some may be missing, if workers died."""
+        make = delayed(worker.hold, pure=False)
+        run = uuid.uuid4().hex[:8]
+        tasks = [
+            make(self.fit, n, self.expected, *self.sources[n], dask_key_name=f"dconnet-load-{self.fit}-{run}-{n}")
+            for n in numbers
+        ]
+        futures = self.client.compute(tasks)
+        try:
+            return {number: self._result(future) for number, future in zip(numbers, futures, strict=True)}
+        except KilledWorker:
+            return {n: f.result() for n, f in zip(numbers, futures, strict=True) if f.status == "finished"}
+        finally:
+            self.client.cancel(futures)
+
+    def _result(self, future: Any) -> Summary:
+        summary: Summary = future.result()
+        return summary
+
+    def _wait_for_workers(self) -> None:
+        began = time.monotonic()
+        while not self.client.scheduler_info(n_workers=-1)["workers"]:
+            if time.monotonic() - began > PATIENCE_SECONDS:
+                raise RuntimeError(f"The cluster has had no worker for {PATIENCE_SECONDS:g} seconds. Start some.")
+            time.sleep(PAUSE_SECONDS)
+
+
+def merged(answers: Iterable[Sequence[Block[T]]], merge: Callable[[T, T], T]) -> T:
+    """What the blocks of leaves of all parts, in their order, add up to."""
+    tree: LeafTree[T] = LeafTree(merge)
+    for blocks in answers:
+        for block in blocks:
+            tree.add(block.first, block.level, block.value)
+    return tree.total()
+
+
+def size_of(value: Any) -> int:
+    """Bytes of the numbers in an answer or a question; names and the like count for nothing."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, (int, float)):
+        return 8
+    if isinstance(value, (list, tuple)):
+        return sum(map(size_of, value))
+    if isinstance(value, Mapping):
+        return sum(map(size_of, value.values()))
+    if is_dataclass(value):
+        return sum(size_of(getattr(value, each.name)) for each in fields(value))
+    return 0

@@ -1,0 +1,108 @@
+"""From parts of a table to the problems of networks: units, targets and whitening, in a few rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dconnet._arrays import FloatArray
+from dconnet.distributed.cluster import Parts
+from dconnet.distributed.part import PROBES
+from dconnet.distributed.problem import RemoteProblem, RemoteWhitened
+from dconnet.estimators.data import ClassWeights, Rows
+from dconnet.estimators.units import Units
+from dconnet.model.blocks import joined_triangle
+from dconnet.model.coordinates import Coordinates
+from dconnet.model.leaves import LEAF
+from dconnet.model.problem import WhitenedProblem, weight_penalty
+from dconnet.model.targets import Targets
+from dconnet.model.whitening import Basis, Whitening, column_scale
+
+__all__ = ["PROBES", "code", "pose", "sample", "standard_units"]
+
+
+def code(parts: Parts, targets: Targets, class_weights: ClassWeights | None) -> None:
+    """Let all parts code their targets, and number their leaves.
+
+    Raises
+    ------
+    ValueError
+        If no row is left.
+    """
+    parts.step("code_targets", targets, class_weights)
+    counts = parts.ask("count")
+    if sum(n_rows for n_rows, _ in counts) == 0:
+        raise ValueError("There are no rows with positive weights: nothing to train on.")
+    leaves = [-(-n_rows // LEAF) for n_rows, _ in counts]
+    first = np.cumsum([0, *leaves[:-1]]).tolist()
+    parts.step("number_leaves", own={number: (leaf,) for number, leaf in enumerate(first)})
+    parts.counts = counts
+
+
+def standard_units(parts: Parts, n_features: int, *, each_target: bool) -> Units:
+    """Units in which inputs and targets have mean zero and standard deviation one; see `Units.standard`."""
+    low, high = (np.array(bounds) for bounds in zip(*parts.ask("bounds"), strict=True))
+    low, high = np.min(low, axis=0), np.max(high, axis=0)
+    spread = high - low
+    if not np.isfinite(spread).all():
+        raise ValueError("The values of a column differ by more than a float can hold. Scale them down.")
+    unit = np.where(spread > 0.0, spread, 1.0)
+    total = parts.weight
+    mean = low + unit * parts.total(np.add, "moments", low, unit, 1) / total
+    mean = np.where(spread > 0.0, mean, low)
+    deviation = unit * np.sqrt(parts.total(np.add, "moments", mean, unit, 2) / total)
+    deviation = np.where(spread > 0.0, deviation, 0.0)
+    scale = np.where(deviation > 0.0, deviation, 1.0)
+    coordinates = Coordinates(mean[:n_features], scale[:n_features])
+    moments = np.column_stack([mean, deviation])[n_features:]
+    return Units.of_moments(coordinates, moments, each_target=each_target)
+
+
+def sample(parts: Parts, most: int, seed: int) -> Rows:
+    """Rows with coded targets as they were given, all or as many as that, drawn at random; they come here."""
+    n_rows = parts.n_rows
+    numbers = np.arange(n_rows)
+    if n_rows > most:
+        numbers = np.sort(np.random.default_rng(seed).choice(n_rows, most, replace=False))
+    ends = np.cumsum([count[0] for count in parts.counts])
+    holders = np.searchsorted(ends, numbers, side="right")
+    own = {
+        int(part): (numbers[holders == part] - first,)
+        for part, first in enumerate([0, *ends[:-1]])
+        if np.any(holders == part)
+    }
+    X, Y, weight = zip(*parts.ask("given_rows", own=own), strict=True)
+    return Rows(np.concatenate(X), np.concatenate(Y), np.concatenate(weight))
+
+
+def pose(parts: Parts, units: Units, shrinkage: float, n_features: int, *, shared: bool) -> list[RemoteProblem]:
+    """The problem of each network, with a gamma of one; from here on, parts hold whitened rows."""
+    parts.step("take_units", units.coordinates, units.intercepts, units.output_scale, shared)
+    whitening = _whitened(parts, units, weight_penalty(shrinkage, parts.weight, n_features))
+    n_columns = len(units.intercepts)
+    return [
+        _problem(parts, units, whitening, shrinkage, column, shared) for column in range(1 if shared else n_columns)
+    ]
+
+
+def _whitened(parts: Parts, units: Units, penalty: FloatArray | None) -> Whitening:
+    """Whitens the rows of all parts, by a QR factorisation whose triangles are merged as a tree."""
+    scale = column_scale(np.max(parts.ask("largest_entries"), axis=0), penalty)
+    basis = Basis.of(parts.total(joined_triangle, "triangle", scale), scale, penalty)
+    parts.step("take_basis", basis)
+    correction = basis.correction(parts.total(np.add, "rough_gram"))
+    parts.step("correct", correction)
+    whitening = Whitening(np.empty((0, basis.rank)), *basis.maps(correction))
+    return whitening if units.coordinates is None else units.coordinates.undo(whitening)
+
+
+def _problem(
+    parts: Parts, units: Units, whitening: Whitening, shrinkage: float, column: int, shared: bool
+) -> RemoteProblem:
+    square = parts.total(float.__add__, "target_squares", column)
+    unit = 1.0 if units.coordinates is None else float(np.sqrt(square / parts.weight)) or 1.0
+    intercept = units.intercepts if shared else float(units.intercepts[column])
+    y = np.empty((0, len(units.intercepts))) if shared else np.empty(0)
+    plain = WhitenedProblem(
+        whitening, y, 1.0, parts.weight, intercept=intercept, unit=unit, output_scale=units.output_scale
+    )
+    return RemoteProblem(RemoteWhitened(parts, column, plain, parts.n_rows, float(np.sqrt(square))), shrinkage)

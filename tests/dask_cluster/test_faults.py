@@ -1,0 +1,164 @@
+"""Workers that die, leave or join in the middle of a fit; Ctrl-C; a checkpoint after the cluster is gone."""
+
+import os
+import signal
+import time
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from dconnet import DCONRegressor
+from dconnet.dask import DaskDCONRegressor
+from dconnet.distributed import worker
+from dconnet.distributed.cluster import Parts
+
+OPTIONS = {"n_hidden": 3, "gamma": 0.01, "scale": False, "algorithm": "paper", "max_epochs": 4, "random_state": 0}
+CHUNKS = (900, 700, 800, 600)
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(sum(CHUNKS), 3))
+    return X, np.abs(X[:, 0]) + np.maximum(X[:, 1], 0.0) + 0.1 * rng.normal(size=len(X))
+
+
+def far(X, y):
+    return da.from_array(X, chunks=(CHUNKS, 3)), da.from_array(y, chunks=(CHUNKS,))
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return DCONRegressor(**OPTIONS).fit(*rows()).history_.objective
+
+
+def kill_one(client):
+    """Kill a worker process; the nanny starts another one."""
+    os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+
+
+class Meddling:
+    """Calls something before certain rounds of a fit."""
+
+    def __init__(self, monkeypatch, at, action):
+        self.n_rounds, self.at, self.action = 0, set(at), action
+        monkeypatch.setattr(Parts, "_round", self.wrapped(Parts._round))
+
+    def wrapped(self, plain):
+        def round_(parts, *arguments):
+            self.n_rounds += 1
+            if self.n_rounds in self.at:
+                self.action()
+            return plain(parts, *arguments)
+
+        return round_
+
+
+@pytest.mark.parametrize("at", [(3,), (17,), (22, 26)], ids=["while whitening", "in an epoch", "twice"])
+def test_a_worker_that_is_killed_is_made_up_for(client, monkeypatch, expected, at):
+    X, y = far(*rows())
+    client.wait_for_workers(2, timeout=60)
+    meddling = Meddling(monkeypatch, at, lambda: kill_one(client))
+    model = DaskDCONRegressor(**OPTIONS).fit(X, y)
+    assert meddling.n_rounds > max(at)
+    np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
+    client.wait_for_workers(2, timeout=60)
+
+
+def test_a_search_survives_a_kill(client, monkeypatch):
+    options = OPTIONS | {"algorithm": "accelerated", "max_evaluations": 20, "max_epochs": 1}
+    X, y = rows()
+    client.wait_for_workers(2, timeout=60)
+    undisturbed = DaskDCONRegressor(**options).fit(*far(X, y))
+    Meddling(monkeypatch, [30], lambda: kill_one(client))
+    model = DaskDCONRegressor(**options).fit(*far(X, y))
+    assert np.array_equal(model.network_.parameters, undisturbed.network_.parameters)
+
+
+def test_parts_that_a_worker_has_given_up_are_made_again(client, monkeypatch, expected):
+    client.wait_for_workers(2, timeout=60)
+    Meddling(monkeypatch, [15], lambda: client.run(lambda: worker._held().parts.clear()))
+    model = DaskDCONRegressor(**OPTIONS).fit(*far(*rows()))
+    np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
+
+
+def test_a_part_that_has_missed_a_step_takes_it(client, monkeypatch):
+    """An answer that was lost on its way: the step was taken, but nobody knows."""
+    client.wait_for_workers(2, timeout=60)
+    plain, lost = Parts._round, []
+
+    def forgetful(parts, function, *arguments):
+        found = plain(parts, function, *arguments)
+        if function is worker.take_step and not lost:
+            lost.append(found.pop(0))
+        return found
+
+    monkeypatch.setattr(Parts, "_round", forgetful)
+    model = DaskDCONRegressor(**OPTIONS).fit(*far(*rows()))
+    assert lost
+    assert model.history_.objective[-1] < 0.5 * model.history_.objective[0]
+
+
+def test_an_error_in_a_round_is_told(client, monkeypatch):
+    X, y = far(*rows())
+
+    def broken(parts, *arguments, plain=Parts.ask, **options):
+        return plain(parts, "no_such_question") if arguments[0] == "squares" else plain(parts, *arguments, **options)
+
+    monkeypatch.setattr(Parts, "ask", broken)
+    with pytest.raises(AttributeError, match="no_such_question"):
+        DaskDCONRegressor(**OPTIONS).fit(X, y)
+
+
+def test_an_interrupt_keeps_what_was_reached(client, monkeypatch):
+    X, y = far(*rows())
+    client.wait_for_workers(2, timeout=60)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    model = DaskDCONRegressor(**OPTIONS)
+    Meddling(monkeypatch, [19], interrupt)
+    with pytest.raises(KeyboardInterrupt, match="network reached so far was kept"):
+        model.fit(X, y)
+    assert model.status_.name == "INTERRUPTED"
+    assert model.predict(X).compute().shape == y.shape
+    assert set(client.run(lambda: len(worker._held().parts)).values()) == {0}
+    assert not client.futures
+
+
+def test_a_time_limit(client):
+    X, y = far(*rows())
+    began = time.monotonic()
+    model = DaskDCONRegressor(**OPTIONS | {"max_epochs": None, "tol": 0.0, "max_seconds": 1.0}).fit(X, y)
+    assert model.status_.name == "TIME_LIMIT"
+    assert time.monotonic() - began < 30.0
+
+
+def test_a_worker_that_leaves_for_good_and_one_that_joins(expected, monkeypatch):
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        Meddling(monkeypatch, [16], lambda: cluster.scale(1))
+        model = DaskDCONRegressor(**OPTIONS, client=client).fit(*far(*rows()))
+        np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
+
+
+def test_a_checkpoint_goes_on_with_another_cluster(client, expected, tmp_path):
+    X, y = far(*rows())
+    client.wait_for_workers(2, timeout=60)
+    path = tmp_path / "fit.checkpoint"
+    stopped = DaskDCONRegressor(**OPTIONS | {"max_epochs": 2}, checkpoint=path, checkpoint_seconds=0).fit(X, y)
+    assert stopped.n_iter_ == 2
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster, set_as_default=False) as other,
+    ):
+        model = DaskDCONRegressor(**OPTIONS, client=other, checkpoint=path).fit(X, y)
+    np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
+    with pytest.raises(ValueError, match="partitions of the data is not the same"):
+        DaskDCONRegressor(**OPTIONS, checkpoint=path).fit(X, y + 1.0)
