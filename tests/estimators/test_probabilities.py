@@ -8,9 +8,11 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import ShuffleSplit, cross_val_score, train_test_split
 
 from dconnet import DCONClassifier, DCONClassifierCV, LayerwiseDCONClassifier
+from dconnet.estimators import gammas
 from dconnet.estimators.gammas import GAMMAS
 from dconnet.model.calibration import PLAIN_SLOPE, probabilities_of
 from dconnet.training.descent import Descent
+from dconnet.training.short_fits import short_fits
 
 X, CODES = datasets.load_iris(return_X_y=True)
 LABELS = np.array(["setosa", "versicolor", "virginica"])[CODES]
@@ -49,6 +51,19 @@ def test_a_given_gamma_and_the_same_one_chosen_have_the_same_slope():
     given = DCONClassifier(5, gamma=gamma, **QUICK).fit(X, LABELS)
     assert given.calibration_ == chosen.calibration_
     assert given.mse_path_ is None
+
+
+def test_a_given_gamma_tests_no_more_rows_than_the_slope_needs(monkeypatch):
+    every, few = DCONClassifier(4, gamma=0.1, **QUICK).fit(X, LABELS), {}
+    monkeypatch.setattr(gammas, "TESTED_ROWS", 25)  # a fold of iris has 30
+    trained = []
+    monkeypatch.setattr(gammas, "short_fits", lambda *a, **k: trained.append(1) or short_fits(*a, **k))
+    for n_jobs in (1, 2, 3):
+        trained.clear()
+        few[n_jobs] = DCONClassifier(4, gamma=0.1, n_jobs=n_jobs, **QUICK).fit(X, LABELS).calibration_
+        assert len(trained) == n_jobs  # one fold, whose three fits are shared
+    assert few[1] == few[2] == few[3] != every.calibration_
+    assert 0.2 < few[1].slope / every.calibration_.slope < 5.0
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])

@@ -315,3 +315,26 @@ def test_small_data_have_no_samples():
         for moves in (SEARCH_ALONE, replace(SEARCH_ALONE, samples=False))
     )
     assert whole.network.parameters.tobytes() == without.network.parameters.tobytes()
+
+
+# --- few evaluations of a large design ---
+
+
+def test_few_evaluations_of_a_large_design_end_with_the_output_weights(many_rows):
+    solution = run(many_rows, n_hidden=5, moves=Moves(balance=False, newton=False), max_evaluations=40)
+    history = solution.history
+    assert 40 <= history.total("evaluations") <= 45
+    assert history.total("programmes") == 0
+    assert solution.n_epochs == 1
+    assert solution.status is Status.EVALUATION_LIMIT
+    assert np.all(np.diff(history.objective) <= 0)
+    white, network = many_rows.whitened, solution.network
+    hidden = np.maximum(white.preactivations(white.whiten(network)), 0.0)
+    gradient = hidden.T @ (hidden @ network.alpha - white.y) + white.gamma * network.alpha
+    assert np.linalg.norm(gradient) <= 1e-9 * np.linalg.norm(hidden.T @ white.y)
+
+
+def test_few_evaluations_of_a_small_design_end_with_a_sweep():
+    solution = run(make_problem(), max_evaluations=40)
+    assert solution.status is Status.EVALUATION_LIMIT
+    assert solution.history.total("programmes") > 0

@@ -26,6 +26,8 @@ N_FOLDS = 5
 EVALUATIONS = 200
 # In units of the target, the best gamma hardly depends on the number of rows: so many are enough to find it.
 MOST_ROWS = 20_000
+# A single gamma is trained for one number, the slope of the probabilities: so many rows that were left out are enough.
+TESTED_ROWS = 4_000
 # A small network gets stuck more often: it has as many starts as this number of neurons pays for.
 NEURONS = 20
 
@@ -150,6 +152,12 @@ def stratified_folds(Y: FloatArray, n_folds: int, rng: np.random.Generator) -> l
     return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in np.unique(fold)]
 
 
+def first_folds(folds: Sequence[Fold], n_tested: int) -> list[Fold]:
+    """As many of the folds as it takes to test so many rows, or all."""
+    tested = np.cumsum([len(test) for _, test in folds])
+    return list(folds[: int(np.searchsorted(tested, n_tested)) + 1])
+
+
 def choose_gamma(
     rows: Rows,
     units: Units,
@@ -165,8 +173,8 @@ def choose_gamma(
 ) -> GammaChoice:
     """Short fits with each gamma on the training rows of each fold, from the same random starts, and their errors.
 
-    The folds are shared by ``n_jobs`` threads; the result does not depend on their number, unless the time of the clock
-    is short. Then all fits end early, after the same time.
+    The folds, or the fits of a single one, are shared by ``n_jobs`` threads; the result does not depend on their
+    number, unless the time of the clock is short. Then all fits end early, after the same time.
     """
     for train, test in folds:
         if not (np.any(rows.weight[train] > 0.0) and np.any(rows.weight[test] > 0.0)):
@@ -193,6 +201,7 @@ def choose_gamma(
             n_hidden,
             rows.weight[train],
             turns if clock.has_limit else None,
+            n_jobs if len(folds) == 1 else 1,
         )
         outputs = design.rows(test).predict(*networks).reshape(len(test), len(centers), len(gammas))
         # An outlying row, far from all that its networks have seen, would otherwise rule the choice: no output counts
@@ -204,7 +213,7 @@ def choose_gamma(
         kept = (centers[:, None] + units.size * outputs).astype(np.float32) if keep_outputs else None
         return errors, kept
 
-    errors, outputs = zip(*in_threads(errors_of, range(len(folds)), n_jobs), strict=True)
+    errors, outputs = zip(*in_threads(errors_of, range(len(folds)), min(n_jobs, len(folds))), strict=True)
     held_out = HeldOut.of_folds(outputs, rows, folds) if keep_outputs else None
     weights = np.array([rows.weight[test].sum() for _, test in folds])
     return GammaChoice(gammas, np.column_stack(errors), weights, held_out)
@@ -220,23 +229,30 @@ def _best_fits(
     n_hidden: int,
     weight: FloatArray,
     turns: Turns | None,
+    n_jobs: int,
 ) -> ShortFits:
     """For each column of the targets and each gamma the fit of least RegLoss; with ``turns``, each in its own time."""
     n_columns = targets.shape[1]
     from_white = penalised.from_white(design.gram(weight), shrinkage)
     which, gamma, seed = (part.ravel() for part in np.meshgrid(range(n_columns), gammas, seeds, indexing="ij"))
-    fits = short_fits(
-        design,
-        from_white,
-        targets.T,
-        gammas=gamma,
-        seeds=seed,
-        which=which,
-        n_hidden=n_hidden,
-        evaluations=EVALUATIONS,
-        sample_weight=weight,
-        seconds=None if turns is None else turns.next,
-    )
+
+    def train(some: NDArray[np.intp]) -> ShortFits:
+        return short_fits(
+            design,
+            from_white,
+            targets.T,
+            gammas=gamma[some],
+            seeds=seed[some],
+            which=which[some],
+            n_hidden=n_hidden,
+            evaluations=EVALUATIONS,
+            sample_weight=weight,
+            seconds=None if turns is None else turns.next,
+        )
+
+    parts = in_threads(train, np.array_split(np.arange(len(gamma)), min(n_jobs, len(gamma))), n_jobs)
+    V, alpha = (np.concatenate([getattr(part, name) for part in parts]) for name in ("V", "alpha"))
+    fits = ShortFits(V, alpha, from_white)
     if len(seeds) > 1:
         squares = weight @ (targets[:, which] - design.predict(*fits)) ** 2
         penalties = np.sum(fits.V**2, axis=(1, 2)) + np.sum(fits.alpha**2, axis=1)
@@ -283,6 +299,7 @@ def default_choice(
     if folds is None:
         rows = merged(rows, rng, MOST_ROWS)
         folds = stratified_folds(rows.Y, min(n_folds, len(rows.X)), rng) if len(rows.X) > 1 else []
+        folds = folds if len(gammas) > 1 else first_folds(folds, TESTED_ROWS)
     else:
         rows, folds = merged_in_folds(rows, folds)
     if len(folds) == 0 or (len(gammas) == 1 and not keep_outputs) or clock.left() <= 0.0:

@@ -324,7 +324,8 @@ class DCONRegressor(Regression, _Shallow):
         to the end of the burst or hop under way; ``history_.evaluations`` counts them. Below 1200, the search is a
         single run of L-BFGS, without a race of starts and without hops. With few evaluations and many rows, it begins
         on samples of the rows, and an evaluation on a sample counts by its share of them. A sweep over the neurons ends
-        the fit. None means no limit; the paper's algorithm has no such evaluations.
+        the fit; but where there are more than 100,000 inputs, only that of the output weights, for a sweep would take
+        longer than 1200 evaluations may. None means no limit; the paper's algorithm has no such evaluations.
     max_dca_iter : int, default=50
         Maximum number of DCA iterations for a neuron in an epoch.
     tol : float, default=1e-6

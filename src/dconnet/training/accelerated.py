@@ -30,6 +30,7 @@ HOPS = ("perturb", "restart", "none")
 ROUND = 500
 SWEEP_SHARE = 0.1
 # With fewer evaluations in all, there is no race of starts and no hop, each of which may take more than half of them.
+# In a large design there is no sweep at their end either: it takes as long as several hundred evaluations.
 FEW = 1200
 # What an iteration of the convex solver costs for one neuron, in evaluations of the objective for one neuron.
 ITERATION = 4.0
@@ -155,6 +156,9 @@ class AcceleratedDescent(Descent):
         size = "small" if entries <= MEDIUM else "medium" if entries <= LARGE else "large"
         patience = PATIENCE[size] if self.options.patience == "auto" else self.options.patience
         is_short = self.evaluations_left(state) < FEW
+        self.ends_without_sweep = is_short and size == "large"
+        if self.ends_without_sweep:
+            self.budget = max(ROUND, int(self.evaluations_left(state)))
         self.kernel = self.rows.explorer(
             len(state.alpha),
             starts=STARTS[size] if self.moves.race and not is_short else 1,
@@ -206,14 +210,20 @@ class AcceleratedDescent(Descent):
         self.explore(state)
         if self.seconds_left() <= 0.0:
             return
-        if self.moves.sweep:
+        if self.moves.sweep and not self.is_spent(state):
             self.block_descent(state)
         else:
+            if self.moves.sweep:
+                self.improve_output_layer(state)
             state.n_epochs += 1
         if self.moves.balance:
             self.balance(state)
         if self.moves.newton and self.kernel.settled:
             self.newton(state)
+
+    def is_spent(self, state: State) -> bool:
+        """Whether few evaluations were allowed, and are used up: then a sweep would take longer than all of them."""
+        return self.ends_without_sweep and self.evaluations_left(state) <= state.tally.evaluations
 
     def block_descent(self, state: State) -> None:
         """A sweep with the output layer, as in the paper, and further in its direction."""
