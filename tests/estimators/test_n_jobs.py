@@ -86,7 +86,7 @@ def test_networks_come_first_and_then_rows(monkeypatch, data, n_jobs, n_networks
         return whole(self, n_jobs, n_at_once)
 
     def seen_init(self, start, validation=None):
-        teams.append(self.team.size)
+        teams.append(self.rows.team.size)
         return init(self, start, validation)
 
     monkeypatch.setattr(Trainer, "sharing", seen_sharing)
