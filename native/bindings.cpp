@@ -23,6 +23,7 @@
 #include "coded_rows.hpp"
 #include "dispatch.hpp"
 #include "explorer.hpp"
+#include "far_rows.hpp"
 #include "objective.hpp"
 #include "short_fit.hpp"
 #include "sign_search.hpp"
@@ -278,9 +279,10 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> answer(SweepLeaves& self, std::size_
 // A sweep over rows that others have, whom a function of Python asks. Its first exception ends the sweep.
 class RemoteSweep {
  public:
-  RemoteSweep(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, nb::callable ask)
+  RemoteSweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
+              nb::callable ask)
       : ask_(std::move(ask)),
-        sweep_(rows, columns, n_hidden, n_outputs,
+        sweep_(std::move(parts), columns, n_hidden, n_outputs,
                [this](dconnet::Pass pass, const std::vector<double>& question, std::vector<double>& answer) {
                  return this->ask(pass, question, answer);
                }) {
@@ -709,12 +711,15 @@ NB_MODULE(_native, module) {
       .def("answer", alone(&answer), nb::arg("which"), nb::arg("question"),
            "Answer a question of a RemoteSweep. Its whole answer is what all who have leaves say, in the order of these.");
   nb::class_<Bound<RemoteSweep>>(module, "RemoteSweep", "Sweeps over the neurons of a network, on rows that others have.")
-      .def(nb::init<std::size_t, std::size_t, std::size_t, std::size_t, nb::callable>(), nb::arg("rows"),
-           nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"), nb::arg("ask"))
+      .def(nb::init<std::vector<std::size_t>, std::size_t, std::size_t, std::size_t, nb::callable>(), nb::arg("rows"),
+           nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"), nb::arg("ask"),
+           "`rows` is a list: how many rows each of those has who are asked.")
       .def("run", alone(&RemoteSweep::run), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
            kept("V"), "As Sweep.run; ask(which, question) returns the answers of all who have leaves, one after the other.");
   module.attr("LEAF") = dconnet::kLeaf;
+  module.def("has_far_rows", &dconnet::FarRows::pays_for, nb::arg("rows"), nb::arg("columns"),
+             "Whether rows are so many that a sweep solves programmes over those near their kinks alone.");
   nb::class_<Bound<NetworkObjective>>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
       .def("__init__",
            [](Bound<NetworkObjective>* self, Matrix design, std::size_t columns, Matrix y, double gamma,

@@ -65,6 +65,9 @@ struct WholeRows {
   const double* beta_g;
 };
 
+// How many rows `spacing` leaves of all.
+inline std::size_t sampled_rows(std::size_t rows, std::size_t spacing) { return (rows + spacing - 1) / spacing; }
+
 class LeafPasses {
  public:
   // How many references the rows can tell apart.
@@ -75,7 +78,9 @@ class LeafPasses {
   virtual std::size_t rows() const = 0;
   virtual std::size_t columns() const = 0;
   std::size_t stride() const { return round_up_to_lanes(columns()); }
-  std::size_t leaves() const { return Leaves{rows()}.count(); }
+  virtual std::size_t leaves() const { return Leaves{rows()}.count(); }
+  // How many rows every `spacing`-th one of each leaf are.
+  virtual std::size_t sampled(std::size_t spacing) const { return sampled_rows(rows(), spacing); }
 
   // In what follows, arrays that are written to have a row for each leaf; alpha is that of the neuron (n_outputs).
 
@@ -108,11 +113,9 @@ class LeafPasses {
   virtual void sample_rows(std::size_t spacing, double* q) = 0;
   virtual void sample_slopes(std::size_t spacing, double* beta_g) = 0;
 
-  // All rows, and the slopes of the neuron that is open.
+  // All rows, and the slopes of the neuron that is open; asked for only if they may be had.
   virtual WholeRows whole() = 0;
+  virtual bool may_be_whole() const { return true; }
 };
-
-// How many rows `spacing` leaves of all.
-inline std::size_t sampled_rows(std::size_t rows, std::size_t spacing) { return (rows + spacing - 1) / spacing; }
 
 }  // namespace dconnet

@@ -17,7 +17,7 @@ constexpr double kMany = 0.02;
 std::unique_ptr<Sample> sample_of(LeafPasses& passes) {
   const std::size_t spacing = Sample::spacing_for(passes.rows(), passes.columns());
   if (spacing == 0) return nullptr;
-  const std::size_t rows = sampled_rows(passes.rows(), spacing);
+  const std::size_t rows = passes.sampled(spacing);
   Design design = Design::with_room(rows, passes.columns());
   passes.sample_rows(spacing, design.extend(0, rows));
   return std::make_unique<Sample>(std::move(design), spacing, passes.rows());
@@ -66,6 +66,11 @@ Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
   if (solve_over_near(v, next, answer, outcome)) return outcome;
   const std::size_t used = outcome.iterations;
   trial_source_ = Source::kAllRows;
+  if (!far_.passes().may_be_whole()) {  // stay here
+    std::copy_n(v, tangent_.size(), answer);
+    changed_ = 0;
+    return {used, false};
+  }
   if (max_abs(answer, tangent_.size()) > 0.0) std::copy_n(v, tangent_.size(), answer);
   outcome = solve_over_all(v, answer);
   outcome.iterations += used;

@@ -10,6 +10,8 @@ namespace {
 
 // Numbers for each row that is handed over, behind the row itself.
 constexpr std::size_t kPacked = 4;
+// Rows whose numbers are no more than these are fetched if a programme needs all of them: half a gigabyte.
+constexpr std::size_t kMostNumbers = std::size_t{1} << 26;
 
 // The numbers of a question, one after the other.
 class Reader {
@@ -159,8 +161,23 @@ bool answer(NeuronRows& rows, std::size_t first_leaf, Pass pass, const double* q
   return true;
 }
 
-RemoteRows::RemoteRows(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, Ask ask)
-    : rows_(rows), columns_(columns), n_hidden_(n_hidden), n_outputs_(n_outputs), ask_(std::move(ask)) {}
+RemoteRows::RemoteRows(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
+                       Ask ask)
+    : parts_(std::move(parts)),
+      rows_(sampled(1)),
+      leaves_(sampled(kLeaf)),
+      columns_(columns),
+      n_hidden_(n_hidden),
+      n_outputs_(n_outputs),
+      ask_(std::move(ask)) {}
+
+std::size_t RemoteRows::sampled(std::size_t spacing) const {
+  std::size_t count = 0;
+  for (const std::size_t rows : parts_) count += sampled_rows(rows, spacing);
+  return count;
+}
+
+bool RemoteRows::may_be_whole() const { return rows_ <= kMostNumbers / stride(); }
 
 RemoteRows& RemoteRows::say(const double* numbers, std::size_t count) {
   question_.insert(question_.end(), numbers, numbers + count);
@@ -241,11 +258,11 @@ void RemoteRows::collect(const PackedRows& to) {
 
 void RemoteRows::sample_rows(std::size_t spacing, double* q) {
   say(static_cast<double>(spacing));
-  ask_for(Pass::kSampleRows, sampled_rows(rows_, spacing) * stride(), 0.0, q);
+  ask_for(Pass::kSampleRows, sampled(spacing) * stride(), 0.0, q);
 }
 
 void RemoteRows::sample_slopes(std::size_t spacing, double* beta_g) {
-  say(static_cast<double>(spacing)).ask_for(Pass::kSampleSlopes, sampled_rows(rows_, spacing), 0.0, beta_g);
+  say(static_cast<double>(spacing)).ask_for(Pass::kSampleSlopes, sampled(spacing), 0.0, beta_g);
 }
 
 WholeRows RemoteRows::whole() {

@@ -1,8 +1,8 @@
 // Rows that are elsewhere: every pass is a question to those who have them, and their answers, put one after the other in
 // the order of their rows, are the answer.
 //
-// Questions and answers are plain numbers. `answer` is the other end: it asks the rows that are there. Each of them has a run of
-// whole leaves, all but the last one full.
+// Questions and answers are plain numbers. `answer` is the other end: it asks the rows that are there. Each of those who have
+// rows has leaves of its own. Where all of these are full but the very last one, the sums are those of one machine, to the bit.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ class RemoteRows : public LeafPasses {
   // Writes the answers to a question, one after the other; false if there is none.
   using Ask = std::function<bool(Pass pass, const std::vector<double>& question, std::vector<double>& answer)>;
 
-  RemoteRows(std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, Ask ask);
+  // `parts` are the numbers of rows that each of them has.
+  RemoteRows(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, Ask ask);
 
   // Whether a question went without an answer of the right length. From then on none is asked, sums are NaN, and nothing is
   // counted.
@@ -35,6 +36,8 @@ class RemoteRows : public LeafPasses {
 
   std::size_t rows() const override { return rows_; }
   std::size_t columns() const override { return columns_; }
+  std::size_t leaves() const override { return leaves_; }
+  std::size_t sampled(std::size_t spacing) const override;
   void take_up(const double* alpha, const double* V, double* squares) override;
   void open(const double* alpha, const double* v, Split split, double* sums, double* gradients) override;
   void look(const double* v, double* sums, double* gradients) override;
@@ -48,6 +51,8 @@ class RemoteRows : public LeafPasses {
   void sample_slopes(std::size_t spacing, double* beta_g) override;
   // All rows are fetched the first time, and their slopes each time.
   WholeRows whole() override;
+  // Not if they are too many to be fetched.
+  bool may_be_whole() const override;
 
  private:
   void ask(Pass pass, std::size_t expected, double otherwise);
@@ -56,7 +61,8 @@ class RemoteRows : public LeafPasses {
   RemoteRows& say(const double* numbers, std::size_t count);
   RemoteRows& say(double number) { return say(&number, 1); }
 
-  std::size_t rows_, columns_, n_hidden_, n_outputs_;
+  std::vector<std::size_t> parts_;
+  std::size_t rows_, leaves_, columns_, n_hidden_, n_outputs_;
   Ask ask_;
   bool failed_ = false;
   std::size_t listed_ = 0;  // rows that were counted last

@@ -131,6 +131,8 @@ class Sweep:
 
 LEAF: int
 
+def has_far_rows(rows: int, columns: int) -> bool: ...
+
 class SweepLeaves:
     def __init__(
         self,
@@ -145,7 +147,7 @@ class SweepLeaves:
 
 class RemoteSweep:
     def __init__(
-        self, rows: int, columns: int, n_hidden: int, n_outputs: int, ask: Callable[[int, FloatArray], FloatArray]
+        self, rows: list[int], columns: int, n_hidden: int, n_outputs: int, ask: Callable[[int, FloatArray], FloatArray]
     ) -> None: ...
     def run(
         self,

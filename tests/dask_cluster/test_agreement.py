@@ -9,7 +9,7 @@ from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
 from dconnet.model.leaves import LEAF
 
 N_ROWS = 2 * LEAF + 1808
-WHOLE_LEAVES = [(N_ROWS,), (LEAF, N_ROWS - LEAF), (2 * LEAF, 0, N_ROWS - 2 * LEAF)]
+WHOLE_LEAVES = [(N_ROWS,), (LEAF, LEAF, 0, N_ROWS - 2 * LEAF)]
 OTHERS = [(1, 0, 4000, 17, 0, 3983, N_ROWS - 8001), (N_ROWS - 10, 10)]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -44,13 +44,13 @@ NAMES = ["accelerated", "paper", "net"]
 def test_partitions_of_whole_leaves_give_the_same_bits(client, options):
     X, y = rows()
     local = DCONRegressor(**settings(**options)).fit(X, y)
-    for chunks in WHOLE_LEAVES:
+    for chunks in WHOLE_LEAVES if "algorithm" in options else WHOLE_LEAVES[-1:]:
         model = DaskDCONRegressor(**settings(**options)).fit(*spread(chunks, X, y))
         assert np.array_equal(model.history_.objective, local.history_.objective)
         assert np.array_equal(model.network_.parameters, local.network_.parameters)
         assert model.objective_ == pytest.approx(local.objective_, rel=1e-12)
         assert model.stationarity_ == pytest.approx(local.stationarity_, rel=1e-6, abs=1e-9)
-    assert model.history_.total("rounds") > 5
+    assert model.history_.total("rounds") > model.history_.total("programmes") > 0
     assert model.history_.total("traffic") > 1000
     assert local.history_.total("rounds") == 0
 
@@ -59,8 +59,8 @@ def test_partitions_of_whole_leaves_give_the_same_bits(client, options):
 @pytest.mark.parametrize("chunks", OTHERS, ids=["uneven", "two"])
 def test_other_partitions_agree_to_rounding(client, options, chunks):
     X, y = rows()
-    if "algorithm" not in options:  # after more evaluations, one machine itself ends elsewhere for y (1 + 1e-15)
-        options = {"max_evaluations": 20, "max_epochs": 1}
+    if "algorithm" not in options:  # after a hundred evaluations, one machine itself ends elsewhere for y (1 + 1e-15)
+        options = {"max_evaluations": 40, "max_epochs": 1}
     local = DCONRegressor(**settings(**options)).fit(X, y)
     model = DaskDCONRegressor(**settings(**options)).fit(*spread(chunks, X, y))
     np.testing.assert_allclose(model.history_.objective, local.history_.objective, rtol=1e-8)

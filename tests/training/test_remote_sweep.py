@@ -23,8 +23,8 @@ def scattered(problem, first_leaves, n_hidden=N_HIDDEN):
     ]
 
 
-def remote_sweep(problem, ask, n_hidden=N_HIDDEN):
-    n_rows, n_columns = problem.Q.shape
+def remote_sweep(problem, ask, n_hidden=N_HIDDEN, n_rows=None):
+    n_rows, n_columns = [len(problem.Q)] if n_rows is None else n_rows, problem.Q.shape[1]
     return RemoteSweep(n_rows, n_columns, n_hidden, by_output(problem.y).shape[1], ask)
 
 
@@ -60,6 +60,24 @@ def test_the_same_bits_as_over_all_rows(split, n_rows, first_leaves):
         np.testing.assert_array_equal(V, V_here)
     else:  # over there, few rows are fetched only where a programme needs them all
         np.testing.assert_allclose(V, V_here, atol=1e-8 * np.abs(V_here).max())
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("parts", [[5000, 1, 0, 4000, 7999], [100, 16_900]], ids=["five", "two"])
+def test_leaves_that_are_not_full_agree_to_rounding(split, parts):
+    problem, V, alpha = whitened_setting(n_rows=17_000, n_columns=5, n_hidden=N_HIDDEN)
+    V_here, ends = V.copy(), np.cumsum(parts)
+    y, workers, leaf = by_output(problem.y), [], 0
+    for first, last in zip([0, *ends[:-1]], ends, strict=True):
+        if first < last:
+            rows = padded(problem.Q[first:last]), problem.Q.shape[1], y[first:last].copy()
+            workers.append(SweepLeaves(*rows, N_HIDDEN, leaf))
+            leaf += -(-(last - first) // LEAF)
+    tally = run(remote_sweep(problem, ask_all(workers), n_rows=parts), problem, V, alpha, split)
+    here = make_sweep(problem, get_backend("native"), N_HIDDEN, split, max_dca_iter=50)
+    tally_here = here.run(V_here, alpha, np.arange(N_HIDDEN), np.inf)
+    assert tally[:2] == (tally_here.visited, tally_here.programmes)
+    np.testing.assert_allclose(V, V_here, atol=1e-9 * np.abs(V_here).max())
 
 
 def test_an_exception_of_those_asked_ends_the_sweep():

@@ -62,6 +62,20 @@ def value_range(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.min(values, axis=0, initial=np.inf), np.max(values, axis=0, initial=-np.inf)
 
 
+@dataclass(frozen=True, slots=True)
+class OutOfTurn:
+    """The answer to a question of a sweep of which the part does not know all questions before."""
+
+
+@dataclass(slots=True, eq=False)
+class _SweepState:
+    """The rows in a sweep that is driven from elsewhere: which it is, and how many questions it has asked."""
+
+    leaves: _native.SweepLeaves
+    sweep: int = -1
+    turn: int = 0
+
+
 @dataclass(slots=True, eq=False)
 class Part:
     """The rows of one partition.
@@ -240,6 +254,25 @@ class Part:
     def rows(self, column: int, unit: float, numbers: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Some rows of the design, padded, and their targets."""
         return padded(self.Q)[numbers], by_output(self.white_targets(column)[numbers] / unit)
+
+    def sweep_answer(
+        self, column: int, n_hidden: int, sweep: int, turn: int, which: int, question: FloatArray
+    ) -> FloatArray | OutOfTurn:
+        """What the leaves say to a question of a sweep; they remember what was asked before."""
+        if self.n_rows == 0:
+            return np.empty(0)
+        state = self._kernel(("sweep", column, n_hidden), lambda: _SweepState(self._sweep_leaves(column, n_hidden)))
+        if turn == 0:
+            state.sweep, state.turn = sweep, 0
+        if (state.sweep, state.turn) != (sweep, turn):
+            return OutOfTurn()
+        state.turn += 1
+        answer: FloatArray = state.leaves.answer(which, question)
+        return answer
+
+    def _sweep_leaves(self, column: int, n_hidden: int) -> _native.SweepLeaves:
+        y = by_output(self.white_targets(column))
+        return _native.SweepLeaves(padded(self.Q), self.Q.shape[1], y, n_hidden, self.first_leaf)
 
     def all_rows(self, column: int) -> tuple[FloatArray, FloatArray]:
         """All rows of the design, and their targets."""

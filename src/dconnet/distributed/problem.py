@@ -13,10 +13,10 @@ from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.certificates.stationarity import Stationarity, stationarity_of
 from dconnet.convex.backend import Backend
-from dconnet.convex.native import Native, by_output
+from dconnet.convex.native import by_output
 from dconnet.distributed.cluster import Parts
 from dconnet.distributed.part import PROBES
-from dconnet.distributed.sweep import RemoteSweep
+from dconnet.distributed.sweep import sweep_of
 from dconnet.model.blocks import joined_triangle
 from dconnet.model.network import Network
 from dconnet.model.problem import WhitenedProblem
@@ -218,9 +218,9 @@ class RemoteRows:
         self, backend: Backend, n_hidden: int, *, split: str, max_dca_iter: int, restart: bool, inexact: bool
     ) -> Sweep:
         """See `RowWork.sweep`."""
-        if not isinstance(backend, Native) or restart or inexact:
-            raise ValueError("On a cluster, the solver must be 'native', without restart and inexact.")
-        return RemoteSweep(self.problem, backend, n_hidden, split, max_dca_iter)
+        return sweep_of(
+            self.problem, backend, n_hidden, split=split, max_dca_iter=max_dca_iter, restart=restart, inexact=inexact
+        )
 
     def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
         """See `RowWork.explorer`."""

@@ -1,41 +1,135 @@
-"""Sweeps over the neurons of a network whose rows are with the workers."""
+"""Sweeps over the neurons of a network whose rows are with the workers.
+
+Where rows are many, the driver of the kernel runs here, and its passes over the rows are rounds: programmes are solved
+over the rows near their kinks, which come here, and the others enter through sums. Where rows are few, they all come.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dconnet import _native
 from dconnet._arrays import FloatArray
-from dconnet.convex.native import Native
+from dconnet.convex.backend import Backend
+from dconnet.convex.native import Native, by_output
+from dconnet.distributed.part import OutOfTurn
 from dconnet.model.problem import WhitenedProblem
 from dconnet.model.whitening import Whitening
-from dconnet.training.sweep import NativeSweep, Tally
+from dconnet.training.sweep import Sweep, Tally, make_sweep
 
 if TYPE_CHECKING:
     from dconnet.distributed.problem import RemoteWhitened
 
 
-class RemoteSweep:
-    """A sweep by the kernel over rows that came here."""
+class LostRowsError(Exception):
+    """Rows have forgotten where the sweep was, because their worker was lost."""
 
-    def __init__(self, problem: RemoteWhitened, backend: Native, n_hidden: int, split: str, max_dca_iter: int) -> None:
-        self.problem, self.settings = problem, (backend, n_hidden, split, max_dca_iter)
-        self._sweep: NativeSweep | None = None
+
+def sweep_of(
+    problem: RemoteWhitened,
+    backend: Backend,
+    n_hidden: int,
+    *,
+    split: str,
+    max_dca_iter: int,
+    restart: bool,
+    inexact: bool,
+) -> Sweep:
+    """The sweep that suits the number of rows.
+
+    Raises
+    ------
+    ValueError
+        If rows are many, and the options are not for sweeps over rounds.
+    """
+    if not _native.has_far_rows(problem.n_rows, problem.rank):
+        gathered = _gathered(problem)
+        return make_sweep(gathered, backend, n_hidden, split, max_dca_iter, restart=restart, inexact=inexact)
+    if not isinstance(backend, Native) or restart or inexact:
+        raise ValueError(
+            f"With {problem.n_rows} rows on a cluster, the solver must be 'native', restart False and inexact False."
+        )
+    return RemoteSweep(problem, backend, n_hidden, split == "net", max_dca_iter)
+
+
+def _gathered(problem: RemoteWhitened) -> WhitenedProblem:
+    """The problem with its rows."""
+    Q, y = zip(*problem.parts.ask("all_rows", problem.column), strict=True)
+    plain = problem.plain
+    whitening = Whitening(np.concatenate(Q), plain.whitening.to_white, plain.whitening.from_white)
+    return WhitenedProblem(whitening, np.concatenate(y), plain.gamma, plain.total_weight)
+
+
+_numbers = count()
+
+
+@dataclass(slots=True, eq=False)
+class _Passes:
+    """The passes of one sweep over the rows: questions in turn, of which parts must have answered all before."""
+
+    problem: RemoteWhitened
+    n_hidden: int
+    sweep: int
+    turn: int = 0
+
+    def ask(self, which: int, question: FloatArray) -> FloatArray:
+        """The answers of all parts, one after the other; one round.
+
+        Raises
+        ------
+        LostRowsError
+            If a part was made anew since the sweep began.
+        """
+        parts = self.problem.parts
+        answers = parts.ask("sweep_answer", self.problem.column, self.n_hidden, self.sweep, self.turn, which, question)
+        self.turn += 1
+        if any(isinstance(answer, OutOfTurn) for answer in answers):
+            raise LostRowsError
+        return np.concatenate(answers)
+
+
+@dataclass(slots=True, eq=False)
+class RemoteSweep:
+    """A sweep whose passes over the rows are rounds."""
+
+    problem: RemoteWhitened
+    backend: Native
+    n_hidden: int
+    net_split: bool
+    max_dca_iter: int
 
     def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
-        """See `Sweep.run`."""
-        if self._sweep is None:
-            self._sweep = NativeSweep(self._gathered(), *self.settings)
-        return self._sweep.run(V, alpha, order, seconds)
+        """See `Sweep.run`. If rows are lost, the sweep begins anew, and ends with the same weights."""
+        start = V.copy()
+        while True:
+            try:
+                return Tally(*self._run(V, alpha, order, seconds))
+            except LostRowsError:
+                V[:] = start
+
+    def _run(
+        self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float
+    ) -> tuple[int, int, int, int, int]:
+        problem = self.problem
+        passes = _Passes(problem, self.n_hidden, next(_numbers))
+        n_rows = [n_rows for n_rows, _ in problem.parts.counts]
+        kernel = _native.RemoteSweep(n_rows, problem.rank, self.n_hidden, problem.n_outputs, passes.ask)
+        return kernel.run(
+            alpha=by_output(alpha),
+            gamma=problem.gamma,
+            order=order.astype(np.uintp),
+            net_split=self.net_split,
+            max_dca_iterations=self.max_dca_iter,
+            max_solver_iterations=self.backend.max_iter,
+            tolerance=self.backend.tol,
+            seconds=seconds,
+            V=V,
+        )
 
     def renew(self) -> None:
         """Nothing to forget: one sweep leaves nothing to the next."""
-
-    def _gathered(self) -> WhitenedProblem:
-        problem = self.problem
-        Q, y = zip(*problem.parts.ask("all_rows", problem.column), strict=True)
-        plain = problem.plain
-        whitening = Whitening(np.concatenate(Q), plain.whitening.to_white, plain.whitening.from_white)
-        return WhitenedProblem(whitening, np.concatenate(y), plain.gamma, plain.total_weight)
