@@ -76,12 +76,14 @@ def _exponent(before: tuple[int, float], after: tuple[int, float]) -> float:
 
 
 # Prints by how much data and fit raise the peak memory of the process. A small fit comes first, so that all is loaded.
-# The work of a fit is cut short: how often a step is taken does not change what it needs.
+# The work of a fit is cut short: how often a step is taken does not change what it needs. A search that is cut short
+# has no sweep: the paper's algorithm has one.
 MEMORY = f"""{PEAK_BYTES}
-n_rows, gamma = int(sys.argv[1]), sys.argv[2] if sys.argv[2] == "auto" else float(sys.argv[2])
+n_rows, algorithm, gamma = int(sys.argv[1]), sys.argv[2], sys.argv[3] if sys.argv[3] == "auto" else float(sys.argv[3])
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
-model = DCONRegressor(50, gamma=gamma, max_epochs=1, max_evaluations=5, max_dca_iter=1, random_state=0)
+limits = {{"max_evaluations": 5}} if algorithm == "accelerated" else {{"split": "net"}}
+model = DCONRegressor(50, gamma=gamma, algorithm=algorithm, max_epochs=1, max_dca_iter=1, random_state=0, **limits)
 model.fit(rng.standard_normal((100, 20)), rng.standard_normal(100))
 before = peak_bytes()
 X = rng.standard_normal((n_rows, 20))
@@ -95,13 +97,13 @@ def memory(quick: bool) -> Report:
     """Peak memory of a fit, its data included."""
     report = Report(
         "Peak memory of a fit with 20 features and 50 neurons, as a multiple of X",
-        ("rows", "gamma", "peak memory / X", "X"),
+        ("rows", "algorithm", "gamma", "peak memory / X", "X"),
         notes=["What the process needs beyond what it had after its imports; X itself is one of the multiple."],
     )
     for n_rows in [100_000] if quick else [100_000, 1_000_000]:
-        for gamma in ("0.01", "auto"):
-            run = in_fresh_process(MEMORY, n_rows, gamma)
-            report.add(f"{n_rows:,}", gamma, ratio(run["peak"], run["data"]), f"{run['data'] / 1e6:.0f} MB")
+        for algorithm, gamma in (("accelerated", "0.01"), ("accelerated", "auto"), ("paper", "0.01")):
+            run = in_fresh_process(MEMORY, n_rows, algorithm, gamma)
+            report.add(f"{n_rows:,}", algorithm, gamma, ratio(run["peak"], run["data"]), f"{run['data'] / 1e6:.0f} MB")
     return report
 
 

@@ -1,5 +1,7 @@
 """Passes over many rows make no matrix of rows times neurons, and no copy of the inputs but the whitened one."""
 
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -66,3 +68,48 @@ def test_rows_that_are_drawn_are_some_of_the_merged():
     assert len(whole.X) > 5
     for name in ("X", "Y", "weight"):
         np.testing.assert_array_equal(getattr(some, name), getattr(whole, name)[drawn])
+
+
+# Prints the peak memory of fits, with the search and with sweeps, as a multiple of X, which is one of it. The kernel's
+# memory is not Python's, so that the operating system is asked. What is loaded but once, a small fit loads before.
+FIT = """
+import pathlib, re, warnings
+import numpy as np
+from dconnet import DCONRegressor
+
+def bytes_of(what):
+    return 1024 * int(re.search(rf"{what}:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+limits = {"gamma": 0.01, "max_epochs": 1, "max_dca_iter": 1, "random_state": 0}
+search = DCONRegressor(10, max_evaluations=5, **limits)
+sweeps = DCONRegressor(10, algorithm="paper", split="net", **limits)
+for model in (search, sweeps):
+    model.fit(rng.standard_normal((5000, 20)), rng.standard_normal(5000))
+before = bytes_of("VmRSS")
+X = rng.standard_normal((200_000, 20))
+y = np.abs(X[:, 0]) + rng.standard_normal(len(X))
+for model in (search, sweeps):
+    model.fit(X, y)
+    print((bytes_of("VmHWM") - before) / X.nbytes)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak memory of a process")
+def test_a_fit_takes_at_most_four_times_its_data():
+    told = subprocess.run([sys.executable, "-c", FIT], text=True, stdout=subprocess.PIPE, check=True).stdout
+    search, both = map(float, told.splitlines())
+    assert 2.0 < search <= both < 4.0
+
+
+def test_kinked_rows_of_dead_neurons_are_held_twice_at_most():
+    # At a neuron without hidden weights all rows are kinked: the rows of two of them are 2.1 times X, and those of one
+    # are taken to a least-squares problem over a box.
+    rng = np.random.default_rng(7)
+    problem = Problem(rng.normal(size=(50_000, 20)), rng.normal(size=50_000), 1e-2)
+    assert problem.whitened.Q.shape == (50_000, 21)
+    W, b = rng.normal(size=(6, 20)), rng.normal(size=6)
+    W[:2], b[:2] = 0.0, 0.0
+    network = Network(W, b, rng.normal(size=6))
+    assert peak_of(lambda: stationarity(problem, network)) < 6.5 * problem.X.nbytes

@@ -335,10 +335,8 @@ def kinks_of_passes(passes: Sequence[NetKinks], V: FloatArray, gamma: float) -> 
     smooth = pull + sum(part.smooth for part in passes)
     squares, kinked_squares = (sum(getattr(part, name) for part in passes) for name in ("squares", "kinked_squares"))
     size = np.sqrt(squares) + np.sqrt(kinked_squares) + np.linalg.norm(pull, axis=1)
-    neurons = np.concatenate([part.neurons for part in passes])
-    rows = np.concatenate([part.rows for part in passes])
-    slopes = np.concatenate([part.slopes for part in passes])
-    for unit in range(len(V)):
-        own = neurons == unit
-        beta_g, beta_h = np.maximum(slopes[own], 0.0), np.maximum(-slopes[own], 0.0)
-        yield Kinks(smooth[unit], rows[own], beta_g, beta_h, float(size[unit]))
+    for unit in range(len(V)):  # one by one: at a dead neuron with an output weight, all rows are kinked
+        own = [part.neurons == unit for part in passes]
+        rows = np.concatenate([part.rows[here] for part, here in zip(passes, own, strict=True)])
+        slopes = np.concatenate([part.slopes[here] for part, here in zip(passes, own, strict=True)])
+        yield Kinks(smooth[unit], rows, np.maximum(slopes, 0.0), np.maximum(-slopes, 0.0), float(size[unit]))
