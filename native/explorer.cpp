@@ -9,7 +9,10 @@ namespace dconnet {
 
 namespace {
 
-constexpr std::size_t kMemory = 20;
+// Pairs that L-BFGS keeps. More of them gain a little in each iteration, and cost nothing next to an evaluation over many
+// rows.
+constexpr std::size_t kMemory = 20, kLongMemory = 80;
+constexpr std::size_t kManyRows = 10000;
 // Iterations of the first heat of the race; each further one has twice as many, for half of the starts.
 constexpr std::size_t kHeat = 20;
 constexpr std::size_t kBurst = 50;
@@ -40,6 +43,10 @@ constexpr std::size_t kMostHopBursts = 400;
 // A neuron whose output is no longer than this share of the targets carries nothing.
 constexpr double kNothing = 1e-9;
 
+std::size_t memory_for(const Evaluations& objective) {
+  return objective.rows() < kManyRows ? kMemory : kLongMemory;
+}
+
 bool is_well_below(double value, double before) { return value < before && value <= before * (1.0 - kLeap); }
 
 // An objective with the team and the design that it looks at, which must be there first.
@@ -66,8 +73,8 @@ Explorer::Explorer(std::unique_ptr<Evaluations> evaluations, Plan plan, std::uin
       evaluations_(std::move(evaluations)),
       objective_(*evaluations_),
       plan_(plan),
-      main_(objective_, kMemory),
-      trial_(objective_, kMemory),
+      main_(objective_, memory_for(objective_)),
+      trial_(objective_, memory_for(objective_)),
       newcomer_(objective_),
       random_(seed),
       theta_(layout().size()),
@@ -180,7 +187,7 @@ void Explorer::begin_on_samples(const Proceed& proceed) {
 // the first, for the start may be beyond what a sample can tell, and after the last.
 bool Explorer::descend_on_sample(std::size_t spacing, double end, const Proceed& proceed) {
   Subset sample(objective_, spacing, *team_, random_);
-  Lbfgs search(sample.objective(), kMemory);
+  Lbfgs search(sample.objective(), memory_for(sample.objective()));
   search.start(theta_.data());
   const double begin = sample_work_;
   bool more = true, lower = true;
