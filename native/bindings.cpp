@@ -20,7 +20,9 @@
 #include <utility>
 #include <vector>
 
+#include "arrangement.hpp"
 #include "coded_rows.hpp"
+#include "cone_search.hpp"
 #include "dispatch.hpp"
 #include "explorer.hpp"
 #include "far_rows.hpp"
@@ -652,6 +654,45 @@ void make_sign_search(Bound<dconnet::SignSearch>* search, Matrix G, Vector g, Ve
                                    step.data(), alpha.shape(0), rows - alpha.shape(0), columns);
 }
 
+void search_sphere(Matrix Q, Vector r, double floor, OutVector values, OutMatrix directions) {
+  check_shape(Q, Q.shape(0), 3, "Q");
+  check_length(r.size(), Q.shape(0), "r");
+  check_length(values.size(), Q.shape(0), "values");
+  check_shape(directions, Q.shape(0), 3, "directions");
+  Watch watch(std::numeric_limits<double>::infinity());
+  {
+    nb::gil_scoped_release unlocked;
+    dconnet::Arrangement arrangement(Q.data(), Q.shape(0));
+    arrangement.search(r.data(), floor, [&watch] { return watch.proceed(); }, values.data(), directions.data());
+  }
+  if (watch.interrupted()) throw nb::python_error();
+}
+
+void make_cone_search(Bound<dconnet::ConeSearch>* self, Matrix Q, Vector r) {
+  check_length(r.size(), Q.shape(0), "r");
+  if (Q.shape(1) < 2 || Q.shape(1) > dconnet::ConeSearch::kMostColumns) {
+    throw nb::value_error("Q must have between two and eight columns");
+  }
+  new (self) Bound<dconnet::ConeSearch>(Q.data(), r.data(), Q.shape(0), Q.shape(1));
+}
+
+bool search_cones(dconnet::ConeSearch& self, double relative_gap, double enough, std::size_t most_parts,
+                  std::size_t most_waiting, double seconds) {
+  Watch watch(seconds);
+  bool closed;
+  {
+    nb::gil_scoped_release unlocked;
+    closed = self.run(relative_gap, enough, most_parts, most_waiting, [&watch] { return watch.proceed(); });
+  }
+  if (watch.interrupted()) throw nb::python_error();
+  return closed;
+}
+
+void try_direction(dconnet::ConeSearch& self, Vector v) {
+  check_length(v.size(), self.point().size(), "v");
+  self.try_point(v.data());
+}
+
 }  // namespace
 
 NB_MODULE(_native, module) {
@@ -769,6 +810,19 @@ NB_MODULE(_native, module) {
       .def_prop_ro("point", alone(&dconnet::SignSearch::point))
       .def_prop_ro("nodes", alone(&dconnet::SignSearch::nodes))
       .def_prop_ro("waiting", alone(&dconnet::SignSearch::waiting));
+  module.def("search_sphere", &search_sphere, nb::arg("Q"), nb::arg("r"), nb::arg("floor"), kept("values"), kept("directions"),
+             "Write, for the circle of every row of Q (n_rows, 3), the largest |r'max(Qv, 0)| on it and beside it that is "
+             "promising and not below the floor, and its direction.");
+  nb::class_<Bound<dconnet::ConeSearch>>(module, "ConeSearch", "Branch and bound over cones of directions.")
+      .def("__init__", &make_cone_search, nb::arg("Q"), nb::arg("r"))
+      .def("try_point", alone(&try_direction), nb::arg("v"), "Look at a direction, of any length.")
+      .def("run", alone(&search_cones), nb::arg("relative_gap"), nb::arg("enough"), nb::arg("most_parts"),
+           nb::arg("most_waiting"), nb::arg("seconds"),
+           "Go on until no part has a bound above both `enough` and the best value by more than the gap: then true.")
+      .def_prop_ro("best", alone(&dconnet::ConeSearch::best))
+      .def_prop_ro("bound", alone(&dconnet::ConeSearch::bound))
+      .def_prop_ro("point", alone(&dconnet::ConeSearch::point))
+      .def_prop_ro("parts", alone(&dconnet::ConeSearch::parts));
   module.def("predict", &predict, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
              nb::arg("shares"), nb::arg("U"), nb::arg("alpha"), kept("outputs"),
              "Write the outputs (n_rows, n_networks) of networks for coded rows.");

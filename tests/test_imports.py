@@ -89,7 +89,8 @@ def test_fitting_needs_no_optional_package():
 
 # The public modules of version 0.1 that are somewhere else now.
 MODULES_OF_0_1 = """
-accelerated certificates.kinks convex.clarabel convex.gurobi convex.osqp convex.piqp datasets datasets.catalogue
+accelerated certificates.arrangement certificates.kinks
+convex.clarabel convex.gurobi convex.osqp convex.piqp datasets datasets.catalogue
 datasets.files datasets.mnist datasets.splits datasets.uci dc deep descent early_stopping examination history
 initialization model_file network newton output_layer piecewise plotting plotting.canvas plotting.convergence
 plotting.network plotting.path problem progress replay report restart selection solution status sweep tables theory

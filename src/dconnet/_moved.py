@@ -10,6 +10,7 @@ from types import ModuleType
 
 NEW_NAMES = {
     "dconnet.accelerated": "dconnet.training.accelerated",
+    "dconnet.certificates.arrangement": "dconnet.training.arrangement",
     "dconnet.certificates.kinks": "dconnet.training.kinks",
     "dconnet.convex.clarabel": "dconnet.convex.external.clarabel",
     "dconnet.convex.gurobi": "dconnet.convex.external.gurobi",

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from dconnet.certificates.arrangement import can_enumerate, largest_correlation
 from dconnet.model.whitening import Whitening
+from dconnet.training.arrangement import (
+    _best_on_sphere,
+    can_enumerate,
+    candidates,
+    largest_correlation,
+    rounding,
+)
 
 
 def by_all_patterns(Q, r):
@@ -66,8 +72,49 @@ def test_residuals_of_one_sign_are_best_met_by_one_gradient():
 
 def test_where_it_is_offered():
     assert can_enumerate(np.zeros((10**6, 2)))
-    assert can_enumerate(np.zeros((1000, 3)))
-    assert not can_enumerate(np.zeros((1001, 3)))
+    assert can_enumerate(np.zeros((2000, 3)))
+    assert not can_enumerate(np.zeros((2001, 3)))
     assert not can_enumerate(np.zeros((5, 4)))
     with pytest.raises(ValueError, match="rank one to three"):
         largest_correlation(np.eye(4), np.ones(4))
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_the_kernel_finds_what_the_plain_search_of_the_sphere_finds(kind):
+    rng = np.random.default_rng(kind)
+    X = rng.normal(size=(60, 2))
+    if kind == 1:
+        X = np.round(X)  # rows that meet in many points
+    if kind == 2:
+        X[:, 1] = 3.0 * X[:, 0] + 1e-7 * X[:, 1]
+    Q = np.column_stack([X, np.ones(60)]) * (rng.uniform(0.0, 2.0, size=(60, 1)) if kind == 3 else 1.0)
+    for _ in range(5):
+        r = rng.normal(size=60)
+        value, v = largest_correlation(Q, r)
+        plain = _best_on_sphere(Q, r)
+        assert value == pytest.approx(abs(r @ np.maximum(Q @ plain.v, 0.0)), rel=1e-9)
+        assert abs(r @ np.maximum(Q @ v, 0.0)) == pytest.approx(value, rel=1e-12)
+
+
+def test_a_floor_saves_work_but_not_the_largest():
+    rng = np.random.default_rng(1)
+    for rank in (2, 3):
+        Q = np.column_stack([rng.normal(size=(40, rank - 1)), np.ones(40)])
+        r = rng.normal(size=40)
+        largest, _ = largest_correlation(Q, r)
+        values, directions = candidates(Q, r, floor=0.9 * largest)
+        assert values.max() == pytest.approx(largest, rel=1e-12)
+        assert np.all(values >= 0.9 * largest)
+        exact = np.abs(np.maximum(directions @ Q.T, 0.0) @ r)
+        np.testing.assert_allclose(exact, values, rtol=1e-9)
+        values, _ = candidates(Q, r, floor=2.0 * largest)
+        assert values.max() <= largest * (1.0 + 1e-12)
+
+
+def test_the_allowance_for_rounding_is_small_but_covers_sums_in_another_order():
+    rng = np.random.default_rng(2)
+    Q = np.column_stack([rng.normal(size=(500, 2)), np.ones(500)])
+    r = rng.normal(size=500)
+    order = rng.permutation(500)
+    one, other = largest_correlation(Q, r)[0], largest_correlation(Q[order], r[order])[0]
+    assert abs(one - other) <= rounding(Q, r) <= 1e-8 * one

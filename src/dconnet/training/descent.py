@@ -343,7 +343,7 @@ class Descent:
         self.settle(state)
         self.undo_rise(state)
         network = self.problem.network(state.V, state.alpha)
-        step_norm = safe_norm(self.data.parameters(network) - self.data.parameters(state.network))
+        step_norm = self.step_norm(network, state.network)
         state.network = network
         state.history.epochs.append(
             Epoch(
@@ -357,6 +357,10 @@ class Descent:
             )
         )
         state.tally, state.recorded = Tally(), (state.V.copy(), state.alpha)
+
+    def step_norm(self, network: Network, before: Network) -> float:
+        """Distance of the weights from those before."""
+        return safe_norm(self.data.parameters(network) - self.data.parameters(before))
 
     def undo_rise(self, state: State) -> None:
         """Go back to the weights of the last record if RegLoss is higher: by the rounding of many small steps.

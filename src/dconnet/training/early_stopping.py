@@ -63,14 +63,16 @@ class Validation:
         return Snapshot({"best_mse": self.best_mse, "epochs_since_best": self.epochs_since_best}, best)
 
     def restore(self, snapshot: Snapshot, like: Network) -> None:
-        """Go on from there, with a best network of the same shape as this one.
+        """Go on from there, with a best network of the same inputs and outputs as this one, and maybe more neurons.
 
         Raises
         ------
         ValueError
             If the snapshot has no such network.
         """
-        self.best = Network(*(snapshot.array(name, np.shape(getattr(like, name))) for name in _PARTS))
+        n_hidden = snapshot.arrays["b"].size if "b" in snapshot.arrays else 0
+        shapes = [(n_hidden, *np.shape(getattr(like, name))[1:]) for name in _PARTS[:3]] + [np.shape(like.intercept)]
+        self.best = Network(*(snapshot.array(name, shape) for name, shape in zip(_PARTS, shapes, strict=True)))
         self.best_mse = float(snapshot.values["best_mse"])
         self.epochs_since_best = int(snapshot.values["epochs_since_best"])
 

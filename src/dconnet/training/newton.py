@@ -137,7 +137,7 @@ class Piece:
         band = width * asked.largest_preactivations(V)
         held = asked.held_rows(V, alpha, band)
         directions = [
-            _orthogonal_to(own) if near > 0.0 else np.empty((V.shape[1], 0))
+            orthogonal_to(own) if near > 0.0 else np.empty((V.shape[1], 0))
             for own, near in zip(held, band, strict=True)
         ]
         V = np.array([basis @ (basis.T @ v) for basis, v in zip(directions, V, strict=True)])
@@ -266,7 +266,7 @@ def newton_step(
     return None
 
 
-def _orthogonal_to(rows: FloatArray) -> FloatArray:
+def orthogonal_to(rows: FloatArray) -> FloatArray:
     """Orthonormal basis of the vectors that are orthogonal to the rows, of shape (rank, n_free)."""
     rank = rows.shape[1]
     if len(rows) == 0:

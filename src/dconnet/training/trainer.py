@@ -8,10 +8,12 @@ import numpy as np
 
 from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
+from dconnet.model.problem import Problem
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.checkpoint import Keeper
 from dconnet.training.descent import Begin, Descent, Options, Stop, Visitor
 from dconnet.training.early_stopping import Validation
+from dconnet.training.growth import GrowingDescent
 from dconnet.training.progress import progress_monitor
 from dconnet.training.result import Solution, Status
 from dconnet.training.row_work import PosedProblem
@@ -36,6 +38,8 @@ class Trainer:
         1 shows a progress bar, 2 prints a line for each epoch.
     several_at_once : bool, default=False
         Whether other networks are trained at the same time, in other threads.
+    grows : bool, default=False
+        Whether the network grows; the start is then only where it begins.
     """
 
     algorithm: str
@@ -43,6 +47,7 @@ class Trainer:
     options: Options
     verbose: int = 0
     several_at_once: bool = False
+    grows: bool = False
 
     def within(self, seconds: float) -> Trainer:
         """The same with a limit on the time of each network; infinity for none."""
@@ -81,5 +86,9 @@ class Trainer:
         return self._descent(problem, rng).output_layer_only(start, status)
 
     def _descent(self, problem: PosedProblem, rng: np.random.Generator) -> Descent:
+        if self.grows:
+            if not isinstance(problem, Problem):
+                raise ValueError('n_hidden="auto" needs the rows in this process, not with workers. Give a number.')
+            return GrowingDescent(problem, self.backend, self.options, rng)
         descent = AcceleratedDescent if self.algorithm == "accelerated" else Descent
         return descent(problem, self.backend, self.options, rng)

@@ -4,7 +4,7 @@ The sphere is cut by the hyperplanes q_jᵀv = 0 into cells, on each of which ``
 a = Σ r_j q_j over the active rows. A maximiser lies either inside a cell, where it is a / |a|, or inside one of its
 faces, where it is the projection of a to the span of the face, normalised. In two dimensions the faces are points on a
 circle; in three they are arcs of great circles and the points where these cross. All of them are visited: one circle
-by sorting the points on it, a sphere by one such circle for every row.
+by sorting the points on it, a sphere by one such circle for every row, which the kernel does for one output.
 
 With several outputs the residual has a column for each, and ``|Rᵀ σ(Qv)|`` is the root of a quadratic form ``vᵀ A Aᵀ
 v`` on each cell, with A = Σ q_j r_jᵀ. On the unit sphere of a subspace, a quadratic form has no local maxima but the
@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from dconnet import _native
 from dconnet._arrays import BoolArray, FloatArray
 
 MAX_RANK = 3
 # Rows up to which a sphere is searched; the work grows with their square.
-MAX_ROWS = 1000
+MAX_ROWS = 2000
 # The same with several outputs, where each cell has a small eigenvalue problem.
 MAX_ROWS_OF_SEVERAL = 300
 
@@ -70,17 +71,50 @@ def largest_correlation(Q: FloatArray, r: FloatArray) -> tuple[float, FloatArray
     Examples
     --------
     >>> import numpy as np
-    >>> from dconnet.certificates.arrangement import largest_correlation
+    >>> from dconnet.training.arrangement import largest_correlation
     >>> value, v = largest_correlation(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([3.0, 4.0]))
     >>> round(value, 12), v.round(12)
     (5.0, array([0.6, 0.8]))
     """
-    search = {1: _search_two_points, 2: _search_circle, 3: _search_sphere}
+    values, directions = candidates(Q, r)
+    best = directions[int(np.argmax(values))]
+    return float(_values(Q, r, best[None, :])[0]), best
+
+
+def candidates(Q: FloatArray, r: FloatArray, floor: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """Values and directions among which is the largest of all, if it is not below the floor, and other large ones.
+
+    Parameters
+    ----------
+    Q, r : arrays
+        As for `largest_correlation`.
+    floor : float
+        Smaller values need not be found, which saves time.
+
+    Returns
+    -------
+    values : array of shape (n,)
+        ``|rᵀ σ(Q v)|`` of each direction.
+    directions : array of shape (n, rank)
+        Vectors of length one.
+    """
+    search = {1: _two_points, 2: _search_circle, 3: _search_sphere}
     if Q.shape[1] not in search:
         raise ValueError(f"The cells are enumerated for designs of rank one to three, not {Q.shape[1]}.")
-    best = Best(0.0, np.eye(Q.shape[1])[0])
-    search[Q.shape[1]](Q, r, best)
-    return float(_values(Q, r, best.v[None, :])[0]), best.v
+    values, directions = search[Q.shape[1]](Q, r, floor)
+    kept = (values >= floor) | (values == np.max(values))
+    return values[kept], directions[kept]
+
+
+def rounding(Q: FloatArray, r: FloatArray) -> float:
+    """What the largest value found may be too small by: sums of as many terms as rows, with errors in each step.
+
+    Rows and angles that differ by rounding alone may be taken in the wrong order. That moves a direction by as little,
+    and the value by no more than ``Σ |r_j| |q_j|`` times it, like the errors of the sums.
+    """
+    lengths = np.linalg.norm(Q, axis=1)
+    sizes = np.abs(r) if r.ndim == 1 else np.linalg.norm(r, axis=1)
+    return float(4.0 * len(Q) * np.finfo(np.float64).eps * (sizes @ lengths))
 
 
 def _values(Q: FloatArray, r: FloatArray, V: FloatArray) -> FloatArray:
@@ -94,17 +128,28 @@ def _weighted(Q: FloatArray, r: FloatArray) -> FloatArray:
     return r[:, None] * Q if r.ndim == 1 else Q[:, :, None] * r[:, None, :]
 
 
-def _search_two_points(Q: FloatArray, r: FloatArray, best: Best) -> None:
+def _two_points(Q: FloatArray, r: FloatArray, floor: float) -> tuple[FloatArray, FloatArray]:
     ends = np.array([[1.0], [-1.0]])
-    best.see(_values(Q, r, ends), ends)
+    return _values(Q, r, ends), ends
 
 
-def _search_circle(Q: FloatArray, r: FloatArray, best: Best) -> None:
+def _search_circle(Q: FloatArray, r: FloatArray, floor: float) -> tuple[FloatArray, FloatArray]:
     arcs = Arcs.of(Q, _weighted(Q, r))
-    best.see(*_on_circle(arcs.begin, arcs.sums))
+    return _on_circle(arcs.begin, arcs.sums)
 
 
-def _search_sphere(Q: FloatArray, r: FloatArray, best: Best) -> None:
+def _search_sphere(Q: FloatArray, r: FloatArray, floor: float) -> tuple[FloatArray, FloatArray]:
+    if r.ndim == 2:
+        best = _best_on_sphere(Q, r)
+        return np.array([best.value]), best.v[None, :]
+    values, directions = np.empty(len(Q)), np.empty((len(Q), 3))
+    _native.search_sphere(np.ascontiguousarray(Q), np.ascontiguousarray(r), floor, values, directions)
+    return values, directions
+
+
+def _best_on_sphere(Q: FloatArray, r: FloatArray) -> Best:
+    """The same for one output or several, circle by circle: what the kernel does for one output."""
+    best = Best(0.0, np.eye(3)[0])
     weighted = _weighted(Q, r)
     lengths = np.linalg.norm(Q, axis=1)
     for normal in Q[lengths > 0.0]:
@@ -120,6 +165,7 @@ def _search_sphere(Q: FloatArray, r: FloatArray, best: Best) -> None:
             beside = weighted[~crossing & (sign * (Q @ normal) > 0.0)].sum(axis=0)
             V = _inner_maximisers(arcs.sums + beside, sign * normal, neighbours, best.value)
             best.see(_values(Q, r, V), V)
+    return best
 
 
 def _inner_maximisers(

@@ -1,0 +1,309 @@
+"""Networks that grow: the best of any width, against convex programmes over all patterns, and with a proof."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from dconnet import DCONClassifier, DCONRegressor, Network, Problem
+from dconnet.convex.backend import get_backend
+from dconnet.model.problem import hidden_layer
+from dconnet.training.descent import Options
+from dconnet.training.dual import DualPoint
+from dconnet.training.faces import Faces, balanced, merged, vectors
+from dconnet.training.growth import GrowingDescent, best_outputs, reduced
+from dconnet.training.initialization import xavier
+from dconnet.training.newcomers import most_different
+from dconnet.training.result import Status
+
+
+def posed(n_rows=40, n_features=2, gamma=0.1, seed=0, n_outputs=None):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features))
+    y = np.abs(X[:, 0]) - 0.5 * X[:, -1] + 0.3 * rng.normal(size=n_rows)
+    if n_outputs is not None:
+        y = np.column_stack([y, *(np.maximum(X[:, 0], k) for k in range(1, n_outputs))])
+    return Problem(X, y, gamma)
+
+
+def grown(problem, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    descent = GrowingDescent(problem, get_backend("native"), Options(split="net", **options), rng)
+    n_outputs = None if problem.y.ndim == 1 else problem.n_outputs
+    return descent, descent.run(xavier(problem.X.shape[1], 4, rng, n_outputs))
+
+
+def wide_network(problem, n_hidden, seed):
+    """Random hidden weights with the best output weights for them."""
+    rng = np.random.default_rng(seed)
+    white = problem.whitened
+    V = rng.normal(size=(n_hidden, white.Q.shape[1]))
+    V *= rng.uniform(0.01, 2.0, size=(n_hidden, 1)) / np.linalg.norm(V, axis=1, keepdims=True)
+    hidden = hidden_layer(white.Q, V)
+    alpha = np.linalg.solve(hidden.T @ hidden + white.gamma * np.eye(n_hidden), hidden.T @ white.y)
+    return white.network(V, alpha)
+
+
+def all_patterns(Q, n_samples=20_000):
+    """The sides of the rows in all cells that random directions meet: all of them, for few rows."""
+    V = np.random.default_rng(0).normal(size=(n_samples, Q.shape[1]))
+    return np.unique(V @ Q.T > 0.0, axis=0)
+
+
+def by_clarabel(problem, *, gated=False):
+    """RegLoss of the best network as a cone programme over all patterns; gated, its neurons may leave their cones."""
+    clarabel = pytest.importorskip("clarabel")
+    white = problem.whitened
+    Q, y, (m, rank) = white.Q, white.y, white.Q.shape
+    patterns = all_patterns(Q)
+    n = 2 * len(patterns)
+    J = np.hstack([sign * active[:, None] * Q for sign in (1.0, -1.0) for active in patterns])
+    size = n * rank + n + m  # the vectors, their lengths, the residual
+    fit = sparse.hstack([sparse.csc_matrix(J), sparse.csc_matrix((m, n)), sparse.eye(m)])
+    rows, sides, cones = [fit], [y], [clarabel.ZeroConeT(m)]
+    if not gated:
+        for unit in range(n):
+            inward = np.where(patterns[unit % len(patterns)], -1.0, 1.0)[:, None] * Q
+            block = sparse.lil_matrix((m, size))
+            block[:, unit * rank : (unit + 1) * rank] = inward
+            rows.append(block.tocsc())
+            sides.append(np.zeros(m))
+        cones.append(clarabel.NonnegativeConeT(n * m))
+    for unit in range(n):
+        block = sparse.lil_matrix((rank + 1, size))
+        block[0, n * rank + unit] = -1.0
+        block[1:, unit * rank : (unit + 1) * rank] = -np.eye(rank)
+        rows.append(block.tocsc())
+        sides.append(np.zeros(rank + 1))
+        cones.append(clarabel.SecondOrderConeT(rank + 1))
+    P = sparse.diags(np.concatenate([np.zeros(size - m), np.full(m, 2.0)])).tocsc()
+    q = np.concatenate([np.zeros(n * rank), np.full(n, 2.0 * white.gamma), np.zeros(m)])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    A, b = sparse.vstack(rows).tocsc(), np.concatenate(sides)
+    solution = clarabel.DefaultSolver(P, q, A, b, cones, settings).solve()
+    return (solution.obj_val + white.scatter) / white.total_weight
+
+
+@pytest.mark.parametrize(("n_features", "gamma"), [(1, 1.0), (1, 0.1), (1, 0.001), (2, 1.0), (2, 0.1), (2, 0.01)])
+def test_growth_ends_at_a_proved_optimum(n_features, gamma):
+    problem = posed(n_features=n_features, gamma=gamma)
+    descent, solution = grown(problem)
+    assert solution.status is Status.CONVERGED
+    assert np.all(np.diff(solution.history.objective) <= 0.0)
+    assert descent.proved.bound <= solution.objective * (1.0 + 1e-12)
+    assert solution.objective - descent.proved.bound <= 1e-6 * solution.objective
+    assert solution.network.n_hidden <= len(problem.X) + 1
+    assert "It is proved that no network of this kind, however wide" in solution.message
+
+
+@pytest.mark.parametrize(("n_features", "gamma"), [(1, 0.3), (1, 0.01), (2, 0.3), (2, 0.05)])
+def test_it_reaches_what_a_cone_programme_over_all_patterns_reaches(n_features, gamma):
+    problem = posed(n_rows=9, n_features=n_features, gamma=gamma, seed=3)
+    descent, solution = grown(problem)
+    best = by_clarabel(problem)
+    assert solution.objective == pytest.approx(best, rel=1e-5)
+    assert descent.proved.bound <= best * (1.0 + 1e-7)
+    assert by_clarabel(problem, gated=True) <= best * (1.0 + 1e-7)
+
+
+def test_grid_data_with_rows_that_meet_in_many_kinks():
+    values = np.linspace(-1.0, 1.0, 5)
+    X = np.array([[a, b] for a in values for b in values])
+    problem = Problem(X, X[:, 0] * X[:, 1] + 0.1 * np.sin(9.0 * X[:, 0]), 0.01)
+    descent, solution = grown(problem)
+    assert solution.objective - descent.proved.bound <= 1e-6 * solution.objective
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 10_000), st.integers(1, 60), st.sampled_from([1.0, 0.1, 0.01]), st.integers(1, 2))
+def test_no_wide_network_breaks_a_bound(seed, n_hidden, gamma, n_features):
+    problem = posed(n_rows=15, n_features=n_features, gamma=gamma, seed=seed % 5)
+    descent, solution = grown(problem, max_epochs=1 + seed % 7)
+    network = wide_network(problem, n_hidden, seed)
+    assert problem.objective(network) >= descent.proved.bound
+    assert solution.objective >= descent.proved.bound * (1.0 - 1e-12)
+
+
+def test_many_features_grow_as_far_as_the_search_sees():
+    problem = posed(n_rows=60, n_features=5, gamma=0.5)
+    descent, solution = grown(problem)
+    assert solution.status is Status.CONVERGED
+    assert np.all(np.diff(solution.history.objective) <= 0.0)
+    assert descent.proved.bound == 0.0
+    assert descent.newcomers.correlation <= 1.0 + 1e-6
+    assert "estimated, not proved" in solution.message
+
+
+def test_several_outputs_grow():
+    problem = posed(n_features=1, n_outputs=3, gamma=0.1)
+    descent, solution = grown(problem, max_epochs=40)
+    assert np.all(np.diff(solution.history.objective) <= 0.0)
+    assert solution.network.alpha.shape == (solution.network.n_hidden, 3)
+    narrow = DCONRegressor(3, gamma=0.1, scale=False, random_state=0).fit(problem.X, problem.y)
+    assert solution.objective < narrow.objective_
+    assert solution.objective - descent.dual.bound <= 1e-2 * solution.objective
+
+
+def test_the_same_seed_gives_the_same_network():
+    problem = posed(gamma=0.03)
+    _, one = grown(problem, seed=4)
+    _, two = grown(problem, seed=4)
+    assert one.network.parameters.tobytes() == two.network.parameters.tobytes()
+
+
+# --- parts ---
+
+
+def test_merged_neurons_say_the_same_for_less():
+    problem = posed(n_rows=12)
+    Q = problem.whitened.Q
+    rng = np.random.default_rng(0)
+    W, signs = rng.normal(size=(80, 3)), rng.choice([-1.0, 1.0], size=80)
+    fewer, their_signs = merged(Q, W, signs)
+    assert len(fewer) < len(W)
+    before, after = np.maximum(Q @ W.T, 0.0) @ signs, np.maximum(Q @ fewer.T, 0.0) @ their_signs
+    np.testing.assert_allclose(after, before, atol=1e-12)
+    assert np.linalg.norm(fewer, axis=1).sum() < np.linalg.norm(W, axis=1).sum()
+    for sign in (-1.0, 1.0):  # none is left that could be merged
+        Z = Q @ fewer[their_signs == sign].T
+        conflicts = (Z > 0.0).T.astype(int) @ (Z < 0.0).astype(int)
+        np.fill_diagonal(conflicts, 1)
+        assert np.all(conflicts + conflicts.T > 0)
+
+
+def test_reduced_networks_have_no_more_neurons_than_rows():
+    Q = posed(n_rows=10).whitened.Q
+    rng = np.random.default_rng(1)
+    W, signs = rng.normal(size=(25, 3)), rng.choice([-1.0, 1.0], size=25)
+    fewer, their_signs = reduced(Q, W, signs)
+    assert len(fewer) <= 10
+    before, after = np.maximum(Q @ W.T, 0.0) @ signs, np.maximum(Q @ fewer.T, 0.0) @ their_signs
+    np.testing.assert_allclose(after, before, atol=1e-9)
+    assert np.linalg.norm(fewer, axis=1).sum() <= np.linalg.norm(W, axis=1).sum() * (1.0 + 1e-12)
+
+
+def test_newton_steps_end_where_every_neuron_matches_gamma():
+    problem = posed(gamma=0.05).whitened
+    rng = np.random.default_rng(2)
+    V, alpha = 0.5 * rng.normal(size=(10, 3)), 0.5 * rng.normal(size=10)
+    faces = Faces(problem, *vectors(V, alpha))
+    before = faces.value(faces.W)
+    assert faces.descend(500, 0.0, lambda: np.inf)
+    assert faces.value(faces.W) < before
+    V, alpha = balanced(faces.W, faces.signs)
+    assert problem.regloss(V, alpha) * problem.total_weight == pytest.approx(faces.value(faces.W), rel=1e-12)
+    residual = problem.y - hidden_layer(problem.Q, faces.W) @ faces.signs
+    matches = faces.signs * (residual @ hidden_layer(problem.Q, faces.W)) / np.linalg.norm(faces.W, axis=1)
+    np.testing.assert_allclose(matches, problem.gamma, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_outputs", [None, 2])
+def test_new_neurons_get_the_best_output_weights(n_outputs):
+    rng = np.random.default_rng(3)
+    activations = np.maximum(rng.normal(size=(20, 4)), 0.0)
+    residual = rng.normal(size=20 if n_outputs is None else (20, n_outputs))
+    outputs = best_outputs(activations, residual, 0.5)
+    products = activations.T @ (residual - activations @ outputs)
+    sizes, weights = (np.linalg.norm(values.reshape(4, -1), axis=1) for values in (products, outputs))
+    assert np.all(sizes <= 0.5 + 1e-6)
+    assert np.any(weights > 0.0)
+    np.testing.assert_allclose(sizes[weights > 0.0], 0.5, atol=1e-6)
+
+
+def test_points_between_dual_points_are_better():
+    problem = posed().whitened
+    rng = np.random.default_rng(4)
+    one, two = (DualPoint(problem, 0.02 * (problem.y + rng.normal(size=problem.y.shape))) for _ in range(2))
+    found = one.improved(two)
+    assert found.bound >= max(one.bound, two.bound)
+    assert DualPoint.zero(problem).bound == 0.0
+
+
+def test_directions_that_differ():
+    directions = np.array([[1.0, 0.0], [0.999, 0.04471], [0.0, 1.0], [1.0, 0.0]])
+    values, groups = np.array([1.0, 3.0, 2.0, 0.5]), np.array([1.0, 1.0, 1.0, -1.0])
+    assert most_different(values, directions, groups, 5, 0.2) == [1, 2, 3]
+    assert most_different(values, directions, groups, 1, 0.2) == [1]
+
+
+# --- the estimators ---
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 2))
+    return X, np.abs(X[:, 0]) + 0.3 * rng.normal(size=60)
+
+
+def test_a_regressor_finds_its_width(data):
+    X, y = data
+    model = DCONRegressor("auto", gamma=0.1, random_state=0).fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    assert "It is proved that no network of this kind, however wide" in model.message_
+    for n_hidden in (2, 10, 40):
+        fixed = DCONRegressor(n_hidden, gamma=0.1, random_state=0).fit(X, y)
+        assert model.objective_ <= fixed.objective_ * (1.0 + 1e-6)
+    assert 1 <= model.network_.n_hidden <= 61
+
+
+def test_each_class_has_a_width_of_its_own(data):
+    X, y = data
+    classes = np.digitize(y, [0.4, 1.0])
+    model = DCONClassifier("auto", gamma=0.3, random_state=0).fit(X, classes)
+    assert len(model.networks_) == 3
+    assert model.score(X, classes) > 0.6
+    assert model.predict_proba(X).shape == (60, 3)
+    assert model.transform(X).shape == (60, sum(network.n_hidden for network in model.networks_))
+
+
+def test_early_stopping_ends_growth(data):
+    X, y = data
+    options = {"gamma": 1e-4, "early_stopping": True, "n_iter_no_change": 3, "random_state": 0}
+    model = DCONRegressor("auto", **options).fit(X, y)
+    assert model.status_ is Status.EARLY_STOPPED
+    errors = model.history_.validation_mse
+    assert np.argmin(errors) == len(errors) - 1 - 3
+
+
+def test_growth_goes_on_after_a_kill(data, tmp_path):
+    X, y = data
+    options = {"n_hidden": "auto", "gamma": 0.03, "random_state": 0, "early_stopping": True, "n_iter_no_change": 1000}
+    whole = DCONRegressor(**options).fit(X, y)
+    path = tmp_path / "fit.checkpoint"
+
+    def stop(epoch):
+        if epoch.number == 3:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        DCONRegressor(**options, callback=stop, checkpoint=path, checkpoint_seconds=0).fit(X, y)
+    resumed = DCONRegressor(**options, checkpoint=path, checkpoint_seconds=0).fit(X, y)
+    assert resumed.network_.parameters.tobytes() == whole.network_.parameters.tobytes()
+    assert resumed.message_ == whole.message_
+
+
+def test_growth_begins_at_any_network(data):
+    X, y = data
+    start = Network(np.zeros((1, 2)), [0.0], [0.0])
+    model = DCONRegressor("auto", gamma=0.1, init=start, warm_start=True, random_state=0).fit(X, y)
+    first = model.objective_
+    assert first == pytest.approx(DCONRegressor("auto", gamma=0.1, random_state=1).fit(X, y).objective_, rel=2e-6)
+    assert model.fit(X, y).objective_ <= first
+
+
+def test_the_algorithm_of_the_paper_has_a_fixed_width(data):
+    with pytest.raises(ValueError, match="needs algorithm"):
+        DCONRegressor("auto", gamma=0.1, algorithm="paper").fit(*data)
+    with pytest.raises(ValueError, match="n_hidden"):
+        DCONRegressor("wide", gamma=0.1).fit(*data)
+
+
+def test_a_growing_network_never_has_more_neurons_than_suffice():
+    X = np.arange(4.0).reshape(-1, 1)
+    y = np.array([0.0, 1.0, -1.0, 2.0])
+    descent, solution = grown(Problem(X, y, 1e-4))
+    assert solution.network.n_hidden <= 5
+    assert solution.objective - descent.proved.bound <= 1e-6 * solution.objective
