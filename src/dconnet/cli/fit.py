@@ -57,6 +57,16 @@ OF_A_NETWORK = (
 OF_AN_ENSEMBLE = ("quality", "jobs")
 
 
+def _width(text: object) -> int | str:
+    """The number of neurons, or "auto"."""
+    width = str(text)
+    if width == "auto":
+        return width
+    if not (width.isascii() and width.isdigit() and int(width) >= 1):
+        raise typer.BadParameter(f"{width!r} is neither a positive integer nor auto.")
+    return int(width)
+
+
 def fit(
     context: typer.Context,
     data: DataArgument,
@@ -86,7 +96,10 @@ def fit(
     single: Annotated[
         bool, typer.Option("--single", help="One network, by the options from --n-hidden to --early-stopping.")
     ] = False,
-    n_hidden: Annotated[int, typer.Option(min=1, help="Number of hidden neurons.")] = 20,
+    n_hidden: Annotated[
+        Any,
+        typer.Option(parser=_width, metavar="N", help="Number of hidden neurons; auto: as many as lower RegLoss."),
+    ] = 20,
     gamma: Annotated[
         float | None, typer.Option(help="Strength of the regularisation. [default: chosen by cross-validation]")
     ] = None,

@@ -34,7 +34,7 @@ class _CrossValidated(_Shallow):
 
     def __init__(
         self,
-        n_hidden: int = 20,
+        n_hidden: int | str = 20,
         *,
         gammas: ArrayLike | None = None,
         cv: Any = 5,
@@ -123,7 +123,7 @@ class DCONRegressorCV(_CrossValidated, DCONRegressor):
 
     Parameters
     ----------
-    n_hidden : int, default=20
+    n_hidden : int or "auto", default=20
         Number of hidden neurons.
     gammas : array-like of shape (n_gammas,), optional
         The values to choose from, in the units of the parameter ``gamma`` of `DCONRegressor`. By default 0.001, 0.01,
@@ -219,7 +219,7 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
 
     Parameters
     ----------
-    n_hidden : int, default=20
+    n_hidden : int or "auto", default=20
         Number of hidden neurons of each network.
     gammas : array-like of shape (n_gammas,), optional
         The values to choose from, in the units of the parameter ``gamma`` of `DCONClassifier`. By default 0.001, 0.01,
@@ -311,7 +311,7 @@ class DCONClassifierCV(_CrossValidated, DCONClassifier):
 
     def __init__(
         self,
-        n_hidden: int = 20,
+        n_hidden: int | str = 20,
         *,
         gammas: ArrayLike | None = None,
         cv: Any = 5,

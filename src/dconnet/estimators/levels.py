@@ -287,11 +287,11 @@ def _seconds_for_certificates(problems: Sequence[PosedProblem], start: Network) 
     return CERTIFICATE * (time.perf_counter() - began) * len(problems)
 
 
-def checked_start(problem: PosedProblem, start: Network, n_hidden: int) -> Network:
-    """The network to start from, if it suits the problem, with its output intercept."""
+def checked_start(problem: PosedProblem, start: Network, n_hidden: int | None) -> Network:
+    """The network to start from, if it suits the problem, with its output intercept; None for any width."""
     check_outputs(start, problem.output_shape)
     start = start.with_intercept(problem.intercept)
-    n_features = problem.n_features
+    n_features, n_hidden = problem.n_features, start.n_hidden if n_hidden is None else n_hidden
     if (start.n_hidden, start.n_features) != (n_hidden, n_features):
         raise ValueError(
             f"The network to start from has {start.n_hidden} neurons and {start.n_features} inputs, but {n_hidden} "

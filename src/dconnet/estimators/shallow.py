@@ -37,12 +37,16 @@ from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.clock import Clock
 from dconnet.training.early_stopping import Validation
+from dconnet.training.growth import START
 from dconnet.training.initialization import xavier
 from dconnet.training.result import History, Status
 from dconnet.training.row_work import PosedProblem
+from dconnet.training.trainer import Trainer
 
 # Of a limited time, short fits for gamma or for probabilities take no more than this share of what is left.
 SHORT_FITS_SHARE = 1.0 / 3.0
+# Neurons of the short fits where the width of the network is found by growth.
+WIDTH_OF_SHORT_FITS = 20
 
 
 class _Shallow(DCONEstimator):
@@ -50,7 +54,7 @@ class _Shallow(DCONEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DCONEstimator._parameter_constraints,
-        "n_hidden": [COUNT],
+        "n_hidden": [COUNT, StrOptions({"auto"})],
         "gamma": [POSITIVE, StrOptions({"auto"})],
         "scale": ["boolean"],
         "shrinkage": [NOT_NEGATIVE],
@@ -69,7 +73,7 @@ class _Shallow(DCONEstimator):
 
     def __init__(
         self,
-        n_hidden: int = 20,
+        n_hidden: int | str = 20,
         *,
         gamma: float | str = "auto",
         scale: bool = True,
@@ -182,7 +186,7 @@ class _Shallow(DCONEstimator):
             gammas,
             seed,
             **self._fold_options(rows),
-            n_hidden=int(self.n_hidden),
+            n_hidden=WIDTH_OF_SHORT_FITS if self._grows else int(self.n_hidden),
             shrinkage=float(self.shrinkage),
             n_jobs=self._n_threads(),
             keep_outputs=keep_outputs,
@@ -201,13 +205,26 @@ class _Shallow(DCONEstimator):
 
     def _start(self, problem: PosedProblem, column: int, rng: np.random.Generator, units: Units) -> Network:
         """The network to start from: that of the last fit, the given one, or a random one."""
+        n_hidden = None if self._grows else int(self.n_hidden)
         if self.warm_start and hasattr(self, "solutions_"):
-            return checked_start(problem, self.solutions_[column].network, self.n_hidden)
+            return checked_start(problem, self.solutions_[column].network, n_hidden)
         if isinstance(self.init, Network):
-            return checked_start(problem, self.init, self.n_hidden)
+            return checked_start(problem, self.init, n_hidden)
         n_outputs = problem.output_shape[0] if problem.output_shape else None
-        start = units.start(xavier(problem.n_features, int(self.n_hidden), rng, n_outputs))
-        return checked_start(problem, start, self.n_hidden)
+        start = units.start(xavier(problem.n_features, START if n_hidden is None else n_hidden, rng, n_outputs))
+        return checked_start(problem, start, n_hidden)
+
+    @property
+    def _grows(self) -> bool:
+        """Whether the width is found by growth."""
+        return self.n_hidden == "auto"
+
+    def _trainer(self, **changes: Any) -> Trainer:
+        if self._grows and self.algorithm != "accelerated":
+            raise ValueError(
+                'n_hidden="auto" needs algorithm="accelerated": the algorithm of the paper has a fixed width.'
+            )
+        return replace(super()._trainer(**changes), grows=self._grows)
 
     def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
         (level,) = levels
@@ -288,8 +305,12 @@ class DCONRegressor(Regression, _Shallow):
 
     Parameters
     ----------
-    n_hidden : int, default=20
-        Number of hidden neurons.
+    n_hidden : int or "auto", default=20
+        Number of hidden neurons. "auto" finds it by growth: neurons that lower RegLoss are added, those with the same
+        active rows are merged, and those that carry nothing go, until no new neuron lowers RegLoss, or, with early
+        stopping, until the validation error no longer falls. With one or two features and up to 2000 different rows,
+        the network is then proved to be optimal among those of all widths, up to ``tol``; ``message_`` tells. For few
+        rows and a small gamma, such a network may have many neurons: it fits noise, as far as gamma lets it.
     gamma : float or "auto", default="auto"
         Strength of the data-weighted regularisation, in units of the standard deviation of y; with ``scale=False``, in
         the units of the data. "auto" chooses among 0.001, 0.01, 0.03, 0.1, 0.3, 1 and 3 by the error of short fits in
@@ -477,8 +498,8 @@ class DCONClassifier(Classification, _Shallow):
 
     Parameters
     ----------
-    n_hidden : int, default=20
-        Number of hidden neurons of each network.
+    n_hidden : int or "auto", default=20
+        Number of hidden neurons of each network; "auto" finds a number for each by growth, see `DCONRegressor`.
     gamma : float or "auto", default="auto"
         See `DCONRegressor`; one value for all networks, in units of the standard deviation of their targets.
     scale : bool, default=True
@@ -584,7 +605,7 @@ class DCONClassifier(Classification, _Shallow):
 
     def __init__(
         self,
-        n_hidden: int = 20,
+        n_hidden: int | str = 20,
         *,
         gamma: float | str = "auto",
         scale: bool = True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dconnet._text import no_network_is_better, per_cent
 from dconnet.certificates.certificate import PAYS, Certificate, Line
 from dconnet.inspection.examination import Examination
 
@@ -57,9 +58,10 @@ def _dead_line(found: Sequence[Certificate]) -> Line:
 
 
 def _gap_line(found: Sequence[Certificate]) -> Line:
-    gap = 100.0 * max(each.gap.relative_gap for each in found)
-    known = "It is proved that" if all(each.gap.exact for each in found) else "It is estimated, not proved, that"
-    meaning = f"{known} no network, however wide, has a RegLoss more than {gap:.3g} % lower."
+    gap, proved = max(each.gap.relative_gap for each in found), all(each.gap.exact for each in found)
+    meaning = f"{no_network_is_better(gap, proved)}."
+    if not proved:
+        meaning += f" What is proved is {per_cent(max(each.gap.proved_gap for each in found))}."
     return "global gap", f"{_span([100.0 * each.gap.relative_gap for each in found], '.3g')} %", meaning
 
 
