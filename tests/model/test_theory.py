@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dconnet import Network, Problem
+from dconnet.certificates import global_gap
 from dconnet.convex.backend import get_backend
 from dconnet.training.dc import SPLITS, NeuronProblem, dca
 from dconnet.training.descent import Descent, Options
@@ -162,3 +163,46 @@ def test_the_papers_bound_on_the_weights_lacks_gamma():
     preactivations = network.preactivations(problem.X)
     assert problem.objective(network) < np.sum(preactivations**2) / 2.0  # the paper's first inequality reversed
     assert problem.constants.hidden_bound(problem.objective(network)) >= 1.0
+
+
+# Two neurons share the one neuron that is the global minimiser of every width, by an angle.
+# For x = ±1 and y = 1 it has w = 0, and the penalty of a balanced network is at least twice gamma times |f|.
+SHARED = Problem([[-1.0], [1.0]], [1.0, 1.0], gamma=0.5)
+
+
+def shared(angle):
+    """One neuron of the size s, as s cos and s sin of an angle."""
+    size = np.sqrt(np.sqrt(2.0) - SHARED.gamma)
+    parts = size * np.array([np.cos(angle), np.sin(angle)])
+    return Network(W=np.zeros((2, 1)), b=parts / np.sqrt(2.0), alpha=parts)
+
+
+ANGLES = np.linspace(0.1, 1.4, 14)
+
+
+def test_global_minimisers_need_not_be_isolated():
+    least = (2.0 * np.sqrt(2.0) * SHARED.gamma - SHARED.gamma**2) / 2.0
+    for angle in ANGLES:
+        assert SHARED.objective(shared(angle)) == pytest.approx(least, rel=1e-14)
+        gap = global_gap(SHARED, shared(angle))  # for one input the bound on all networks is exact
+        assert gap.exact
+        assert gap.bound == pytest.approx(least, rel=1e-9)
+
+
+@pytest.mark.parametrize("split", ["paper", "net"])
+def test_algorithm_1_ends_beside_the_global_minimiser_that_it_began_at(split):
+    """Against the paper's Proposition 12, by which every start near a minimiser leads to that very one."""
+    here = shared(np.pi / 4.0)
+    descent = Descent(SHARED, get_backend("native"), Options(split=split, tol=1e-14), np.random.default_rng(0))
+    for distance in (1e-1, 1e-2, 1e-3):
+        near = shared(np.pi / 4.0 + distance)
+        end = descent.run(near).network
+        assert np.all(end.preactivations(SHARED.X) > 0.0)  # smooth there: all assumptions of the paper hold
+        np.testing.assert_allclose(end.parameters, near.parameters, atol=1e-12)
+        assert np.linalg.norm(end.parameters - here.parameters) > 0.9 * distance
+        # Nor from a start that is no minimiser itself.
+        above = Network(near.W + distance / 3.0, near.b, near.alpha)
+        assert SHARED.objective(above) > SHARED.objective(here)
+        end = descent.run(above).network
+        assert SHARED.objective(end) == pytest.approx(SHARED.objective(here), rel=1e-12)
+        assert np.linalg.norm(end.parameters - here.parameters) > 0.5 * distance
