@@ -1,6 +1,6 @@
 """What each part of the accelerated algorithm contributes: RegLoss without it over RegLoss with all of them.
 
-    python benchmarks/ablation.py [--seconds 1] [--datasets DS1 ...] [--jobs 2] [--report]
+    python benchmarks/ablation.py [--seconds 1] [--datasets DS1 ...] [--jobs 2] [--report] [--pack FILE]
 
 Every result is kept in a file of its own, so that a run can be stopped at any time and goes on with the same command.
 Time is that of the clock on the wall: --jobs must not exceed the number of free cores.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import replace
+from pathlib import Path
 
 from timing import ONE_THREAD
 
@@ -44,6 +45,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_grid_options(parser, hidden=(20,), gammas=(1e-2, 1e-4), seeds=1)
     parser.add_argument("--seconds", type=float, default=1.0, help="wall time of each run")
+    parser.add_argument("--pack", type=Path, help="file to collect the cells in")
     add_run_options(parser, "ablation")
     return parser.parse_args()
 
@@ -92,6 +94,8 @@ def main() -> None:
         if set(chosen.datasets) - set(LARGER):
             require_data()
         store.compute(cells, run, chosen.jobs, console)
+    if chosen.pack:
+        store.pack(cells, chosen.pack)
     report(store, cells, chosen.seconds).publish("ablation", console, chosen.results)
 
 

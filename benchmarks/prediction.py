@@ -1,6 +1,7 @@
 """Test error on the paper's datasets, with the regularisation chosen on a validation set.
 
     python benchmarks/prediction.py [--datasets DS1 ...] [--hidden 10] [--splits 10] [--jobs 2] [--report]
+                                    [--pack FILE]
 
 Every fit is kept in a file of its own, so that a run can be stopped at any time and goes on with the same command.
 Time is that of the clock on the wall: --jobs must not exceed the number of free cores.
@@ -16,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from timing import ONE_THREAD
 
@@ -242,6 +244,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--splits", type=int, default=10, help="number of splits of each dataset")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=tuple(METHODS), help="who predicts")
     parser.add_argument("--max-seconds", type=float, default=5.0, help="limit for one fit")
+    parser.add_argument("--pack", type=Path, help="file to collect the cells in")
     add_run_options(parser, "prediction")
     return parser.parse_args()
 
@@ -250,11 +253,13 @@ def main() -> None:
     chosen = arguments()
     console = make_console()
     store = Store(chosen.results)
+    fits = itertools.product(chosen.hidden, chosen.datasets, range(chosen.splits), chosen.methods)
+    cells = dict.fromkeys(cell for fit in fits for cell in candidates(chosen, *fit))
     if not chosen.report:
         require_data()
-        fits = itertools.product(chosen.hidden, chosen.datasets, range(chosen.splits), chosen.methods)
-        cells = dict.fromkeys(cell for fit in fits for cell in candidates(chosen, *fit))
         store.compute(cells, run, chosen.jobs, console)
+    if chosen.pack:
+        store.pack(cells, chosen.pack)
     for n_hidden in chosen.hidden:
         scores = Scores.of(store, chosen, n_hidden)
         table_of_errors(scores, chosen, n_hidden).publish(f"prediction-{n_hidden}", console, chosen.results)

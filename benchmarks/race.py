@@ -1,6 +1,7 @@
 """Race the accelerated algorithm against other ways to lower the same RegLoss from the same scaled start.
 
-    python benchmarks/race.py [--larger] [--datasets DS1 ...] [--rivals scipy ...] [--jobs 2] [--report]
+    python benchmarks/race.py [--larger] [--datasets DS1 ...] [--rivals scipy ...] [--champion defaults] [--jobs 2]
+                              [--report] [--pack FILE]
 
 Every result is kept in a file of its own, so that a run can be stopped at any time and goes on with the same command.
 Time is that of the clock on the wall: --jobs must not exceed the number of free cores.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from timing import ONE_THREAD
 
@@ -43,6 +45,8 @@ def arguments() -> argparse.Namespace:
     add_grid_options(parser, hidden=(10, 20, 30), gammas=(1e-1, 1e-2, 1e-3, 1e-4, 1e-5), seeds=3)
     parser.add_argument("--marks", nargs="+", type=float, default=MARKS, metavar="SECONDS", help="when to compare")
     parser.add_argument("--rivals", nargs="+", choices=OPPONENTS, default=OPPONENTS, help="who races")
+    parser.add_argument("--champion", choices=tuple(RIVALS), default="accelerated", help="who meets the others")
+    parser.add_argument("--pack", type=Path, help="file to collect the cells in")
     parser.add_argument("--larger", action="store_true", help=f"race on larger data: {', '.join(LARGER)}")
     add_run_options(parser, "race")
     if parser.parse_known_args()[0].larger:
@@ -83,7 +87,9 @@ def main() -> None:
         check_data(chosen, console)
         cells = grid(chosen, list(fit_for_race(chosen, console)), chosen.marks)
         store.compute(cells, run, chosen.jobs, console)
-    for name, report in Standings(store, cells).reports("larger" if chosen.larger else "race"):
+    if chosen.pack:
+        store.pack(cells, chosen.pack)
+    for name, report in Standings(store, cells, chosen.champion).reports("larger" if chosen.larger else "race"):
         report.publish(name, console, chosen.results)
 
 

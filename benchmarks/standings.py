@@ -1,10 +1,11 @@
-"""Who stands where after a race: wins, ties and losses of the accelerated algorithm, and ratios of losses."""
+"""Who stands where after a race: wins, ties and losses of a champion, and ratios of losses."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from statistics import median
 
 from cells import Result, Store, builds
 from contests import Cell
@@ -20,7 +21,7 @@ WORST = 15
 
 @dataclass(frozen=True)
 class Duel:
-    """RegLoss of the accelerated algorithm over that of one rival at one mark."""
+    """RegLoss of the champion over that of one rival at one mark."""
 
     cell: Cell
     mark: float
@@ -35,6 +36,7 @@ class Score:
     ties: int
     losses: int
     ratio: float
+    median: float
     much_worse: int
 
     @classmethod
@@ -42,16 +44,17 @@ class Score:
         """Count; nothing gives a ratio of NaN."""
         wins = sum(ratio < 1.0 - TIE for ratio in ratios)
         losses = sum(ratio > 1.0 + TIE for ratio in ratios)
-        mean = geometric_mean(ratios) if ratios else math.nan
+        mean, middle = (geometric_mean(ratios), median(ratios)) if ratios else (math.nan, math.nan)
         much_worse = sum(ratio > 1.0 + MUCH_WORSE for ratio in ratios)
-        return cls(wins, len(ratios) - wins - losses, losses, mean, much_worse)
+        return cls(wins, len(ratios) - wins - losses, losses, mean, middle, much_worse)
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The figures as cells of a table."""
         if self.wins + self.ties + self.losses == 0:
-            return "-", "-", "-"
-        return f"{self.wins} / {self.ties} / {self.losses}", f"{self.ratio:.3f}", str(self.much_worse)
+            return "-", "-", "-", "-"
+        figures = (f"{self.ratio:.3f}", f"{self.median:.3f}", str(self.much_worse))
+        return f"{self.wins} / {self.ties} / {self.losses}", *figures
 
 
 class Standings:
@@ -62,12 +65,15 @@ class Standings:
     store : Store
         Where the results are.
     cells : iterable of Cell
-        Those to look at; the runner "accelerated" meets all others.
+        Those to look at; the champion meets all others.
+    champion : str
+        The runner whose losses stand above the line.
     """
 
-    def __init__(self, store: Store, cells: Iterable[Cell]) -> None:
+    def __init__(self, store: Store, cells: Iterable[Cell], champion: str = "accelerated") -> None:
         found = {cell: result for cell in cells if (result := store.read(cell)) is not None}
-        self.duels = list(_duels(found))
+        self.champion = champion
+        self.duels = list(_duels(found, champion))
         self.rivals = list(dict.fromkeys(duel.cell.runner for duel in self.duels))
         self.marks = sorted({duel.mark for duel in self.duels})
         self.notes = list(_notes(found))
@@ -82,9 +88,16 @@ class Standings:
     def overall(self) -> Report:
         """One line for each rival and mark."""
         lines = [(rival, f"{mark:g} s", *self.score(rival, mark).cells) for rival in self.rivals for mark in self.marks]
-        header = ("against", "mark", "win / tie / loss", "ratio of losses", f"worse by > {100 * MUCH_WORSE:g} %")
-        who = [f"{rival}: {WHO[rival]}." for rival in self.rivals]
-        return Report("The accelerated algorithm against its rivals", header, lines, [*_legend(), *who, *self.notes])
+        header = (
+            "against",
+            "mark",
+            "win / tie / loss",
+            "ratio of losses",
+            "median",
+            f"worse by > {100 * MUCH_WORSE:g} %",
+        )
+        who = [f"{runner}: {WHO[runner]}." for runner in (self.champion, *self.rivals)]
+        return Report(f"{self.champion} against its rivals", header, lines, [*_legend(), *who, *self.notes])
 
     def grouped(self, title: str, group_of: Callable[[Cell], str]) -> Report:
         """One line for each rival and group, with the figures of all marks side by side."""
@@ -94,8 +107,12 @@ class Standings:
             for rival in self.rivals
             for group in groups
         ]
-        header = ("against", title, *(part for mark in self.marks for part in (f"{mark:g} s", "ratio", "worse")))
-        return Report(f"The accelerated algorithm against its rivals, by {title}", header, lines, _legend())
+        header = (
+            "against",
+            title,
+            *(part for mark in self.marks for part in (f"{mark:g} s", "ratio", "median", "worse")),
+        )
+        return Report(f"{self.champion} against its rivals, by {title}", header, lines, _legend())
 
     def score(
         self, rival: str, mark: float, group_of: Callable[[Cell], str] = lambda cell: "", group: str = ""
@@ -114,15 +131,13 @@ class Standings:
         losses = sorted((duel for duel in self.duels if duel.ratio > 1.0 + TIE), key=lambda duel: -duel.ratio)
         lines = [(duel.cell.runner, str(duel.cell), f"{duel.mark:g} s", f"{duel.ratio:.3f}") for duel in losses[:WORST]]
         notes = [f"The worst {len(lines)} of {len(losses)} losses."]
-        return Report(
-            "Where the accelerated algorithm loses most", ("against", "contest", "mark", "ratio"), lines, notes
-        )
+        return Report(f"Where {self.champion} loses most", ("against", "contest", "mark", "ratio"), lines, notes)
 
 
-def _duels(found: dict[Cell, Result]) -> Iterator[Duel]:
+def _duels(found: dict[Cell, Result], champion: str) -> Iterator[Duel]:
     for cell, theirs in found.items():
-        ours = found.get(replace(cell, runner="accelerated"))
-        if ours is None or cell.runner == "accelerated":
+        ours = found.get(replace(cell, runner=champion))
+        if ours is None or cell.runner == champion:
             continue
         for mark, own, other in zip(cell.marks, ours["regloss"], theirs["regloss"], strict=True):
             yield Duel(cell, mark, own / other)
@@ -130,7 +145,8 @@ def _duels(found: dict[Cell, Result]) -> Iterator[Duel]:
 
 def _legend() -> list[str]:
     return [
-        f"Ratio: geometric mean of RegLoss over the rival's, below one is better. Tie: within {100 * TIE:g} %. Worse: "
+        "Ratio: geometric mean and median of RegLoss over the rival's, below one is better. "
+        f"Tie: within {100 * TIE:g} %. Worse: "
         f"contests in which RegLoss is more than {100 * MUCH_WORSE:g} % above the rival's.",
     ]
 
@@ -140,7 +156,7 @@ def _notes(found: dict[Cell, Result]) -> Iterator[str]:
         "All from the same scaled start and by the clock on the wall; whitening is not counted. The accelerated "
         "algorithm and the kernel are run anew for every mark, the others are read at the marks of one run."
     )
-    for runner in ("accelerated", "kernel"):
+    for runner in ("accelerated", "defaults", "kernel"):
         late = [
             seconds / mark - 1.0
             for cell, result in found.items()
