@@ -5,7 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dconnet.paper import baselines, convergence, fits, mnist, overparameterised, overregularised, runtime, table1
+from dconnet.paper import (
+    assumptions,
+    baselines,
+    controls,
+    convergence,
+    fits,
+    lbfgs,
+    mnist,
+    overparameterised,
+    overregularised,
+    runtime,
+    table1,
+)
 from dconnet.paper.adam import full_grid
 from dconnet.paper.datasets import Split
 from dconnet.paper.datasets.mnist import Images
@@ -37,6 +49,38 @@ def test_table1_of_adam():
     assert chosen
     assert result["epochs"] == 3
     assert 0.0 < result["training"] < 10.0
+
+
+def test_controls():
+    settings = controls.Settings(**SMALL, lbfgs_evaluations=50)
+    paper = table1.run(table1.Cell("DS1", 10, 0, "paper"), QUICK, HOME)
+    found = {
+        name: controls.run(table1.Cell("DS1", 10, 0, name), settings, HOME) for name in ("lbfgs", "net", "restart")
+    }
+    assert all(0.0 < one["training"] < 0.02 for one in found.values())  # zero has 0.03
+    assert found["net"]["training"] != paper["training"]
+    parts = Split("DS1", 0).load(HOME)
+    start = fits.start_of(parts, 10, 0)
+    trained = lbfgs.train(fits.Problem(*parts.training, found["lbfgs"]["gamma"]), start, 50)
+    assert found["lbfgs"]["test"] == pytest.approx(fits.mse(trained.network.predict, parts.test))
+
+
+def test_adam_with_matched_penalties():
+    with_torch()
+    settings = controls.Settings(**SMALL)
+    result = controls.run(table1.Cell("DS1", 3, 0, "matched"), settings, HOME)
+    parts = Split("DS1", 0).load(HOME)
+    assert result["penalty"] in fits.matched_penalties(parts, settings)
+    assert max(fits.matched_penalties(parts, settings)) == pytest.approx(0.01 / np.sqrt(167))
+
+
+@pytest.mark.parametrize("decomposition", assumptions.DECOMPOSITIONS)
+def test_assumptions(decomposition):
+    settings = assumptions.Settings(**SMALL, watched_epochs=4)
+    result = assumptions.run(assumptions.Cell("DS5", 5, decomposition), settings, HOME)
+    assert 0 < result["visits"] <= 5 * result["epochs"] == 20
+    assert result["technical"] >= result["concave"]
+    assert result["missing_rank"] > 0  # DS5 has dependent features
 
 
 @pytest.mark.parametrize("model", ["linear", "lasso", "ridge", "kernel ridge", "MLP", "gradient boosting"])

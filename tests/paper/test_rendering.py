@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from dconnet.paper import (
+    assumptions,
     baselines,
+    controls,
     convergence,
     mnist,
     overparameterised,
@@ -104,6 +106,35 @@ def test_baselines_are_compared_on_common_splits(tmp_path):
     row = next(row for row in summary.rows if row[0] == "ridge")
     assert row[1:5] == ["1.00", "1.00", "1.00", "1 of 1"]
     assert row[5:] == ["0.00", "0.00", "0.00", "0 of 1"]  # 4 / 4 - 1
+
+
+def test_controls_are_compared_with_the_cells_of_table_1(tmp_path):
+    fill(tmp_path, "table1", TABLE1)
+    found = {table1.Cell("DS1", 10, split, "lbfgs"): errors(2.0, test=1.0) for split in range(2)}
+    fill(tmp_path, "controls", found)
+    section = section_of(tmp_path, "controls")
+    rows = {row[0]: row for row in tables_of(section)[0].rows}
+    assert rows["L-BFGS over Adam"][1:3] == [2, "2.25"]  # 4 / 2 - 1 and 9 / 2 - 1
+    assert rows["Algorithm 1 over L-BFGS"][2] == "0.33"  # 2 / 1 - 1 and 2 / 3 - 1
+    assert "Algorithm 1, net split over Adam" not in rows
+    medians = tables_of(section)[1]
+    assert medians.rows[0][list(medians.header).index("L-BFGS over Adam")] == "2.25"
+
+
+def test_few_splits_have_restarts():
+    cells = controls.cells(controls.Plan())
+    assert {cell.split for cell in cells if cell.method == "restart"} == set(range(5))
+    assert {cell.split for cell in cells if cell.method == "lbfgs"} == set(range(30))
+
+
+def test_assumptions_in_per_cent(tmp_path):
+    figures = dict(zip(assumptions.COUNTS, (200, 100, 10, 2, 1, 30, 40), strict=True))
+    result = {"gamma": 0.1, "epochs": 20, "missing_rank": 0} | figures
+    fill(tmp_path, "assumptions", {assumptions.Cell("DS1", 10, "net"): result})
+    (table,) = tables_of(section_of(tmp_path, "assumptions"))
+    assert "the net split" in table.caption
+    (row,) = table.rows
+    assert row == ["DS1", 10, 200, "50.0", "5.0", "1.0", "0.5", "20.0", "15.0"]
 
 
 def test_baselines_without_networks_say_so(tmp_path):

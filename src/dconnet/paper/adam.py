@@ -111,8 +111,8 @@ class Trained:
     curve: list[float] = field(default_factory=list)
 
 
-def full_grid() -> tuple[Member, ...]:
-    """The 36 combinations of the paper.
+def full_grid(penalties: Sequence[float] = PENALTIES) -> tuple[Member, ...]:
+    """The 36 combinations of the paper, or those with other penalties.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def full_grid() -> tuple[Member, ...]:
     >>> len(full_grid())
     36
     """
-    return tuple(Member(*values) for values in itertools.product(LEARNING_RATES, BETA1S, BATCH_SIZES, PENALTIES))
+    return tuple(Member(*values) for values in itertools.product(LEARNING_RATES, BETA1S, BATCH_SIZES, penalties))
 
 
 def train(

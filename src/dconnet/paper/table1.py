@@ -178,15 +178,15 @@ class Comparison:
 SHEET_HEADER = ("baseline", "algorithm", "part", "dataset", "n_hidden", "splits", "mean", "std", "geometric", "median")
 
 
-def compare(results: Results, algorithm: str, part: str) -> Comparison:
-    """Improvements of an algorithm over Adam."""
+def compare(results: Results, algorithm: str, part: str, baseline: str = "adam") -> Comparison:
+    """Improvements of one method over another, on the splits that both have."""
     values = {
         (dataset, n): improvements(
-            by_split(results, dataset, n, algorithm), by_split(results, dataset, n, "adam"), part
+            by_split(results, dataset, n, algorithm), by_split(results, dataset, n, baseline), part
         )
         for dataset, n in itertools.product(TABLES, printed.WIDTHS)
     }
-    return Comparison("adam", algorithm, part, {key: value for key, value in values.items() if value})
+    return Comparison(baseline, algorithm, part, {key: value for key, value in values.items() if value})
 
 
 def show(findings: Findings, section: Section) -> None:

@@ -137,18 +137,22 @@ class PythonSweep:
         deadline = time.perf_counter() + seconds
         size = self.problem.total_weight * self.problem.regloss(V, alpha)
         hidden = np.maximum(self.problem.preactivations(V), 0.0)
-        improve = dca_with_restarts if self.restart else dca
         tally = Tally()
         for unit in order:
             check_stop()
             if time.perf_counter() >= deadline:
                 break
             neuron = self.neuron(hidden, alpha, int(unit), size)
-            outcome = improve(neuron, V[unit], self.solver, self.max_dca_iter, inexact=self.inexact)
+            outcome = self.improve(neuron, V[unit])
             V[unit] = outcome.v
             hidden[:, unit] = np.maximum(self.problem.Q @ outcome.v, 0.0)
             tally = tally.plus(outcome)
         return tally
+
+    def improve(self, neuron: NeuronProblem, v: FloatArray) -> DCAOutcome:
+        """The DCA of one neuron."""
+        improve = dca_with_restarts if self.restart else dca
+        return improve(neuron, v, self.solver, self.max_dca_iter, inexact=self.inexact)
 
     def neuron(self, hidden: FloatArray, alpha: FloatArray, unit: int, size: float) -> NeuronProblem:
         """The DC subproblem of one neuron."""
