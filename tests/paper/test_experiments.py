@@ -16,6 +16,7 @@ from dconnet.paper import (
     overparameterised,
     overregularised,
     runtime,
+    solvers,
     table1,
 )
 from dconnet.paper.adam import full_grid
@@ -157,6 +158,14 @@ def test_mnist_with_all_pixels():
     networks, _ = mnist.TRAINERS["shrinkage"](cell, settings, few)
     outputs = np.column_stack([network.predict(few.test.X) for network in networks])
     assert mnist._accuracy(outputs, few.test.digits) > 0.2
+
+
+def test_admm_leads_to_the_network_of_our_own_solver():
+    settings = solvers.Settings(n_hidden=2, gamma=1.0, rows=200, epochs=2)
+    native, tight = (solvers.run(solvers.Cell(3, name), settings, HOME) for name in ("native", "admm-tight"))
+    assert native["objective"][0] == tight["objective"][0]
+    np.testing.assert_allclose(tight["objective"], native["objective"], rtol=1e-3)
+    assert native["unsolved"] == 0
 
 
 def test_runtime():

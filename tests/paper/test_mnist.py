@@ -6,6 +6,7 @@ from sklearn.decomposition import PCA
 
 from dconnet.paper import mnist
 from dconnet.paper.datasets import Images
+from dconnet.paper.experiment import scratch_file
 
 
 def test_components_are_those_of_a_principal_component_analysis():
@@ -44,5 +45,42 @@ def test_the_output_closest_to_one_wins():
 def test_large_images_are_only_for_the_accelerated_algorithm():
     cells = mnist.cells(mnist.Plan())
     assert {cell.method for cell in cells if cell.side == 28} == {"accelerated", "shrinkage"}
-    assert {cell.method for cell in cells if cell.side == 10} == {"adam", "paper", "accelerated"}
+    assert {cell.method for cell in cells if cell.side == 10} == {"adam", "paper", "accelerated", "lbfgs"}
     assert sum(cell.method == "adam" for cell in cells) == 2 * 36
+
+
+def test_algorithm_1_has_the_grid_of_the_paper():
+    cells = mnist.cells(mnist.Plan())
+    assert {cell.parameters[0] for cell in cells if cell.method == "paper"} == {1e-2, 1e-3, 1e-4, 1e-5}
+
+
+def images(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return Images(rng.random((n_rows, 4)), rng.integers(10, size=n_rows).astype(np.uint8))
+
+
+def test_lbfgs_minimises_the_regloss_of_each_digit():
+    parts = mnist.MnistParts(images(40), images(15, 1), images(15, 2))
+    cell = mnist.Cell("subset", 10, "lbfgs", (0.5,))
+    settings = mnist.Settings(n_hidden=3, lbfgs_evaluations=300)
+    networks, evaluations = mnist.TRAINERS["lbfgs"](cell, settings, parts)
+    start = mnist.xavier(4, 3, np.random.default_rng(settings.seed))
+    for digit, (network, count) in enumerate(zip(networks, evaluations, strict=True)):
+        problem = mnist.Problem(parts.training.X, parts.training.signs(digit), 0.5)
+        assert problem.objective(network) < 0.8 * problem.objective(start)
+        assert 1 < count < 350
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_algorithm_1_goes_on_from_the_checkpoint_of_its_cell(tmp_path):
+    parts = mnist.MnistParts(images(40), images(15, 1), images(15, 2))
+    cell = mnist.Cell("subset", 10, "paper", (0.5,))
+    few, many = (mnist.Settings(n_hidden=2, paper_epochs=epochs) for epochs in (2, 5))
+    alone, _ = mnist.TRAINERS["paper"](cell, many, parts)
+    with scratch_file(tmp_path / "cell.checkpoint") as scratch:
+        mnist.TRAINERS["paper"](cell, few, parts)
+        assert scratch.exists()
+        resumed, epochs = mnist.TRAINERS["paper"](cell, many, parts)
+    assert max(epochs) == 5
+    for one, other in zip(alone, resumed, strict=True):
+        np.testing.assert_array_equal(one.W, other.W)

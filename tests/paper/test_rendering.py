@@ -18,6 +18,7 @@ from dconnet.paper import (
     printed,
     proximal,
     runtime,
+    solvers,
     table1,
 )
 from dconnet.paper.adam import full_grid
@@ -238,6 +239,18 @@ def test_runtime(tmp_path):
     assert rows["Adam's best over Algorithm 1"][1:3] == [1, "20"]
     assert rows["Adam's total over Algorithm 1, cap included"][1:3] == [2, "1040"]
     assert len(full_grid()) == len(times)
+
+
+def test_solvers_are_compared_with_our_own(tmp_path):
+    figures = {"seconds": 12.3, "programmes": 7, "unsolved": 1, "refused": 0, "test": 0.95}
+    found = {
+        solvers.Cell(8, "native"): figures | {"objective": [1.0, 0.5], "weights": [3.0, 4.0]},
+        solvers.Cell(8, "admm"): figures | {"objective": [1.0, 0.51], "weights": [3.0, 4.5]},
+    }
+    fill(tmp_path, "solvers", found)
+    admm, native = tables_of(section_of(tmp_path, "solvers"))[0].rows
+    assert admm[1:5] == ["admm", "0.51", "0.1", 7]
+    assert native[3] == MISSING
 
 
 def test_the_table_of_appendix_e(tmp_path):

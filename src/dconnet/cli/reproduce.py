@@ -31,8 +31,8 @@ def reproduce(
 ) -> None:
     """Repeat an experiment of the paper.
 
-    The experiments are table1, controls, baselines, convergence, assumptions, mnist, proximal, runtime,
-    overparameterised and overregularised.
+    The experiments are table1, controls, baselines, convergence, assumptions, mnist, solvers, proximal,
+    runtime, overparameterised and overregularised.
     Every result is saved as soon as it is computed. A run that was stopped continues where it stopped.
     """
     with user_errors():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
@@ -27,6 +29,7 @@ NAMES = (
     "convergence",
     "assumptions",
     "mnist",
+    "solvers",
     "proximal",
     "runtime",
     "overparameterised",
@@ -120,7 +123,7 @@ def get_experiment(name: str) -> Experiment:
     Traceback (most recent call last):
     ...
     ValueError: There is no experiment 'table2'. Choose one of table1, controls, baselines, convergence, assumptions, \
-mnist, proximal, runtime, overparameterised, overregularised.
+mnist, solvers, proximal, runtime, overparameterised, overregularised.
     """
     if name not in NAMES:
         raise ValueError(f"There is no experiment {name!r}. Choose one of {', '.join(NAMES)}.")
@@ -164,11 +167,30 @@ def _compute_cell(cell: Any, name: str, settings: Any, store: Store, home: Path)
     from sklearn.exceptions import ConvergenceWarning
 
     began = time.perf_counter()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), scratch_file(store.path(cell).with_suffix(".checkpoint")) as scratch:
         # Limits of epochs are part of the settings, and results tell where they were reached.
         warnings.simplefilter("ignore", ConvergenceWarning)
         result = get_experiment(name).run(cell, settings, home)
-    store.write(cell, result | {"cell_seconds": time.perf_counter() - began})
+        store.write(cell, result | {"cell_seconds": time.perf_counter() - began})
+        scratch.unlink(missing_ok=True)
+
+
+_SCRATCH: ContextVar[Path | None] = ContextVar("scratch file", default=None)
+
+
+@contextmanager
+def scratch_file(path: Path) -> Iterator[Path]:
+    """Let the cell that is computed within keep the state of a long fit in this file, so that a kill loses little."""
+    token = _SCRATCH.set(path)
+    try:
+        yield path
+    finally:
+        _SCRATCH.reset(token)
+
+
+def checkpoint() -> Path | None:
+    """Where the cell under way may keep the state of its fit, which goes on from there; None outside of a run."""
+    return _SCRATCH.get()
 
 
 def _status(findings: Findings) -> list[str]:
