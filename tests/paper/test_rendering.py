@@ -324,9 +324,11 @@ def test_a_page_elsewhere_finds_its_pictures(tmp_path):
 def test_remarks_stand_where_they_belong(tmp_path):
     (tmp_path / "remarks.md").write_text("All in all.\n")
     (tmp_path / "mnist.md").write_text("About digits.\n")
+    (tmp_path / "left.md").write_text("To be done.\n")
     text = render(tmp_path).read_text()
     assert text.index("All in all.") < text.index("## Table 1") < text.index("## MNIST") < text.index("About digits.")
     assert text.index("About digits.") < text.index("## Run times")
+    assert text.endswith("To be done.\n")
 
 
 def test_an_empty_section_has_only_its_status():

@@ -156,7 +156,12 @@ def render(folder: Path, page: Path | None = None) -> Path:
     with written_whole(page) as file:
         file.write(
             "\n\n".join(
-                [INTRODUCTION, *_remarks(folder, "remarks"), *(section.markdown(prefix) for section in sections)]
+                [
+                    INTRODUCTION,
+                    *_remarks(folder, "remarks"),
+                    *(section.markdown(prefix) for section in sections),
+                    *_remarks(folder, "left"),
+                ]
             )
             + "\n"
         )
