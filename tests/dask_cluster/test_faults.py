@@ -152,14 +152,31 @@ def test_a_time_limit(client):
     assert time.monotonic() - began < 30.0
 
 
-def test_a_worker_that_leaves_for_good_and_one_that_joins(expected, monkeypatch):
+def test_a_worker_that_leaves_for_good_and_workers_that_join(expected, monkeypatch):
+    moved, plain = [], Parts.balance
+
+    def balance(parts):
+        plain(parts)
+        moved.append(parts.moved)
+
+    monkeypatch.setattr(Parts, "balance", balance)
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         Meddling(monkeypatch, [16], lambda: cluster.scale(1))
         model = DaskDCONRegressor(**OPTIONS, client=client).fit(*far(*rows()))
         np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
+        assert moved[-1] == 0
+
+        def join():
+            cluster.scale(2)
+            client.wait_for_workers(2, timeout=60)
+
+        Meddling(monkeypatch, [18], join)
+        model = DaskDCONRegressor(**OPTIONS, client=client).fit(*far(*rows()))
+        np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
+        assert moved[-1] == 2  # of four parts
 
 
 def test_a_checkpoint_goes_on_with_another_cluster(client, expected, tmp_path):

@@ -58,7 +58,8 @@ class Parts:
     counts: list[tuple[int, float]] = field(default_factory=list)  # rows of each part and their weight, once coded
     rounds: int = 0
     traffic: int = 0
-    reloaded: int = 0
+    reloaded: int = 0  # how often parts were made again
+    moved: int = 0  # how many parts have gone to workers that have joined
     _steps: list[tuple[Call, Mapping[int, tuple[Any, ...]]]] = field(default_factory=list)
     _lock: RLock = field(default_factory=RLock)  # networks that are trained at once mend in turns
 
@@ -194,15 +195,43 @@ class Parts:
         self.places |= {number: summary.address for number, summary in found.items()}
         return found
 
-    def _computed(self, numbers: Sequence[int]) -> dict[int, Summary]:
-        """The summaries of parts that were made; some may be missing, if workers died."""
+    def balance(self) -> None:
+        """Let workers that have joined take over parts of those that have more than their share."""
+        with self._lock:
+            for address, numbers in self._moves().items():
+                left = {number: self.places[number] for number in numbers}
+                self.places |= {n: summary.address for n, summary in self._computed(numbers, address).items()}
+                moved = [number for number, before in left.items() if self.places[number] != before]
+                self.client.run(worker.drop, self.fit, moved, workers=sorted(set(left.values())), on_error="ignore")
+                self.moved += len(moved)
+
+    def _moves(self) -> dict[str, list[int]]:
+        """Which parts should go where: none, unless a worker has two more than another."""
+        held: dict[str, list[int]] = {address: [] for address in self._addresses()}
+        for number, address in self.places.items():
+            held.setdefault(address, []).append(number)
+        moves: dict[str, list[int]] = {}
+        while len(held) > 1:
+            fullest, emptiest = max(held, key=lambda a: len(held[a])), min(held, key=lambda a: len(held[a]))
+            if len(held[fullest]) < len(held[emptiest]) + 2:
+                break
+            number = held[fullest].pop()
+            held[emptiest].append(number)
+            moves.setdefault(emptiest, []).append(number)
+        return moves
+
+    def _addresses(self) -> list[str]:
+        return list(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def _computed(self, numbers: Sequence[int], address: str | None = None) -> dict[int, Summary]:
+        """The summaries of parts that were made, if possible there; some may be missing, if workers died."""
         make = delayed(worker.hold, pure=False)
         run = uuid.uuid4().hex[:8]
         tasks = [
             make(self.fit, n, self.expected, *self.sources[n], dask_key_name=f"dconnet-load-{self.fit}-{run}-{n}")
             for n in numbers
         ]
-        futures = self.client.compute(tasks)
+        futures = self.client.compute(tasks, workers=address, allow_other_workers=address is not None)
         try:
             return {number: self._result(future) for number, future in zip(numbers, futures, strict=True)}
         except KilledWorker:
@@ -216,7 +245,7 @@ class Parts:
 
     def _wait_for_workers(self) -> None:
         began = time.monotonic()
-        while not self.client.scheduler_info(n_workers=-1)["workers"]:
+        while not self._addresses():
             if time.monotonic() - began > PATIENCE_SECONDS:
                 raise RuntimeError(f"The cluster has had no worker for {PATIENCE_SECONDS:g} seconds. Start some.")
             time.sleep(PAUSE_SECONDS)

@@ -275,7 +275,8 @@ class RemoteRows:
         return self.parts.total(np.add, "derivatives", self.problem.column, shape)
 
     def spent(self) -> dict[str, int]:
-        """See `RowWork.spent`."""
+        """See `RowWork.spent`; between two epochs, workers that have joined take over their share of the parts."""
+        self.parts.balance()
         before, self._counted = self._counted, self._counts()
         return {"rounds": self._counted[0] - before[0], "traffic": self._counted[1] - before[1]}
 
