@@ -304,12 +304,12 @@ class DaskDCONRegressor(_OnCluster[DCONRegressor], DCONRegressor):
     >>> from dconnet.dask import DaskDCONRegressor
     >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")
     >>> X = da.random.default_rng(0).uniform(-1, 1, size=(600, 2), chunks=(200, 2))
-    >>> model = DaskDCONRegressor(n_hidden=4, gamma=0.01, max_epochs=2, tol=1.0, client=client)
+    >>> model = DaskDCONRegressor(n_hidden=4, gamma=0.01, algorithm="paper", tol=10.0, client=client)
     >>> model = model.fit(X, abs(X[:, 0]))
     >>> model.predict(X)[:3].compute().shape
     (3,)
     >>> model.to_local()
-    DCONRegressor(gamma=0.01, max_epochs=2, n_hidden=4, tol=1.0)
+    DCONRegressor(algorithm='paper', gamma=0.01, n_hidden=4, tol=10.0)
     >>> client.close()
     """
 
