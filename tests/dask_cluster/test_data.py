@@ -138,6 +138,11 @@ def test_early_stopping_needs_validation_data(client):
         DaskDCONRegressor(**OPTIONS).fit(X, y, y_val=y)
 
 
+def test_growth_is_refused(client):
+    with pytest.raises(ValueError, match="n_hidden must be a number"):
+        DaskDCONRegressor("auto").fit(*arrays())
+
+
 def test_classes_of_which_partitions_know_only_some(client):
     X, _ = arrays(300)
     labels = da.from_array(np.repeat(["x", "y", "z"], 100), chunks=100)

@@ -87,6 +87,8 @@ class _OnCluster(_Shallow, Generic[Local]):
         """
         self._validate_params()
         client = self._known_client()
+        if self._grows:
+            raise ValueError('On a cluster, n_hidden must be a number: growth by n_hidden="auto" needs the rows here.')
         if self.early_stopping and X_val is None:
             raise ValueError("On a cluster, early_stopping needs validation data: give X_val and y_val.")
         session = self._cluster_session()
@@ -319,7 +321,7 @@ class DaskDCONRegressor(_OnCluster[DCONRegressor], DCONRegressor):
     }
     _local = DCONRegressor
 
-    def __init__(self, n_hidden: int = 20, *, client: Client | None = None, **parameters: Any) -> None:
+    def __init__(self, n_hidden: int | str = 20, *, client: Client | None = None, **parameters: Any) -> None:
         DCONRegressor.__init__(self, n_hidden, **parameters)
         self.client = client
 
@@ -354,7 +356,7 @@ class DaskDCONClassifier(_OnCluster[DCONClassifier], DCONClassifier):
     }
     _local = DCONClassifier
 
-    def __init__(self, n_hidden: int = 20, *, client: Client | None = None, **parameters: Any) -> None:
+    def __init__(self, n_hidden: int | str = 20, *, client: Client | None = None, **parameters: Any) -> None:
         DCONClassifier.__init__(self, n_hidden, **parameters)
         self.client = client
 
