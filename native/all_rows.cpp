@@ -47,8 +47,8 @@ DCONNET_INLINE double mark(std::size_t rows, double noise, bool with_slope, cons
 
 }  // namespace
 
-SolverOverAll::SolverOverAll(const Design& design)
-    : solver_(Design::view(design.row(0), design.rows(), design.columns())),
+SolverOverAll::SolverOverAll(const Design& design, Team* team)
+    : solver_(Design::view(design.row(0), design.rows(), design.columns()), true, team),
       gram_(solver_.design()),
       multipliers_(design.rows()) {}
 
@@ -74,14 +74,13 @@ void SolverOverAll::guess_multipliers(const Programme& programme, const double* 
 
 AllRows::AllRows(NeuronRows& rows)
     : rows_(rows),
-      solver_(rows.design()),
+      solver_(rows.design(), rows.team()),
       trial_z_(rows.rows()),
       weights_(rows.rows()),
       marks_(rows.rows()),
       trial_marks_(rows.rows()),
       tangent_(rows.stride()),
       trial_tangent_(rows.stride()),
-      looks_(rows.leaves(), kLookSums),
       sums_(rows.leaves(), kSums),
       tangents_(rows.leaves(), rows.stride()) {}
 
@@ -89,8 +88,7 @@ Look AllRows::open(const NeuronProblem& problem, const Limits& limits, const dou
   problem_ = problem;
   limits_ = limits;
   solver_.forget();
-  rows_.open(problem.alpha, v, problem.split, looks_.part(0), nullptr);
-  steepest_ = looks_.largest(kSteepest);
+  steepest_ = rows_.open(problem.alpha, v, problem.split, sums_);
   std::fill(marks_.begin(), marks_.end(), static_cast<unsigned char>(2));  // no row has been looked at
   trial_z_.swap(rows_.z());
   const dconnet::Look look = look_at_trial(v, true);

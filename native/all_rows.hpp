@@ -13,7 +13,7 @@ namespace dconnet {
 // The solver over all rows, with what it remembers.
 class SolverOverAll {
  public:
-  explicit SolverOverAll(const Design& design);
+  SolverOverAll(const Design& design, Team* team);
 
   void watch(const Proceed* proceed) { solver_.watch(proceed); }
   const double* norms() const { return solver_.norms(); }
@@ -57,7 +57,7 @@ class AllRows : public Majoriser {
   std::vector<double> trial_z_, weights_;             // rows
   std::vector<unsigned char> marks_, trial_marks_;    // rows in the tangent
   std::vector<double> tangent_, trial_tangent_;       // columns
-  LeafSums looks_, sums_, tangents_;
+  LeafSums sums_, tangents_;
 };
 
 }  // namespace dconnet

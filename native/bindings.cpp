@@ -258,6 +258,7 @@ struct SweepLeaves {
         rows(design, n_hidden, y.shape(1), *team),
         first_leaf(first_leaf) {
     rows.set_targets(y.data());
+    rows.tell_near_from_far();
   }
 
   dconnet::SharedTeam team;

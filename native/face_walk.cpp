@@ -82,10 +82,11 @@ double distance(const double* v, const double* w, std::size_t columns) {
 
 }  // namespace
 
-FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample)
+FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample, Team* team)
     : design_(design),
       face_(face),
       sample_(sample),
+      products_(team),
       sides_(design.rows()),
       norms_(design.rows()),
       near_(design.rows() + 1),
@@ -146,7 +147,7 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
     fresh_.clear();
     if (released || release(programme)) continue;
     std::copy(face_.v(), face_.v() + design_.columns(), v);
-    design_.apply(v, z);
+    products_.apply(design_, v, z);
     face_.multipliers(z, multipliers);
     return true;
   }
@@ -156,7 +157,7 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
 
 // What belongs to the point where the walk ended, which may be far from the start.
 void FaceWalk::leave_start(const Programme& programme, const double* v, double* z, double* multipliers) const {
-  design_.apply(v, z);
+  products_.apply(design_, v, z);
   for (std::size_t j = 0; j < design_.rows(); ++j) {
     multipliers[j] = z[j] > 0.0 ? programme.slope[j] + 2.0 * programme.curvature * z[j] : 0.0;
   }
@@ -182,7 +183,7 @@ bool FaceWalk::is_far(const double* v, const double* z) {
 // Replaces v and z by the solution for the sample, if that is lower.
 bool FaceWalk::start_from_sample(const Programme& programme, double* v, double* z) {
   if (!sample_->solve(programme, face_.pull_of_active(v), v)) return false;
-  design_.apply(sample_->v(), z_.data());
+  products_.apply(design_, sample_->v(), z_.data());
   if (!(value(programme, sample_->v(), z_.data()) < value(programme, v, z))) return false;
   std::copy(sample_->v(), sample_->v() + design_.columns(), v);
   std::copy(z_.begin(), z_.begin() + static_cast<std::ptrdiff_t>(design_.rows()), z);
@@ -248,7 +249,7 @@ FaceWalk::Stop FaceWalk::search(const Programme& programme, const double* v, dou
   // The rows at hand may tell nothing, a look ahead not enough; a look at the whole direction does.
   for (int looks = 0; looks < kLooks; ++looks) {
     if (limit > 0.0) {
-      design_.apply_to_rows(near_.data(), n_near_, direction_.data(), along_.data());
+      products_.apply_to_rows(design_, near_.data(), n_near_, direction_.data(), along_.data());
       for (const std::size_t row : face_.kinks()) along_[place_in(near_, n_near_, row)] = 0.0;  // exactly
       collect_crossings(limit);
       const Stop stop = lowest(programme, curvature, limit);
@@ -296,7 +297,7 @@ void FaceWalk::look_around(double ahead, const double* v, double* z) {
 }
 
 void FaceWalk::look_at_all(const double* v, double* z) {
-  if (moved_) design_.apply(v, z);
+  if (moved_) products_.apply(design_, v, z);
   moved_ = false;
   n_known_ = 0;
   for (const std::size_t row : face_.kinks()) z[row] = 0.0;
@@ -306,7 +307,7 @@ void FaceWalk::look_at_all(const double* v, double* z) {
 }
 
 void FaceWalk::look_among_known(const double* v) {
-  design_.apply_to_rows(known_.data(), n_known_, v, z_.data());
+  products_.apply_to_rows(design_, known_.data(), n_known_, v, z_.data());
   for (const std::size_t row : face_.kinks()) z_[place_in(known_, n_known_, row)] = 0.0;
   for (const std::size_t row : grounded_) z_[place_in(known_, n_known_, row)] = 0.0;
   std::copy(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(n_known_), near_.begin());

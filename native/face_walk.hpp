@@ -10,6 +10,7 @@
 
 #include "face.hpp"
 #include "scratch.hpp"
+#include "shared_products.hpp"
 
 namespace dconnet {
 
@@ -17,8 +18,8 @@ class Sample;
 
 class FaceWalk {
  public:
-  // The sample, if there is one, finds better starts.
-  FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample);
+  // The sample, if there is one, finds better starts; the team, if there is one, shares products with many rows.
+  FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample, Team* team = nullptr);
 
   // Is asked now and then whether to go on; null is always.
   void watch(const Proceed* proceed) { proceed_ = proceed; }
@@ -74,6 +75,7 @@ class FaceWalk {
   const Design& design_;
   Face& face_;
   Sample* sample_;
+  SharedProducts products_;
   const Proceed* proceed_ = nullptr;
   std::vector<Side> sides_;
   std::vector<double> norms_;        // of the rows

@@ -12,7 +12,7 @@ constexpr std::size_t kLeastRows = 2 * kLeaf;
 constexpr std::size_t kRowsPerColumn = 40;
 // Share of the rows that are taken to be near, and room for more than those.
 constexpr double kNearShare = 1.0 / 16.0;
-constexpr double kRoom = 1.25;
+constexpr double kRoom = 2.0;
 // One row in so many tells how far the near ones reach.
 constexpr std::size_t kSpacing = 16;
 // Numbers that the sums of several leaves may take up before they are merged.

@@ -21,6 +21,7 @@
 
 #include "design.hpp"
 #include "leaves.hpp"
+#include "team.hpp"
 
 namespace dconnet {
 
@@ -113,6 +114,8 @@ class LeafPasses {
   virtual void sample_rows(std::size_t spacing, double* q) = 0;
   virtual void sample_slopes(std::size_t spacing, double* beta_g) = 0;
 
+  // Threads that a driver can have, too; null if there are none.
+  virtual Team* team() { return nullptr; }
   // All rows, and the slopes of the neuron that is open; asked for only if they may be had.
   virtual WholeRows whole() = 0;
   virtual bool may_be_whole() const { return true; }

@@ -20,7 +20,7 @@ std::unique_ptr<Sample> sample_of(LeafPasses& passes) {
   const std::size_t rows = passes.sampled(spacing);
   Design design = Design::with_room(rows, passes.columns());
   passes.sample_rows(spacing, design.extend(0, rows));
-  return std::make_unique<Sample>(std::move(design), spacing, passes.rows());
+  return std::make_unique<Sample>(std::move(design), spacing, passes.rows(), passes.team());
 }
 
 }  // namespace
@@ -176,7 +176,7 @@ Outcome NearMajoriser::solve_over_all(const double* v, double* answer) {
   const WholeRows whole = far_.passes().whole();
   const Design& design = *whole.design;
   if (!all_) {
-    all_ = std::make_unique<SolverOverAll>(design);
+    all_ = std::make_unique<SolverOverAll>(design, far_.passes().team());
     all_->watch(watch_);
   }
   all_->forget();

@@ -8,13 +8,14 @@ namespace dconnet {
 namespace {
 
 // So many rows are added one by one; with more, the face is entered anew.
-constexpr std::size_t kMostAtOnce = 256;
+constexpr std::size_t kMostAtOnce = 1024;
 
 }  // namespace
 
 NearRows::NearRows(FarRows& far)
     : far_(far),
-      solver_(Design::with_room(far.room(), far.columns()), false),
+      solver_(Design::with_room(far.room(), far.columns()), false, far.passes().team()),
+      products_(far.passes().team()),
       gram_(solver_.design()),
       base_(far.stride() * far.stride()),
       last_base_(base_.size()),
@@ -62,7 +63,7 @@ Outcome NearRows::solve(const double* linear, double curvature, double gamma, do
                         std::size_t max_iterations, bool next, double* v) {
   for (std::size_t k = 0; k < linear_.size(); ++k) linear_[k] = linear[k] - far_.slopes_g()[k];
   if (!next) {
-    design().apply(v, z_.data());
+    products_.apply(design(), v, z_.data());
     for (std::size_t i = 0; i < design().rows(); ++i) {
       multipliers_[i] = z_[i] > 0.0 ? beta_g_[i] + 2.0 * curvature * z_[i] : 0.0;
     }
@@ -84,7 +85,7 @@ NearRows::Look NearRows::look(const double* v, double curvature, double* tangent
   const double bend = curvature * symmetric_form(far_.gram(), far_.stride(), v);
   const double up = dot(far_.slopes_g(), v, far_.columns()), down = dot(far_.slopes_h(), v, far_.columns());
   Look look{up - down + bend, up + bend, 0.0, 0, up + down, 0.0};
-  design().apply(v, z_.data());
+  products_.apply(design(), v, z_.data());
   for (std::size_t i = 0; i < design().rows(); ++i) {
     const double z = z_[i], active = std::max(z, 0.0);
     const bool marked = z >= -noise * solver_.norms()[i];
@@ -103,7 +104,7 @@ NearRows::Look NearRows::look(const double* v, double curvature, double* tangent
 }
 
 void NearRows::convex_pull(const double* v, double curvature, double* pull) {
-  design().apply(v, weights_.data());
+  products_.apply(design(), v, weights_.data());
   for (std::size_t i = 0; i < design().rows(); ++i) {
     weights_[i] = weights_[i] > 0.0 ? beta_g_[i] + 2.0 * curvature * weights_[i] : 0.0;
   }

@@ -49,6 +49,7 @@ class NearRows {
 
   FarRows& far_;
   Solver solver_;                               // over the near rows
+  SharedProducts products_;
   ActiveGram gram_;                             // of the active rows, the others included
   std::vector<double> base_, last_base_;        // the Gram matrix of the others
   std::size_t n_known_ = 0;                     // rows that the last programme had

@@ -10,6 +10,7 @@ namespace dconnet {
 
 Neuron::Neuron(NeuronRows& rows) : here_(&rows), start_(rows.stride()), candidate_(rows.stride()) {
   if (FarRows::pays_for(rows.rows(), rows.columns())) {
+    rows.tell_near_from_far();
     near_ = std::make_unique<NearMajoriser>(rows);
   } else {
     all_ = std::make_unique<AllRows>(rows);

@@ -140,16 +140,28 @@ void NeuronRows::take_up(const double* alpha, const double* V, double* squares) 
   });
 }
 
+double NeuronRows::open(const double* alpha, const double* v, Split split, LeafSums& room) {
+  curvature_ = dot(alpha, alpha, n_outputs_);
+  rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
+    open(leaf, alpha, v, split);
+    *room.clear(i) = larger(max_abs(beta_g_.data() + leaf.first, leaf.count),
+                            max_abs(beta_h_.data() + leaf.first, leaf.count));
+  });
+  return room.largest(0);
+}
+
+void NeuronRows::open(const Leaf& leaf, const double* alpha, const double* v, Split split) {
+  rows_.apply(leaf, v, z_.data() + leaf.first);
+  add_outputs(leaf, alpha, -1.0);
+  split_slopes(leaf, alpha, split);
+}
+
 void NeuronRows::open(const double* alpha, const double* v, Split split, double* sums, double* gradients) {
   const double noise = kink_noise(v, columns());
   curvature_ = dot(alpha, alpha, n_outputs_);
-  if (gradients) begin_lists();
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    rows_.apply(leaf, v, z_.data() + leaf.first);
-    add_outputs(leaf, alpha, -1.0);
-    split_slopes(leaf, alpha, split);
+    open(leaf, alpha, v, split);
     look_at(leaf, nullptr, noise, sums + i * kLookSums, gradients ? gradients + 2 * i * stride() : nullptr);
-    if (places_.empty()) return;
     for (std::size_t j = leaf.first; j < leaf.end(); ++j) places_[j] = z_[j] > 0.0 ? Place::kActive : Place::kInactive;
   });
 }
@@ -225,13 +237,13 @@ void NeuronRows::ratios(std::size_t spacing, double* ratios) {
   });
 }
 
-// What tells near rows from far ones takes room only where it is asked for.
-void NeuronRows::begin_lists() {
+void NeuronRows::tell_near_from_far() {
   reference_.resize(rows());
   places_.resize(rows());
   summed_.resize(rows());
   list_.resize(rows());
   listed_.resize(leaves());
+  offsets_.resize(leaves());
 }
 
 void NeuronRows::choose(double reach, double* counts) {
@@ -322,12 +334,11 @@ void NeuronRows::stray(const double* v, double noise, std::size_t number, const 
 std::size_t NeuronRows::listed() const { return std::accumulate(listed_.begin(), listed_.end(), std::size_t{0}); }
 
 void NeuronRows::collect(const PackedRows& to) {
-  std::vector<std::size_t> offsets(leaves() + 1, 0);
-  for (std::size_t i = 0; i < leaves(); ++i) offsets[i + 1] = offsets[i] + listed_[i];
+  for (std::size_t i = 1; i < leaves(); ++i) offsets_[i] = offsets_[i - 1] + listed_[i - 1];
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     for (std::size_t k = 0; k < listed_[i]; ++k) {
       const Row j = list_[leaf.first + k];
-      const std::size_t at = offsets[i] + k;
+      const std::size_t at = offsets_[i] + k;
       std::copy_n(design().row(j), stride(), to.q + at * stride());
       to.beta_g[at] = beta_g_[j];
       to.beta_h[at] = beta_h_[j];

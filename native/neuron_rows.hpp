@@ -26,6 +26,9 @@ class NeuronRows : public LeafPasses {
   // The targets y (rows, n_outputs), copied.
   void set_targets(const double* y);
 
+  // Takes the room that is needed where rows are near or far.
+  void tell_near_from_far();
+
   std::size_t rows() const override { return design().rows(); }
   std::size_t columns() const override { return design().columns(); }
   void take_up(const double* alpha, const double* V, double* squares) override;
@@ -39,11 +42,13 @@ class NeuronRows : public LeafPasses {
   void collect(const PackedRows& to) override;
   void sample_rows(std::size_t spacing, double* q) override;
   void sample_slopes(std::size_t spacing, double* beta_g) override;
+  Team* team() override { return &rows_.team(); }
   WholeRows whole() override { return {&design(), beta_g_.data()}; }
 
   // How many rows the last `choose` or `stray` has counted.
   std::size_t listed() const;
-  // What a driver may look at that walks over all rows itself.
+  // What a driver needs that walks over all rows itself. Opens a neuron and returns its largest slope.
+  double open(const double* alpha, const double* v, Split split, LeafSums& room);
   const double* beta_g() const { return beta_g_.data(); }
   const double* beta_h() const { return beta_h_.data(); }
   const double* norms() const { return norms_.data(); }  // |q_j|, and a little more than rounding
@@ -52,10 +57,10 @@ class NeuronRows : public LeafPasses {
  private:
   enum class Place : unsigned char { kInactive, kActive, kNear };
 
+  void open(const Leaf& leaf, const double* alpha, const double* v, Split split);
   void add_outputs(const Leaf& leaf, const double* alpha, double sign);
   void split_slopes(const Leaf& leaf, const double* alpha, Split split);
   void look_at(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients);
-  void begin_lists();
   bool is_in_doubt(std::size_t row, double noise, const double* distances) const;
 
   std::size_t n_hidden_, n_outputs_;
@@ -68,7 +73,7 @@ class NeuronRows : public LeafPasses {
   std::vector<Place> places_;                        // rows
   std::vector<unsigned char> summed_;                // rows: which the last sums over far rows were made of
   std::vector<Row> list_;                            // rows: lists of some of them, leaf by leaf
-  std::vector<std::size_t> listed_;                  // leaves: how long these are
+  std::vector<std::size_t> listed_, offsets_;        // leaves: how long these are, and where their rows are handed over
 };
 
 }  // namespace dconnet

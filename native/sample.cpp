@@ -32,15 +32,15 @@ std::size_t Sample::spacing_for(std::size_t rows, std::size_t columns) {
   return spacing < kLeastSpacing ? 0 : spacing;
 }
 
-std::unique_ptr<Sample> Sample::of(const Design& design) {
+std::unique_ptr<Sample> Sample::of(const Design& design, Team* team) {
   const std::size_t spacing = spacing_for(design.rows(), design.columns());
-  return spacing == 0 ? nullptr : std::make_unique<Sample>(spread_out(design, spacing), spacing, design.rows());
+  return spacing == 0 ? nullptr : std::make_unique<Sample>(spread_out(design, spacing), spacing, design.rows(), team);
 }
 
-Sample::Sample(Design sample, std::size_t spacing, std::size_t rows)
+Sample::Sample(Design sample, std::size_t spacing, std::size_t rows, Team* team)
     : spacing_(spacing),
       share_(static_cast<double>(sample.rows()) / static_cast<double>(rows)),
-      solver_(std::move(sample), false),
+      solver_(std::move(sample), false, team),
       gram_(solver_.design()),
       v_(solver_.design().stride()),
       linear_(solver_.design().stride()),

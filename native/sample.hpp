@@ -15,9 +15,9 @@ class Sample {
   // One row in how many: a power of two, or zero if there are too few rows to stand for the others.
   static std::size_t spacing_for(std::size_t rows, std::size_t columns);
   // Null if there are too few.
-  static std::unique_ptr<Sample> of(const Design& design);
+  static std::unique_ptr<Sample> of(const Design& design, Team* team = nullptr);
   // Of all rows, these.
-  Sample(Design sample, std::size_t spacing, std::size_t rows);
+  Sample(Design sample, std::size_t spacing, std::size_t rows, Team* team);
 
   std::size_t spacing() const { return spacing_; }
   // The slopes of its rows, to be written.

@@ -21,13 +21,13 @@ constexpr double kAimedGap = 1e-12;
 
 }  // namespace
 
-Solver::Solver(Design design, bool sampled)
+Solver::Solver(Design design, bool sampled, Team* team)
     : design_(std::move(design)),
       room_(design_.rows()),
       scratch_(design_.rows()),
       face_(design_, room_),
-      sample_(sampled ? Sample::of(design_) : nullptr),
-      face_walk_(design_, face_, scratch_, sample_.get()),
+      sample_(sampled ? Sample::of(design_, team) : nullptr),
+      face_walk_(design_, face_, scratch_, sample_.get(), team),
       origin_(design_, room_, scratch_),
       augmented_lagrangian_(design_, room_, scratch_),
       certifier_(design_, scratch_),

@@ -27,8 +27,8 @@ class Sample;
 
 class Solver {
  public:
-  // A sample of the rows makes programmes with many rows easier.
-  explicit Solver(Design design, bool sampled = true);
+  // A sample of the rows makes programmes with many rows easier; a team, if there is one, shares products with many rows.
+  explicit Solver(Design design, bool sampled = true, Team* team = nullptr);
   ~Solver();
   Solver(const double* design, std::size_t rows, std::size_t columns) : Solver(Design(design, rows, columns)) {}
   Solver(const Solver&) = delete;  // its parts refer to its own design
