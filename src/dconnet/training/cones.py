@@ -30,7 +30,20 @@ def correlation_bound(
     max_seconds: float | None = None,
     relative_gap: float = RELATIVE_GAP,
 ) -> float:
-    """A number that ``|rᵀ σ(Q v)|`` is proved not to exceed for any v of length one.
+    """A number that ``|rᵀ σ(Q v)|`` is proved not to exceed for any v of length one; see `search_cones`."""
+    return search_cones(Q, r, directions, max_parts=max_parts, max_seconds=max_seconds, relative_gap=relative_gap)[0]
+
+
+def search_cones(
+    Q: FloatArray,
+    r: FloatArray,
+    directions: FloatArray,
+    *,
+    max_parts: int | None = None,
+    max_seconds: float | None = None,
+    relative_gap: float = RELATIVE_GAP,
+) -> tuple[float, FloatArray]:
+    """A number that ``|rᵀ σ(Q v)|`` is proved not to exceed for any v of length one, and the best v seen.
 
     It is not above the largest value by more than ``relative_gap``, unless a limit ends the search before.
 
@@ -52,10 +65,10 @@ def correlation_bound(
     Examples
     --------
     >>> import numpy as np
-    >>> from dconnet.training.cones import correlation_bound
+    >>> from dconnet.training.cones import search_cones
     >>> rng = np.random.default_rng(0)
     >>> Q, r = rng.normal(size=(40, 4)), rng.normal(size=40)
-    >>> bound = correlation_bound(Q, r, np.eye(4))
+    >>> bound, best = search_cones(Q, r, np.eye(4))
     >>> V = rng.normal(size=(1000, 4))
     >>> V /= np.linalg.norm(V, axis=1)[:, None]
     >>> bool(np.max(np.abs(np.maximum(V @ Q.T, 0.0) @ r)) <= bound)
@@ -67,4 +80,4 @@ def correlation_bound(
     most = np.iinfo(np.intp).max if max_parts is None else max_parts
     seconds = np.inf if max_seconds is None else max_seconds
     search.run(relative_gap, 0.0, most, MOST_WAITING, seconds)
-    return float(search.bound) + rounding(Q, r)
+    return float(search.bound) + rounding(Q, r), np.array(search.point)

@@ -15,13 +15,14 @@ import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet._text import no_network_is_better
+from dconnet._text import no_network_is_better, per_cent
 from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.accelerated import AcceleratedDescent, Moves
 from dconnet.training.arrangement import can_enumerate, candidates, rounding
 from dconnet.training.checkpoint import Snapshot
+from dconnet.training.cones import can_search, search_cones
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.dual import DualPoint
 from dconnet.training.early_stopping import Validation
@@ -31,19 +32,23 @@ from dconnet.training.newcomers import climbed, most_different, random_starts
 # Neurons to start from.
 START = 4
 # Neurons that may join in one round: these at least, and this share of those that are there.
-FEWEST_NEW, NEW_SHARE = 8, 0.25
+FEWEST_NEW, NEW_SHARE = 8, 0.15
 # New directions differ by this angle, and by less the more neurons there are.
 WIDEST_ANGLE, ANGLE = 0.2, 1.5
 # Evaluations of RegLoss in the joint steps of a round.
 EVALUATIONS = 300
 # Random directions from which the search for new neurons climbs.
 STARTS = 32
+# The same before it is said that there are none, and parts of the sphere that branch and bound looks at then.
+MANY_STARTS, PARTS = 256, 50_000
 # All patterns are enumerated once climbing finds nothing above this; until then, it does.
 NEARLY = 1.05
 # Newton steps in a round, and the gain at which they end, as a share of the gap to the lower bound.
 NEWTON_STEPS, NEWTON_SHARE = 100, 1e-4
 # Passes over new neurons to find their output weights.
 PASSES = 20
+# Up to this times the estimated gap, only the proved one is told.
+ALIKE = 1.5
 # Neurons whose output is below this share of the largest one carry nothing.
 NOTHING = 1e-12
 # Where RegLoss falls by less than this share of tol in as many rounds, growth has come to its end.
@@ -88,9 +93,9 @@ class GrowingDescent(AcceleratedDescent):
     newcomers : Newcomers or None
         What the last search found.
     dual : DualPoint
-        The proof of the best lower bound so far; an estimate as long as the searches were not exact.
+        The lower bound by the residual of the last round; an estimate unless its search was exact.
     proved : DualPoint
-        The same of the exact searches alone.
+        The same of the searches alone whose bounds are proved.
 
     Examples
     --------
@@ -190,6 +195,8 @@ class GrowingDescent(AcceleratedDescent):
         exact = self.is_enumerable and bool(np.max(values) <= NEARLY * gamma)
         if exact:
             values, directions = candidates(Q, residual, floor=gamma)
+        elif np.max(values) <= gamma * (1.0 + self.options.tol):
+            values, directions = self.search_on(state, residual)
         largest = float(np.max(values))
         if exact:
             largest = max(largest, gamma) + rounding(Q, residual)
@@ -198,12 +205,28 @@ class GrowingDescent(AcceleratedDescent):
         chosen = self.choose(state, residual, values[pays], directions[pays])
         return Newcomers(largest / gamma, exact, chosen)
 
+    def search_on(self, state: State, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Climb from many more starts, and then by branch and bound, before it is said that nothing was found."""
+        Q, gamma = self.white.Q, self.problem.gamma
+        values, directions = climbed(Q, residual, random_starts(state.V, MANY_STARTS, self.rng))
+        if np.max(values) > gamma * (1.0 + self.options.tol) or not can_search(Q, self.problem.n_outputs):
+            return values, directions
+        limit = None if self.options.max_seconds is None else max(self.seconds_left(), 0.0)
+        first = directions[np.argmax(values)][None, :]
+        bound, v = search_cones(Q, residual, first, max_parts=PARTS, max_seconds=limit)
+        self.proved = self.proved.improved(DualPoint.scaled(self.white, residual, bound))
+        value = abs(float(residual @ np.maximum(Q @ v, 0.0)))
+        return np.append(values, value), np.vstack([directions, v])
+
     def note_bound(self, residual: FloatArray, largest: float, exact: bool) -> None:
-        """Improve the lower bounds by the residual of the network."""
+        """Improve the lower bounds by the residual of the network.
+
+        What is not proved may be too high, and is forgotten with the next round.
+        """
         found = DualPoint.scaled(self.white, residual, largest)
-        self.dual = self.dual.improved(found)
         if exact:
             self.proved = self.proved.improved(found)
+        self.dual = self.proved if self.proved.bound > found.bound else found
 
     def choose(self, state: State, residual: FloatArray, values: FloatArray, directions: FloatArray) -> FloatArray:
         """Of the directions found, some that differ."""
@@ -233,8 +256,7 @@ class GrowingDescent(AcceleratedDescent):
         if self.newcomers is None or state.risen:
             return False
         tol, objective = self.options.tol, self.objective(state)
-        bound = self.proved if self.is_enumerable else self.dual
-        reached = objective - bound.bound <= tol * objective
+        reached = objective - self.proved.bound <= tol * objective
         return self.newcomers.correlation <= 1.0 + tol or reached or self.has_stalled(state)
 
     def has_stalled(self, state: State) -> bool:
@@ -248,11 +270,12 @@ class GrowingDescent(AcceleratedDescent):
         width = f"{n_hidden} neuron{'s' * (n_hidden != 1)}"
         if found is None:
             return width
-        proved = self.proved.bound >= (1.0 - self.options.tol) * self.dual.bound and self.is_enumerable
-        bound = self.proved if proved else self.dual
-        gap = max(1.0 - bound.bound / objective, 0.0) if objective > 0.0 else 0.0
+        gaps = [max(1.0 - each.bound / objective, 0.0) if objective > 0.0 else 0.0 for each in (self.dual, self.proved)]
         room = "" if found.correlation <= 1.0 + self.options.tol else ", and new ones would lower RegLoss"
-        return f"{width}{room}. {no_network_is_better(gap, proved)}"
+        if gaps[1] <= ALIKE * max(gaps[0], self.options.tol):
+            return f"{width}{room}. {no_network_is_better(gaps[1], proved=True)}"
+        proved = f"; {per_cent(gaps[1])} are proved" if gaps[1] < 1.0 else ""
+        return f"{width}{room}. {no_network_is_better(gaps[0], proved=False)}{proved}"
 
     def step_norm(self, network: Network, before: Network) -> float:
         """Distance of the weights from those before; NaN if there are more or fewer of them."""
