@@ -234,11 +234,11 @@ class Faces:
         """Move by the step as far as F falls most; return F, and whether rows or neurons reached their ends.
 
         A neuron that meets the kink of a row on its way stops there, and holds the row from then on, unless all go
-        their whole way and F is lower there. As F is convex until the first of them meets one, it falls until there.
+        their whole way and F is lower there. As F is convex until the first of them meets one, it falls for some way.
         """
         longest, rows = self.way_to_kinks(step)
         first = min(float(np.min(longest)), 1.0)
-        trials = [(np.minimum(reach, longest), reach) for reach in (*REACHES, first) if reach >= first]
+        trials = [(np.minimum(reach, longest), reach) for reach in (*REACHES, first)]
         if first < 1.0:
             trials.append((np.ones(len(longest)), 0.0))  # the whole way
         Z, slopes = self.problem.Q @ self.W.T, self.problem.Q @ step.T

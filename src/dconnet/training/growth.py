@@ -45,6 +45,8 @@ MANY_STARTS, PARTS = 256, 50_000
 NEARLY = 1.05
 # Newton steps in a round, and the gain at which they end, as a share of the gap to the lower bound.
 NEWTON_STEPS, NEWTON_SHARE = 100, 1e-4
+# Below this excess of the correlation over one, they go on to the last digits.
+LAST_DIGITS = 1e-4
 # Passes over new neurons to find their output weights.
 PASSES = 20
 # Up to this times the estimated gap, only the proved one is told.
@@ -166,7 +168,8 @@ class GrowingDescent(AcceleratedDescent):
     def polish(self, state: State) -> None:
         """Minimise over the sides that the rows have now."""
         faces = Faces(self.white, *vectors(state.V, state.alpha))
-        tol = NEWTON_SHARE * (1.0 - self.dual.bound / self.objective(state))
+        is_last = self.newcomers is not None and self.newcomers.correlation <= 1.0 + LAST_DIGITS
+        tol = 0.0 if is_last else NEWTON_SHARE * (1.0 - self.dual.bound / self.objective(state))
         if faces.descend(NEWTON_STEPS, tol, self.seconds_left):
             self.replace(state, *balanced(faces.W, faces.signs))
             self.simplify(state)
@@ -252,12 +255,12 @@ class GrowingDescent(AcceleratedDescent):
         self.replace(state, np.vstack([state.V, V]), np.concatenate([state.alpha, alpha]))
 
     def has_converged(self, state: State) -> bool:
-        """Whether no new neuron lowers RegLoss, or the bound is reached, or RegLoss falls no more."""
+        """Whether the lower bound is reached, which an exact search proves, or RegLoss falls no more."""
         if self.newcomers is None or state.risen:
             return False
-        tol, objective = self.options.tol, self.objective(state)
-        reached = objective - self.proved.bound <= tol * objective
-        return self.newcomers.correlation <= 1.0 + tol or reached or self.has_stalled(state)
+        bound = self.proved if self.is_enumerable else max(self.dual, self.proved, key=lambda point: point.bound)
+        objective = self.objective(state)
+        return objective - bound.bound <= self.options.tol * objective or self.has_stalled(state)
 
     def has_stalled(self, state: State) -> bool:
         """Whether RegLoss has hardly fallen for some rounds."""
