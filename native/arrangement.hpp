@@ -15,7 +15,7 @@ namespace dconnet {
 
 class Arrangement {
  public:
-  // Q has rows of three numbers without padding, and must outlive the object.
+  // Q has rows of three numbers without padding, at least three of them independent, and must outlive the object.
   Arrangement(const double* Q, std::size_t rows);
 
   // For the circle of every row, the largest value on it and in the cells beside it that look promising, and the
