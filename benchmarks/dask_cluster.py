@@ -95,7 +95,7 @@ def overhead(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The same work by one process and by two workers."""
     n_rows = int(given.rows or 100_000)
     with two_workers() as client:
-        for name, changes in WORK.items():
+        for name, changes in [list(WORK.items())[k] for k in given.work]:
             local, here = timed(DCONRegressor(**settings(**changes)), *near_rows(n_rows))
             two, threads = timed(DCONRegressor(**settings(**changes), n_jobs=2), *near_rows(n_rows))
             model, there = timed(DaskDCONRegressor(**settings(**changes), client=client), *far_rows(n_rows))
@@ -121,7 +121,7 @@ def rows(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     sizes = [int(float(size)) for size in given.sizes]
     with two_workers() as client:
         for n_rows in sizes:
-            for name, changes in WORK.items():
+            for name, changes in [list(WORK.items())[k] for k in given.work]:
                 model, seconds = timed(DaskDCONRegressor(**settings(**changes), client=client), *far_rows(n_rows))
                 yield {
                     "what": "rows",
@@ -213,6 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("which", choices=["overhead", "rows", "parquet", "rivals"])
     parser.add_argument("--rows", type=float, help="number of rows")
     parser.add_argument("--sizes", nargs="+", default=["1e5", "3e5", "1e6"], help="numbers of rows, of `rows`")
+    parser.add_argument("--work", type=int, nargs="+", default=range(len(WORK)), help="which work, by number")
     parser.add_argument("--memory", default="2GiB", help="of each worker, of `parquet`")
     parser.add_argument("--evaluations", type=float, default=50, help="of `parquet`")
     parser.add_argument("--folder", help="where the files of `parquet` are written for a while")

@@ -127,6 +127,19 @@ def test_an_error_in_a_round_is_told(client, monkeypatch):
         DaskDCONRegressor(**OPTIONS).fit(X, y)
 
 
+def test_a_scheduler_that_is_gone_is_told():
+    def gone(*arguments, **options):
+        raise OSError("Timed out trying to connect")
+
+    class Gone:
+        run = staticmethod(gone)
+
+    parts = Parts(Gone(), [], None, places={0: "tcp://nowhere:1"})
+    with pytest.raises(RuntimeError, match="If the fit has a checkpoint"):
+        parts._ask(("ready", ()), [0], {})
+    parts.close()
+
+
 def test_an_interrupt_keeps_what_was_reached(client, monkeypatch):
     X, y = far(*rows())
     client.wait_for_workers(2, timeout=60)

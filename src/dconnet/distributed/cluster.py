@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from threading import RLock
 from typing import Any, TypeVar
@@ -110,8 +111,9 @@ class Parts:
         return merged(answers, merge)
 
     def close(self) -> None:
-        """Let the workers give up all parts."""
-        self.client.run(worker.drop, self.fit, on_error="ignore")
+        """Let the workers give up all parts; those that cannot be reached do so after a while."""
+        with suppress(OSError):
+            self.client.run(worker.drop, self.fit, on_error="ignore")
 
     def _ask(self, call: Call, numbers: Iterable[int], own: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         answers: dict[int, Any] = {}
@@ -162,7 +164,8 @@ class Parts:
             self.fit, parts, n_steps, call, {number: own[number] for number in numbers if number in own}
         )
         # All workers that the scheduler knows: naming one that is gone would mean to wait for it.
-        answers = self.client.run(function, question, on_error="return")
+        with self._told_if_gone():
+            answers = self.client.run(function, question, on_error="return")
         self.rounds += 1
         self.traffic += len(parts) * size_of(call) + size_of(list(own.values())) + size_of(list(answers.values()))
         found: dict[int, Any] = {}
@@ -174,6 +177,17 @@ class Parts:
                 raise answer
             found |= answer
         return found
+
+    @contextmanager
+    def _told_if_gone(self) -> Iterator[None]:
+        """Tell that the scheduler is gone, in the place of an error of a connection."""
+        try:
+            yield
+        except OSError as error:
+            raise RuntimeError(
+                f"The scheduler of the cluster cannot be reached any more ({error}). If the fit has a checkpoint, the "
+                "same fit goes on from there as soon as there is a cluster again."
+            ) from error
 
     # --- where the parts are ---
 
