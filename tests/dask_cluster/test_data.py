@@ -10,8 +10,12 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dconnet import DCONClassifier, DCONRegressor
+from dconnet import DCONClassifier, DCONRegressor, Problem
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
+from dconnet.distributed.loading import Expected, loaded
+from dconnet.distributed.part import PROBES
+from dconnet.model.targets import Targets
+from dconnet.training.initialization import xavier
 
 OPTIONS = {"n_hidden": 3, "gamma": 0.01, "algorithm": "paper", "max_epochs": 1, "random_state": 0}
 
@@ -136,6 +140,24 @@ def test_early_stopping_needs_validation_data(client):
         DaskDCONRegressor(**OPTIONS).fit(X, y, X_val=X[:, :2], y_val=y)
     with pytest.raises(ValueError, match="need X_val"):
         DaskDCONRegressor(**OPTIONS).fit(X, y, y_val=y)
+
+
+def test_a_part_tells_how_far_a_network_is_from_what_it_was_trained_to():
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(PROBES + 50, 2)), rng.uniform(0.5, 2.0, size=PROBES + 50)
+    part, _ = loaded(X, X[:, 0], weight, Expected(2, is_regression=True, n_targets=1), 0, "here")
+    part.code_targets(Targets(), None)
+    problem = Problem(X, X[:, 0], 0.1, weight)
+    part.Q, part.X = (
+        (np.column_stack([X, np.ones(len(X))]) * np.sqrt(weight)[:, None]) @ problem.whitening.from_white,
+        None,
+    )
+    network = xavier(2, 3, rng)
+    other = xavier(2, 3, rng)
+    V = problem.whitened.whiten(network)
+    assert part.spoilt(network, V, network.alpha) == (pytest.approx(0.0, abs=1e-20), PROBES)
+    squares, _ = part.spoilt(other, V, network.alpha)
+    assert squares == pytest.approx(np.sum((other.predict(X[:PROBES]) - network.predict(X[:PROBES])) ** 2))
 
 
 def test_growth_is_refused(client):

@@ -103,15 +103,16 @@ class _OnCluster(_Shallow, Generic[Local]):
         return self
 
     def _known_client(self) -> Client:
-        if self.client is not None:
-            return self.client
         try:
-            return default_client()
+            client = default_client() if self.client is None else self.client
         except ValueError as error:
             raise ValueError(
                 "There is no Dask client. Connect one, for example client = distributed.Client(address), or "
                 "distributed.Client(distributed.LocalCluster()) for the cores of this machine, and pass it as client."
             ) from error
+        if client.asynchronous:
+            raise ValueError("The client must not be asynchronous: a fit waits for its rounds.")
+        return client
 
     def _cluster_session(self) -> Session:
         path = self.checkpoint
