@@ -35,6 +35,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dconnet import DCONRegressor
 from dconnet.dask import DaskDCONRegressor
+from dconnet.distributed import worker
 
 N_FEATURES, N_HIDDEN, GAMMA = 20, 20, 0.01
 LEAVES_PER_PARTITION = 16
@@ -91,10 +92,21 @@ WORK = {
 }
 
 
+def seconds_of_a_round(client: Client, n_rounds: int = 300) -> float:
+    """The median time of a question that takes no work."""
+    times = []
+    for _ in range(n_rounds):
+        began = time.perf_counter()
+        client.run(worker.drop, "no such fit")
+        times.append(time.perf_counter() - began)
+    return float(np.median(times))
+
+
 def overhead(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The same work by one process and by two workers."""
     n_rows = int(given.rows or 100_000)
     with two_workers() as client:
+        yield {"what": "round", "milliseconds of a round": 1e3 * seconds_of_a_round(client)}
         for name, changes in [list(WORK.items())[k] for k in given.work]:
             local, here = timed(DCONRegressor(**settings(**changes)), *near_rows(n_rows))
             two, threads = timed(DCONRegressor(**settings(**changes), n_jobs=2), *near_rows(n_rows))
