@@ -72,6 +72,8 @@ def test_fitting_needs_no_optional_package():
         "pyarrow",
         "typer",
         "rich",
+        "dask",
+        "distributed",
     )
     code = (
         "import sys, numpy as np\n"
