@@ -3,6 +3,7 @@
 import pickle
 import re
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -201,6 +202,17 @@ def test_the_way_back_to_one_machine(client):
     classifier = DaskDCONClassifier(**OPTIONS).fit(X, labels).to_local()
     assert type(classifier) is DCONClassifier
     assert classifier.predict_proba(X.compute()).shape == (100, 2)
+
+
+def test_predictions_of_several_models_at_once(client):
+    X, y = arrays()
+    first, second = (DaskDCONRegressor(**OPTIONS).fit(X, target) for target in (y, 3.0 * y + 1.0))
+    lazily = [first.predict(X), second.predict(X), first.predict(X[:50])]
+    assert all(array.name.startswith("dconnet-predict") for array in lazily)
+    one, other, half = dask.compute(*lazily)
+    np.testing.assert_array_equal(one, first.to_local().predict(X.compute()))
+    np.testing.assert_array_equal(other, second.to_local().predict(X.compute()))
+    np.testing.assert_array_equal(half, one[:50])
 
 
 def test_nothing_is_left_with_the_workers(client):

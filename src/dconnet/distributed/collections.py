@@ -175,7 +175,7 @@ def mapped(function: Callable[[Any], NDArray[Any]], X: Any, n_columns: int | Non
     X = X.rechunk({1: -1})
     meta = np.empty(0 if n_columns is None else (0, n_columns), dtype=dtype)
     shape = {"drop_axis": 1} if n_columns is None else {"chunks": (X.chunks[0], (n_columns,))}
-    return X.map_blocks(_OfBlock(function, meta), dtype=dtype, meta=meta, name=f"dconnet-{function.__name__}", **shape)
+    return X.map_blocks(_OfBlock(function, meta), dtype=dtype, meta=meta, token=f"dconnet-{function.__name__}", **shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
