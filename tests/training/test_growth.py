@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from dconnet import DCONClassifier, DCONRegressor, Network, Problem
 from dconnet.convex.backend import get_backend
@@ -308,3 +309,39 @@ def test_a_growing_network_never_has_more_neurons_than_suffice():
     descent, solution = grown(Problem(X, y, 1e-4))
     assert solution.network.n_hidden <= 5
     assert solution.objective - descent.proved.bound <= 1e-6 * solution.objective
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([[1.0], [2.0], [3.0]], [0.0, 0.0, 0.0]),
+        ([[1.0], [2.0], [3.0]], [5.0, 5.0, 5.0]),
+        ([[1.0, 2.0]], [3.0]),
+        ([[1.0], [1.0], [1.0]], [1.0, 2.0, 4.0]),
+        ([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], [1.0, -1.0]),
+    ],
+)
+@pytest.mark.parametrize("scale", [True, False])
+def test_growth_on_hardly_any_data(X, y, scale):
+    model = DCONRegressor("auto", gamma=0.1, scale=scale, random_state=0).fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    assert np.all(np.isfinite(model.predict(X)))
+    assert "It is proved" in model.message_
+
+
+def test_growth_without_time_keeps_a_state_to_go_on_from(data, tmp_path):
+    X, y = data
+    path = tmp_path / "fit.checkpoint"
+    options = {"n_hidden": "auto", "gamma": 0.1, "random_state": 0, "checkpoint": path, "checkpoint_seconds": 0}
+    with pytest.warns(ConvergenceWarning, match="max_seconds"):
+        DCONRegressor(**options, max_seconds=1e-6).fit(X, y)
+    model = DCONRegressor(**options | {"checkpoint": None}).fit(X, y)
+    assert model.status_ is Status.CONVERGED
+
+
+def test_many_rows_are_not_merged_but_swept(monkeypatch):
+    monkeypatch.setattr("dconnet.training.growth.LARGEST_LAYER", 0)
+    problem = posed(n_features=2, gamma=0.3)
+    descent, solution = grown(problem, max_epochs=15)
+    assert np.all(np.diff(solution.history.objective) <= 0.0)
+    assert descent.gap(descent.init(solution.network), descent.proved) < 0.05

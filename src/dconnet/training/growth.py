@@ -17,8 +17,9 @@ from scipy import linalg
 from dconnet._arrays import FloatArray
 from dconnet._text import no_network_is_better, per_cent
 from dconnet.convex.backend import Backend
+from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem
+from dconnet.model.problem import Problem, hidden_layer
 from dconnet.training.accelerated import AcceleratedDescent, Moves
 from dconnet.training.arrangement import can_enumerate, candidates, rounding
 from dconnet.training.checkpoint import Snapshot
@@ -47,6 +48,8 @@ NEARLY = 1.05
 NEWTON_STEPS, NEWTON_SHARE = 100, 1e-4
 # Below this excess of the correlation over one, they go on to the last digits.
 LAST_DIGITS = 1e-4
+# Entries of the hidden layer of all rows up to which neurons are merged and faces are looked at.
+LARGEST_LAYER = 20_000_000
 # Passes over new neurons to find their output weights.
 PASSES = 20
 # Up to this times the estimated gap, only the proved one is told.
@@ -103,7 +106,7 @@ class GrowingDescent(AcceleratedDescent):
     --------
     >>> import numpy as np
     >>> from dconnet.convex.backend import get_backend
-    >>> from dconnet.model.problem import Problem
+    >>> from dconnet.model.problem import Problem, hidden_layer
     >>> from dconnet.training.descent import Options
     >>> from dconnet.training.growth import GrowingDescent
     >>> from dconnet.training.initialization import xavier
@@ -143,7 +146,7 @@ class GrowingDescent(AcceleratedDescent):
 
     def settle_in(self, state: State) -> None:
         """Simplify the network, and take it to a minimum."""
-        if self.problem.n_outputs == 1:
+        if self.problem.n_outputs == 1 and self.problem.n_rows * len(state.alpha) <= LARGEST_LAYER:
             self.simplify(state)
             self.polish(state)
         else:
@@ -169,7 +172,7 @@ class GrowingDescent(AcceleratedDescent):
         """Minimise over the sides that the rows have now."""
         faces = Faces(self.white, *vectors(state.V, state.alpha))
         is_last = self.newcomers is not None and self.newcomers.correlation <= 1.0 + LAST_DIGITS
-        tol = 0.0 if is_last else NEWTON_SHARE * (1.0 - self.dual.bound / self.objective(state))
+        tol = 0.0 if is_last else NEWTON_SHARE * self.gap(state, self.dual)
         if faces.descend(NEWTON_STEPS, tol, self.seconds_left):
             self.replace(state, *balanced(faces.W, faces.signs))
             self.simplify(state)
@@ -190,10 +193,22 @@ class GrowingDescent(AcceleratedDescent):
         if len(V) > 0:
             self.move(state, V, alpha, decrease=-1e-14 * self.objective(state))
 
+    def residual(self, state: State) -> FloatArray:
+        """What the network leaves of the targets, block by block."""
+        left = self.white.y.copy()
+        for rows in blocks(len(left)):
+            left[rows] -= hidden_layer(self.white.Q[rows], state.V) @ state.alpha
+        return left
+
+    def gap(self, state: State, point: DualPoint) -> float:
+        """RegLoss above a lower bound, as a share of it."""
+        objective = self.objective(state)
+        return max(1.0 - point.bound / objective, 0.0) if objective > 0.0 else 0.0
+
     def search(self, state: State) -> Newcomers:
         """The directions in which new neurons lower RegLoss most."""
         Q, gamma = self.white.Q, self.problem.gamma
-        residual = self.white.y - np.maximum(self.white.preactivations(state.V), 0.0) @ state.alpha
+        residual = self.residual(state)
         values, directions = climbed(Q, residual, random_starts(state.V, STARTS, self.rng))
         exact = self.is_enumerable and bool(np.max(values) <= NEARLY * gamma)
         if exact:
@@ -245,8 +260,8 @@ class GrowingDescent(AcceleratedDescent):
 
     def add(self, state: State, directions: FloatArray) -> None:
         """Let neurons join, with the output weights that lower RegLoss most while all others stay."""
-        residual = self.white.y - np.maximum(self.white.preactivations(state.V), 0.0) @ state.alpha
-        outputs = best_outputs(np.maximum(self.white.Q @ directions.T, 0.0), residual, self.problem.gamma)
+        activations = hidden_layer(self.white.Q, directions)
+        outputs = best_outputs(activations, self.residual(state), self.problem.gamma)
         sizes = np.linalg.norm(outputs.reshape(len(outputs), -1), axis=1)
         useful = sizes > 0.0
         roots = np.sqrt(sizes[useful])
@@ -259,8 +274,7 @@ class GrowingDescent(AcceleratedDescent):
         if self.newcomers is None or state.risen:
             return False
         bound = self.proved if self.is_enumerable else max(self.dual, self.proved, key=lambda point: point.bound)
-        objective = self.objective(state)
-        return objective - bound.bound <= self.options.tol * objective or self.has_stalled(state)
+        return self.gap(state, bound) <= self.options.tol or self.has_stalled(state)
 
     def has_stalled(self, state: State) -> bool:
         """Whether RegLoss has hardly fallen for some rounds."""
@@ -269,16 +283,16 @@ class GrowingDescent(AcceleratedDescent):
 
     def progress(self, state: State) -> str:
         """How close to convergence, for the message."""
-        n_hidden, objective, found = len(state.alpha), self.objective(state), self.newcomers
+        n_hidden, found = len(state.alpha), self.newcomers
         width = f"{n_hidden} neuron{'s' * (n_hidden != 1)}"
         if found is None:
             return width
-        gaps = [max(1.0 - each.bound / objective, 0.0) if objective > 0.0 else 0.0 for each in (self.dual, self.proved)]
+        estimated, proved = self.gap(state, self.dual), self.gap(state, self.proved)
         room = "" if found.correlation <= 1.0 + self.options.tol else ", and new ones would lower RegLoss"
-        if gaps[1] <= ALIKE * max(gaps[0], self.options.tol):
-            return f"{width}{room}. {no_network_is_better(gaps[1], proved=True)}"
-        proved = f"; {per_cent(gaps[1])} are proved" if gaps[1] < 1.0 else ""
-        return f"{width}{room}. {no_network_is_better(gaps[0], proved=False)}{proved}"
+        if proved <= ALIKE * max(estimated, self.options.tol):
+            return f"{width}{room}. {no_network_is_better(proved, proved=True)}"
+        known = f"; {per_cent(proved)} are proved" if proved < 1.0 else ""
+        return f"{width}{room}. {no_network_is_better(estimated, proved=False)}{known}"
 
     def step_norm(self, network: Network, before: Network) -> float:
         """Distance of the weights from those before; NaN if there are more or fewer of them."""
@@ -287,8 +301,11 @@ class GrowingDescent(AcceleratedDescent):
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
         """All that the descent depends on after an epoch was recorded; the rest follows from it."""
         found = self.newcomers
-        assert found is not None
-        own = {"n_hidden": len(state.alpha), "correlation": found.correlation, "exact": found.exact}
+        own = {
+            "n_hidden": len(state.alpha),
+            "correlation": None if found is None else found.correlation,
+            "exact": found is not None and found.exact,
+        }
         arrays = {"dual": self.dual.multipliers.copy(), "proved": self.proved.multipliers.copy()}
         return Descent.snapshot(self, state, validation) | Snapshot(own, arrays)
 
@@ -296,8 +313,8 @@ class GrowingDescent(AcceleratedDescent):
         """Go on from a snapshot, with the limits of today; see `Descent.resume`."""
         n_hidden, rank = int(found.values["n_hidden"]), self.white.Q.shape[1]
         state.V, state.alpha = np.empty((n_hidden, rank)), np.empty((n_hidden, *state.alpha.shape[1:]))
-        none = np.empty((0, rank))
-        self.newcomers = Newcomers(float(found.values["correlation"]), bool(found.values["exact"]), none)
+        correlation, exact = found.values["correlation"], bool(found.values["exact"])
+        self.newcomers = None if correlation is None else Newcomers(float(correlation), exact, np.empty((0, rank)))
         y = self.white.y
         self.dual, self.proved = (DualPoint(self.white, found.array(name, y.shape)) for name in ("dual", "proved"))
         Descent.resume(self, state, found, validation)
