@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet._text import no_network_is_better, per_cent
+from dconnet._text import no_network_is_better
 from dconnet.convex.backend import Backend
 from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
@@ -40,8 +40,9 @@ WIDEST_ANGLE, ANGLE = 0.2, 1.5
 EVALUATIONS = 300
 # Random directions from which the search for new neurons climbs.
 STARTS = 32
-# The same before it is said that there are none, and parts of the sphere that branch and bound looks at then.
-MANY_STARTS, PARTS = 256, 50_000
+# The same before it is said that there are none, how many climbs go to the end then, and parts of the sphere that
+# branch and bound looks at.
+MANY_STARTS, MANY_POLISHED, PARTS = 256, 64, 50_000
 # All patterns are enumerated once climbing finds nothing above this; until then, it does.
 NEARLY = 1.05
 # Newton steps in a round, and the gain at which they end, as a share of the gap to the lower bound.
@@ -226,7 +227,7 @@ class GrowingDescent(AcceleratedDescent):
     def search_on(self, state: State, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Climb from many more starts, and then by branch and bound, before it is said that nothing was found."""
         Q, gamma = self.white.Q, self.problem.gamma
-        values, directions = climbed(Q, residual, random_starts(state.V, MANY_STARTS, self.rng))
+        values, directions = climbed(Q, residual, random_starts(state.V, MANY_STARTS, self.rng), polished=MANY_POLISHED)
         if np.max(values) > gamma * (1.0 + self.options.tol) or not can_search(Q, self.problem.n_outputs):
             return values, directions
         limit = None if self.options.max_seconds is None else max(self.seconds_left(), 0.0)
@@ -291,8 +292,8 @@ class GrowingDescent(AcceleratedDescent):
         room = "" if found.correlation <= 1.0 + self.options.tol else ", and new ones would lower RegLoss"
         if proved <= ALIKE * max(estimated, self.options.tol):
             return f"{width}{room}. {no_network_is_better(proved, proved=True)}"
-        known = f"; {per_cent(proved)} are proved" if proved < 1.0 else ""
-        return f"{width}{room}. {no_network_is_better(estimated, proved=False)}{known}"
+        guess = no_network_is_better(estimated, proved=False) if room else "No new neuron was found that lowers RegLoss"
+        return f"{width}{room}. {guess}" + (f". {no_network_is_better(proved, proved=True)}" if proved < 1.0 else "")
 
     def step_norm(self, network: Network, before: Network) -> float:
         """Distance of the weights from those before; NaN if there are more or fewer of them."""

@@ -26,13 +26,18 @@ def random_starts(V: FloatArray, n_starts: int, rng: np.random.Generator) -> Flo
     return _normalised(np.vstack([rng.standard_normal((n_starts, V.shape[1])), V]))
 
 
-def climbed(Q: FloatArray, r: FloatArray, starts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Values ``|rᵀ σ(Q v)|`` and directions v where climbs from the starts end, the best of them to the last digit."""
+def climbed(
+    Q: FloatArray, r: FloatArray, starts: FloatArray, polished: int = POLISHED
+) -> tuple[FloatArray, FloatArray]:
+    """Values ``|rᵀ σ(Q v)|`` and directions v where climbs from the starts end, the best of them to the last digit.
+
+    ``polished`` is the number of these for either sign, fewer for large designs.
+    """
     solver = Native().prepare(Q)
     parts = []
     for w in [r] if r.ndim == 2 else [r, -r]:
         values, V = _ascended(Q, w, starts)
-        for place in np.argsort(-values)[: _n_polished(Q)]:
+        for place in np.argsort(-values)[: _n_polished(Q, polished)]:
             polish = _polished_for_several if r.ndim == 2 else _polished
             values[place], V[place] = polish(solver, Q, w, V[place])
         parts.append((values, V))
@@ -53,9 +58,9 @@ def most_different(
     return chosen
 
 
-def _n_polished(Q: FloatArray) -> int:
+def _n_polished(Q: FloatArray, most: int) -> int:
     """Number of directions to climb to the end."""
-    return max(1, min(POLISHED, POLISHED * POLISHED_ENTRIES // Q.size))
+    return max(1, min(most, most * POLISHED_ENTRIES // Q.size))
 
 
 def _polished_for_several(solver: Solver, Q: FloatArray, R: FloatArray, v: FloatArray) -> tuple[float, FloatArray]:
