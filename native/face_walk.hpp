@@ -8,9 +8,10 @@
 #include <cstddef>
 #include <vector>
 
+#include "crossings.hpp"
 #include "face.hpp"
 #include "scratch.hpp"
-#include "shared_products.hpp"
+#include "screen.hpp"
 
 namespace dconnet {
 
@@ -23,9 +24,9 @@ class FaceWalk {
 
   // Is asked now and then whether to go on; null is always.
   void watch(const Proceed* proceed) { proceed_ = proceed; }
-  const double* norms() const { return norms_.data(); }
+  const double* norms() const { return screen_.norms(); }
   // The design has other rows than before, from this one on.
-  void measure_rows(std::size_t first = 0);
+  void measure_rows(std::size_t first) { screen_.measure_rows(first); }
 
   // Tries to solve from v with z = Q v. Both, and the multipliers, are replaced by the answer if one is found within
   // `max_steps`, and by where the walk ended otherwise. Adds the steps made to `steps`. With `resume`, the start is
@@ -37,13 +38,6 @@ class FaceWalk {
   bool ended_early() const { return ended_early_; }
 
  private:
-  // Where along the direction the programme is least, and the row whose kink is there, if any.
-  struct Stop {
-    double at;
-    bool kinked;
-    std::size_t place;
-  };
-
   struct Release {
     std::size_t row;
     Side side;
@@ -57,16 +51,9 @@ class FaceWalk {
   void leave_start(const Programme& programme, const double* v, double* z, double* multipliers) const;
   bool end_at_zero(double* v);
   Stop search(const Programme& programme, const double* v, double* z);
-  double length_within_reach(const double* v) const;
-  void look_around(double ahead, const double* v, double* z);
-  void look_at_all(const double* v, double* z);
-  void look_among_known(const double* v);
-  void come_closer(double reach, const double* v);
-  void drop_far();
   void keep_on_side(std::size_t place);
   void ground(std::size_t row);
   void collect_crossings(double limit);
-  Stop lowest(const Programme& programme, double curvature, double limit);
   bool change_sides(const Stop& stop);
   bool release(const Programme& programme);
   bool settle_releases(const double* v);
@@ -75,22 +62,14 @@ class FaceWalk {
   const Design& design_;
   Face& face_;
   Sample* sample_;
-  SharedProducts products_;
+  Scratch& scratch_;
   const Proceed* proceed_ = nullptr;
   std::vector<Side> sides_;
-  std::vector<double> norms_;        // of the rows
-  std::vector<Row> near_;            // rows that may come to their kink while v is within reach_ of reference_
-  std::size_t n_near_ = 0;
-  std::vector<Row> known_;           // more such rows, for known_reach_ and known_reference_; none if there are none
-  std::size_t n_known_ = 0;
-  std::vector<double>&z_, &along_;   // of the rows that are near
-  std::vector<double>& at_;          // step lengths at which rows that are near come to their kinks
-  std::vector<Row> crossings_;       // which of those that are near do
-  std::size_t n_crossings_ = 0;
-  std::vector<double> direction_, reference_, known_reference_;  // columns
-  double reach_ = 0.0, known_reach_ = 0.0, last_move_ = 0.0;
+  Screen screen_;                      // which rows to look at
+  Crossings crossings_;
+  std::vector<double> direction_;      // columns
+  double last_move_ = 0.0;
   double noise_ = 0.0;  // size of v that counts as zero
-  bool moved_ = false;  // since z was computed
   std::vector<std::size_t> grounded_;  // rows at zero that are not held there
   bool degenerate_ = false;            // more of those than can be kept in mind
   std::vector<std::size_t> fresh_;     // rows that came to their kink since a minimiser was reached

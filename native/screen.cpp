@@ -1,0 +1,162 @@
+#include "screen.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dispatch.hpp"
+#include "lanes.hpp"
+
+namespace dconnet {
+
+namespace {
+
+// How many times the length of the last move to look ahead.
+constexpr double kReach = 4.0;
+// Factor by which that may be too much before it is corrected, and share of the rows that are not worth it.
+constexpr double kExcess = 4.0, kFew = 1.0 / 256.0;
+// Share of the rows up to which a list is kept for later, when a shorter one will do.
+constexpr double kSome = 1.0 / 16.0;
+// Outside of these fractions of a step, looking ahead as far as the whole of it costs no more.
+constexpr double kMostOfTheWay = 0.5, kLeastOfTheWay = 1e-6;
+// What share of the rows is many.
+constexpr double kMany = 0.1;
+// Room for rounding in a norm.
+constexpr double kSafety = 1.0 + 1e-9;
+
+DCONNET_INLINE void move(std::size_t count, double step, const double* along, double* z) {
+  for (std::size_t i = 0; i < count; ++i) z[i] += step * along[i];
+}
+
+// Lists the rows that a move of length `reach` can take to their kink.
+DCONNET_INLINE std::size_t rows_within(std::size_t rows, double reach, const double* z, const double* norms,
+                                       Row* list) {
+  std::size_t found = 0;
+  for (std::size_t j = 0; j < rows; ++j) {
+    list[found] = static_cast<Row>(j);
+    found += std::fabs(z[j]) <= reach * norms[j];
+  }
+  return found;
+}
+
+// Where a sorted list has the row.
+std::size_t place_in(const std::vector<Row>& list, std::size_t count, std::size_t row) {
+  const auto end = list.begin() + static_cast<std::ptrdiff_t>(count);
+  return static_cast<std::size_t>(std::lower_bound(list.begin(), end, static_cast<Row>(row)) - list.begin());
+}
+
+double distance(const double* v, const double* w, std::size_t columns) {
+  double square = 0.0;
+  for (std::size_t k = 0; k < columns; ++k) square += (v[k] - w[k]) * (v[k] - w[k]);
+  return std::sqrt(square);
+}
+
+}  // namespace
+
+Screen::Screen(const Design& design, Scratch& scratch, Team* team)
+    : design_(design),
+      products_(team),
+      norms_(design.rows()),
+      near_(design.rows() + 1),
+      known_(design.rows()),
+      z_(scratch.z),
+      along_(scratch.along),
+      reference_(design.stride()),
+      known_reference_(design.stride()) {
+  measure_rows(0);
+}
+
+void Screen::measure_rows(std::size_t first) {
+  for (std::size_t j = first; j < design_.rows(); ++j) {
+    norms_[j] = kSafety * std::sqrt(dot(design_.row(j), design_.row(j), design_.stride()));
+  }
+}
+
+void Screen::begin() {
+  reach_ = 0.0;
+  n_known_ = 0;
+  moved_ = false;
+}
+
+bool Screen::has_many_within(double reach, const double* z) {
+  const std::size_t within = fastest<rows_within>(design_.rows(), reach, z, norms_.data(), near_.data());
+  return static_cast<double>(within) > kMany * static_cast<double>(design_.rows());
+}
+
+std::size_t Screen::place_of(std::size_t row) const { return place_in(near_, n_near_, row); }
+
+// Rows that were left out before are at least as far away as the old reach less the way since then.
+void Screen::come_closer(double last_move, const double* v) {
+  const std::size_t columns = design_.columns();
+  const double reach = kReach * last_move;
+  const bool many = static_cast<double>(n_near_) > kFew * static_cast<double>(design_.rows());
+  if (!many || !(reach > 0.0 && reach_ > kExcess * reach)) return;
+  if (!(reach_ - distance(v, reference_.data(), columns) > reach)) return;
+  // The way may become longer again: the rows that are dropped now may be near then.
+  if (n_known_ == 0 || static_cast<double>(n_near_) > kSome * static_cast<double>(design_.rows())) {
+    std::copy(near_.begin(), near_.begin() + static_cast<std::ptrdiff_t>(n_near_), known_.begin());
+    std::copy(reference_.begin(), reference_.end(), known_reference_.begin());
+    n_known_ = n_near_;
+    known_reach_ = reach_;
+  }
+  std::copy(v, v + columns, reference_.begin());
+  reach_ = reach;
+  drop_far();
+}
+
+double Screen::length_within_reach(const double* v, const double* direction) const {
+  double length = 0.0, so_far = 0.0, target = 0.0;
+  for (std::size_t k = 0; k < design_.columns(); ++k) {
+    const double moved = v[k] - reference_[k];
+    length += direction[k] * direction[k];
+    so_far += moved * moved;
+    target += (moved + direction[k]) * (moved + direction[k]);
+  }
+  if (target <= reach_ * reach_) return 1.0;
+  return (reach_ - std::sqrt(so_far)) / std::sqrt(length);
+}
+
+void Screen::look_around(double last_move, bool whole, const double* v, const double* direction,
+                         const std::vector<std::size_t>& held, const std::vector<std::size_t>& grounded, double* z) {
+  // Most of the way is as good as all of it, and a reach of nothing would be none.
+  const double length = std::sqrt(dot(direction, direction, design_.columns()));
+  const double ahead = whole ? INFINITY : kReach * last_move;
+  reach_ = ahead < kMostOfTheWay * length && ahead > kLeastOfTheWay * length ? ahead : kReach * length;
+  const double known = n_known_ > 0 ? known_reach_ - distance(v, known_reference_.data(), design_.columns()) : 0.0;
+  // With a little more than the whole length, so that rounding leaves nothing of it out of reach.
+  if (moved_ && known >= std::min(reach_, kSafety * length)) {
+    reach_ = std::min(reach_, known);
+    products_.apply_to_rows(design_, known_.data(), n_known_, v, z_.data());
+    for (const std::size_t row : held) z_[place_in(known_, n_known_, row)] = 0.0;
+    for (const std::size_t row : grounded) z_[place_in(known_, n_known_, row)] = 0.0;
+    std::copy(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(n_known_), near_.begin());
+    n_near_ = n_known_;
+    drop_far();
+  } else {
+    if (moved_) apply(v, z);
+    moved_ = false;
+    n_known_ = 0;
+    for (const std::size_t row : held) z[row] = 0.0;
+    for (const std::size_t row : grounded) z[row] = 0.0;
+    n_near_ = fastest<rows_within>(design_.rows(), reach_, z, norms_.data(), near_.data());
+    for (std::size_t i = 0; i < n_near_; ++i) z_[i] = z[near_[i]];
+  }
+  std::copy(v, v + design_.columns(), reference_.begin());
+}
+
+void Screen::advance(double step) {
+  fastest<move>(n_near_, step, along_.data(), z_.data());
+  moved_ = true;
+}
+
+// Leaves only rows in the list that are within reach.
+void Screen::drop_far() {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < n_near_; ++i) {
+    near_[kept] = near_[i];
+    z_[kept] = z_[i];
+    kept += std::fabs(z_[i]) <= reach_ * norms_[near_[i]];
+  }
+  n_near_ = kept;
+}
+
+}  // namespace dconnet
