@@ -235,7 +235,7 @@ class Parts:
         return moves
 
     def _addresses(self) -> list[str]:
-        return list(self.client.scheduler_info(n_workers=-1)["workers"])
+        return list(self.client.nthreads())
 
     def _computed(self, numbers: Sequence[int], address: str | None = None) -> dict[int, Summary]:
         """The summaries of parts that were made, if possible there; some may be missing, if workers died."""
