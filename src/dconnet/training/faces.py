@@ -186,26 +186,29 @@ class Faces:
         self.update_gram(Z)
         residual = self.problem.y - np.maximum(Z, 0.0) @ self.signs
         lengths = np.linalg.norm(self.W, axis=1)
-        units = self.W / lengths[:, None]
-        full = gamma * units - self.signs[:, None] * (Q.T @ (self.sides * residual[:, None])).T  # (n_hidden, rank)
-        hessian = self.gram.copy()
-        every, rank = np.arange(len(self.W)), Q.shape[1]
-        across = np.eye(rank) - units[:, :, None] * units[:, None, :]
-        hessian[every, :, every, :] += (gamma / lengths)[:, None, None] * across
-        return self.restricted(full, hessian)
-
-    def restricted(self, gradient: FloatArray, hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Derivatives by the vectors, (n_hidden, rank) and (n_hidden, rank, n_hidden, rank), in the free directions."""
-        n, rank = self.W.shape
-        bases, is_free = np.zeros((n, rank, rank)), np.zeros((n, rank), dtype=bool)
+        directions = self.W / lengths[:, None]
+        full = gamma * directions - self.signs[:, None] * (Q.T @ (self.sides * residual[:, None])).T  # (n_hidden, rank)
+        rows, owner = np.hstack(self.bases).T, np.repeat(np.arange(len(self.W)), [b.shape[1] for b in self.bases])
+        gradient, hessian = np.sum(full[owner] * rows, axis=1), self.restricted_gram(rows, owner)
+        along = np.sum(directions[owner] * rows, axis=1)
         for unit, basis in enumerate(self.bases):
-            bases[unit, :, : basis.shape[1]] = basis
-            is_free[unit, : basis.shape[1]] = True
-        turned = bases.transpose(0, 2, 1)
-        half = (turned @ hessian.reshape(n, rank, n * rank)).reshape(n, rank, n, rank).transpose(2, 3, 0, 1)
-        square = (turned @ half.reshape(n, rank, n * rank)).reshape(n * rank, n * rank)
-        free = is_free.ravel()
-        return (turned @ gradient[:, :, None]).ravel()[free], square[np.ix_(free, free)]
+            if basis.shape[1] > 1:  # a single direction is that of the neuron itself, along which a length is linear
+                own = np.flatnonzero(owner == unit)
+                across = np.eye(len(own)) - np.outer(along[own], along[own])
+                hessian[own[0] : own[-1] + 1, own[0] : own[-1] + 1] += gamma / lengths[unit] * across
+        return gradient, hessian
+
+    def restricted_gram(self, rows: FloatArray, owner: NDArray[np.intp]) -> FloatArray:
+        """The products of the outputs along free directions, ``rows`` (n_free, rank), of the neurons ``owner``."""
+        n, rank = self.W.shape
+        square, first = self.gram.reshape(n * rank, n * rank), owner * rank
+        half = np.zeros((n * rank, len(rows)))
+        for k in range(rank):
+            half += square[:, first + k] * rows[:, k]
+        whole = np.zeros((len(rows), len(rows)))
+        for k in range(rank):
+            whole += rows[:, k, None] * half[first + k]
+        return whole
 
     def update_gram(self, Z: FloatArray) -> None:
         """Take over the sides that rows have now; what held rows count does not matter."""
