@@ -161,13 +161,14 @@ class Faces:
         if np.all(alive):
             return
         self.W, self.signs, self.sides = self.W[alive], self.signs[alive], self.sides[:, alive]
-        self.gram = self.gram[alive][:, :, alive]
+        self.gram = np.ascontiguousarray(self.gram[alive][:, :, alive])
         self.held = [rows for rows, kept in zip(self.held, alive, strict=True) if kept]
         self.bases = [basis for basis, kept in zip(self.bases, alive, strict=True) if kept]
 
     def newton_step(self) -> FloatArray:
         """The step of all vectors to the minimiser of the second-order model, of shape (n_hidden, rank)."""
-        gradient, hessian = self.derivatives()
+        rows, owner = np.hstack(self.bases).T, np.repeat(np.arange(len(self.W)), [b.shape[1] for b in self.bases])
+        gradient, hessian = self.derivatives(rows, owner)
         diagonal = np.diag_indices(len(hessian))
         largest, plain = float(np.max(hessian[diagonal])), hessian[diagonal].copy()
         for ridge in RIDGES:
@@ -176,11 +177,16 @@ class Faces:
                 factor = linalg.cho_factor(hessian, check_finite=False)
             except linalg.LinAlgError:
                 continue
-            return self.spread(-linalg.cho_solve(factor, gradient, check_finite=False))
-        return self.spread(-gradient / largest)
+            free = -linalg.cho_solve(factor, gradient, check_finite=False)
+            break
+        else:
+            free = -gradient / largest
+        step = np.zeros_like(self.W)
+        np.add.at(step, owner, free[:, None] * rows)
+        return step
 
-    def derivatives(self) -> tuple[FloatArray, FloatArray]:
-        """First and second derivatives of F / 2 in the free directions of all neurons."""
+    def derivatives(self, rows: FloatArray, owner: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        """First and second derivatives of F / 2 along the free directions, ``rows``, of the neurons ``owner``."""
         Q, gamma = self.problem.Q, self.problem.gamma
         Z = Q @ self.W.T
         self.update_gram(Z)
@@ -188,14 +194,13 @@ class Faces:
         lengths = np.linalg.norm(self.W, axis=1)
         directions = self.W / lengths[:, None]
         full = gamma * directions - self.signs[:, None] * (Q.T @ (self.sides * residual[:, None])).T  # (n_hidden, rank)
-        rows, owner = np.hstack(self.bases).T, np.repeat(np.arange(len(self.W)), [b.shape[1] for b in self.bases])
         gradient, hessian = np.sum(full[owner] * rows, axis=1), self.restricted_gram(rows, owner)
         along = np.sum(directions[owner] * rows, axis=1)
-        for unit, basis in enumerate(self.bases):
-            if basis.shape[1] > 1:  # a single direction is that of the neuron itself, along which a length is linear
-                own = np.flatnonzero(owner == unit)
-                across = np.eye(len(own)) - np.outer(along[own], along[own])
-                hessian[own[0] : own[-1] + 1, own[0] : own[-1] + 1] += gamma / lengths[unit] * across
+        n_free = np.bincount(owner)
+        ends = np.cumsum(n_free)
+        for unit in np.flatnonzero(n_free > 1):  # a single direction is that of the neuron: there, its length is linear
+            own = slice(ends[unit] - n_free[unit], ends[unit])
+            hessian[own, own] += gamma / lengths[unit] * (np.eye(n_free[unit]) - np.outer(along[own], along[own]))
         return gradient, hessian
 
     def restricted_gram(self, rows: FloatArray, owner: NDArray[np.intp]) -> FloatArray:
@@ -227,11 +232,6 @@ class Faces:
         products = (own.T @ outputs).reshape(len(changed), rank, n, rank)
         self.gram[changed] = products
         self.gram[:, :, changed] = products.transpose(2, 3, 0, 1)
-
-    def spread(self, step: FloatArray) -> FloatArray:
-        """A step in the free directions as one of the vectors, of shape (n_hidden, rank)."""
-        parts = np.split(step, np.cumsum([basis.shape[1] for basis in self.bases])[:-1])
-        return np.array([basis @ part for basis, part in zip(self.bases, parts, strict=True)])
 
     def advance(self, step: FloatArray, value: float) -> tuple[float, bool]:
         """Move by the step as far as F falls most; return F, and whether rows or neurons reached their ends.
