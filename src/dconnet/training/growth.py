@@ -32,12 +32,12 @@ from dconnet.training.newcomers import climbed, most_different, random_starts
 
 # Neurons to start from.
 START = 4
-# Neurons that may join in one round: these at least, and this share of those that are there.
-FEWEST_NEW, NEW_SHARE = 8, 0.15
+# Neurons that may join in one round: these at least, and this share of those that are there; more beyond two features.
+FEWEST_NEW, NEW_SHARE, LARGE_SHARE = 8, 0.15, 0.3
 # New directions differ by this angle, and by less the more neurons there are.
 WIDEST_ANGLE, ANGLE = 0.2, 1.5
-# Evaluations of RegLoss in the joint steps of a round.
-EVALUATIONS = 300
+# Evaluations of RegLoss in the joint steps of a round, and beyond two features.
+EVALUATIONS, MANY_EVALUATIONS = 300, 1000
 # Random directions from which the search for new neurons climbs.
 STARTS = 32
 # The same before it is said that there are none, how many climbs go to the end then, and parts of the sphere that
@@ -47,6 +47,8 @@ MANY_STARTS, MANY_POLISHED, PARTS = 256, 64, 50_000
 NEARLY = 1.05
 # Newton steps in a round, and the gain at which they end, as a share of the gap to the lower bound.
 NEWTON_STEPS, NEWTON_SHARE = 100, 1e-4
+# Beyond two features, there are none while a round lowers RegLoss by more than this share of it.
+FAST = 0.003
 # Below this excess of the correlation over one, they go on to the last digits.
 LAST_DIGITS = 1e-4
 # Entries of the hidden layer of all rows up to which neurons are merged and faces are looked at.
@@ -135,7 +137,7 @@ class GrowingDescent(AcceleratedDescent):
     def step(self, state: State) -> None:
         """One round: joint steps, fewer neurons for the same, Newton steps, new neurons."""
         self.prepare(state)  # for the width of today
-        self.budget = EVALUATIONS
+        self.budget = EVALUATIONS if self.is_enumerable else MANY_EVALUATIONS
         self.explore(state)
         if self.seconds_left() > 0.0:
             self.settle_in(state)
@@ -149,12 +151,18 @@ class GrowingDescent(AcceleratedDescent):
         """Simplify the network, and take it to a minimum."""
         if self.problem.n_outputs == 1 and self.problem.n_rows * len(state.alpha) <= LARGEST_LAYER:
             self.simplify(state)
-            self.polish(state)
+            if self.is_worth_polishing(state):
+                self.polish(state)
         else:
             self.block_descent(state)
             self.balance(state)
             self.newton(state)
         self.prune(state)
+
+    def is_worth_polishing(self, state: State) -> bool:
+        """Whether to take Newton steps: with many features, not while joint steps and new neurons lower RegLoss fast."""
+        before = state.history.epochs[-1].objective
+        return self.is_enumerable or before - self.objective(state) <= FAST * before
 
     def block_descent(self, state: State) -> None:
         """A sweep with the output layer, as in the paper; it is not an epoch of its own."""
@@ -250,7 +258,8 @@ class GrowingDescent(AcceleratedDescent):
     def choose(self, state: State, residual: FloatArray, values: FloatArray, directions: FloatArray) -> FloatArray:
         """Of the directions found, some that differ."""
         n_hidden = len(state.alpha)
-        most = min(max(FEWEST_NEW, int(NEW_SHARE * n_hidden)), self.most - n_hidden)
+        share = NEW_SHARE if self.is_enumerable else LARGE_SHARE
+        most = min(max(FEWEST_NEW, int(share * n_hidden)), self.most - n_hidden)
         if self.problem.n_outputs == 1:
             groups = np.sign(np.maximum(directions @ self.white.Q.T, 0.0) @ residual)
         else:
