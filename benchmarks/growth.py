@@ -148,25 +148,26 @@ def widths(store: Store, cells: list[Cell]) -> Report:
 
 
 def draw(store: Store, cells: list[Cell], path: Path) -> None:
-    """Bound and RegLoss against the width, for the largest datasets."""
+    """Bound and RegLoss against the width, for the three datasets with most rows and the smallest gamma."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
     found = [(cell, result) for cell in cells if cell.part == "proofs" and (result := store.read(cell))]
-    largest = max(result["rows"] for _, result in found)
-    dataset = next(cell.dataset for cell, result in found if result["rows"] == largest)
-    shown = [(cell, result) for cell, result in found if cell.dataset == dataset]
+    smallest = min(cell.gamma for cell, _ in found)
+    shown = sorted((each for each in found if each[0].gamma == smallest), key=lambda each: -each[1]["rows"])[:3]
     figure, axes = plt.subplots(1, len(shown), figsize=(3.4 * len(shown), 3.2), layout="constrained")
     for ax, (cell, result) in zip(np.atleast_1d(axes), shown, strict=True):
         rounds = np.array(result["rounds"])
         ax.plot(rounds[:, 0], rounds[:, 1], "o-", ms=3, label="RegLoss")
-        ax.plot(rounds[:, 0], np.maximum(rounds[:, 2], 0.0), "s--", ms=3, label="bound so far, estimated")
+        ax.plot(rounds[:, 0], rounds[:, 2], "s", ms=3, label="bound by the residual of each round")
         ax.axhline(rounds[-1, 3], color="black", lw=0.8, label="bound at the end, proved")
-        ax.set(title=f"gamma = {cell.gamma:g}", xlabel="neurons", ylim=(0.0, 1.1 * np.median(rounds[:, 1])))
-    np.atleast_1d(axes)[0].set_ylabel(f"RegLoss, {dataset}, {largest} rows")
-    np.atleast_1d(axes)[-1].legend(fontsize=7)
+        title = f"{cell.dataset}, {result['rows']} rows, gamma = {cell.gamma:g}"
+        ax.set_title(title, fontsize=9)
+        ax.set(xlabel="neurons", ylim=(0.0, 1.3 * rounds[-1, 1]))
+    np.atleast_1d(axes)[0].set_ylabel("RegLoss")
+    np.atleast_1d(axes)[0].legend(fontsize=7, loc="lower right")
     figure.savefig(path)
 
 

@@ -160,7 +160,7 @@ class GrowingDescent(AcceleratedDescent):
         self.prune(state)
 
     def is_worth_polishing(self, state: State) -> bool:
-        """Whether to take Newton steps: with many features, not while joint steps and new neurons lower RegLoss fast."""
+        """Whether to take Newton steps: with many features, not while joint steps lower RegLoss fast."""
         before = state.history.epochs[-1].objective
         return self.is_enumerable or before - self.objective(state) <= FAST * before
 
