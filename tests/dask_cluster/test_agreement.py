@@ -59,7 +59,9 @@ def test_partitions_of_whole_leaves_give_the_same_bits(client, options):
 @pytest.mark.parametrize("chunks", OTHERS, ids=["uneven", "two"])
 def test_other_partitions_agree_to_rounding(client, options, chunks):
     X, y = rows()
-    if "algorithm" not in options:  # after a hundred evaluations, one machine itself ends elsewhere for y (1 + 1e-15)
+    # One machine itself ends elsewhere for y (1 + 1e-15) after a hundred evaluations, and after ten with Newton steps:
+    # how far apart rounding takes two fits tells nothing there.
+    if "algorithm" not in options:
         options = {"max_evaluations": 40, "max_epochs": 1}
     local = DCONRegressor(**settings(**options)).fit(X, y)
     model = DaskDCONRegressor(**settings(**options)).fit(*spread(chunks, X, y))
