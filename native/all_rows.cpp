@@ -23,8 +23,7 @@ DCONNET_INLINE void add_hinges(std::size_t rows, const double* beta_g, const dou
     const Lanes bend = curvature * active;
     whole += (x[0] - x[1] + bend) * active;
     convex += (x[0] + bend) * active;
-    raise_to(largest, x[2]);
-    raise_to(largest, -x[2]);
+    raise_to_size(largest, x[2]);
   });
   sums[0] += sum_of(whole);
   sums[1] += sum_of(convex);
@@ -114,8 +113,9 @@ Look AllRows::look_at_trial(const double* v, bool known) {
   rows_.all().each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     double* sums = sums_.clear(i);
     double* tangent = tangents_.clear(i);
-    for (std::size_t first = leaf.first; first < leaf.end(); first += kTile) {
-      const std::size_t count = std::min(kTile, leaf.end() - first);
+    const std::size_t tile = known ? leaf.count : kTile;  // with z known, rows are needed once
+    for (std::size_t first = leaf.first; first < leaf.end(); first += tile) {
+      const std::size_t count = std::min(tile, leaf.end() - first);
       double* z = trial_z_.data() + first;
       const double* beta_h = rows_.beta_h() + first;
       if (!known) multiply(design.row(first), count, stride, v, z);

@@ -293,16 +293,19 @@ DCONNET_INLINE void cholesky_solve(const double* L, std::size_t n, std::size_t s
 }
 
 DCONNET_INLINE double max_abs(const double* x, std::size_t n) {
-  double largest[2 * kLanes] = {};
+  Lanes largest = {}, other = {};
   std::size_t j = 0;
   for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
-    for (std::size_t i = 0; i < 2 * kLanes; ++i) {
-      largest[i] = larger(std::fabs(x[j + i]), largest[i]);
-    }
+    Lanes a, b;
+    load(a, x + j);
+    load(b, x + j + kLanes);
+    raise_to_size(largest, a);
+    raise_to_size(other, b);
   }
-  for (; j < n; ++j) largest[0] = larger(std::fabs(x[j]), largest[0]);
-  for (std::size_t i = 1; i < 2 * kLanes; ++i) largest[0] = larger(largest[i], largest[0]);
-  return largest[0];
+  raise_to_size(largest, other);
+  double most = largest_of(largest);
+  for (; j < n; ++j) most = larger(std::fabs(x[j]), most);
+  return most;
 }
 
 }  // namespace hot

@@ -40,6 +40,18 @@ DCONNET_INLINE double larger(double x, double y) { return (x > y) | (x != x) ? x
 // x = max(x, y), likewise.
 DCONNET_INLINE void raise_to(Lanes& x, const Lanes& y) { x = ((x > y) | (x != x)) ? x : y; }
 
+// x = max(x, |y|) for x that is not negative, likewise. Numbers of one sign have the order of their bits, of which those of
+// NaN come last: one comparison will do.
+DCONNET_INLINE void raise_to_size(Lanes& x, const Lanes& y) {
+  typedef long long Bits __attribute__((vector_size(sizeof(Lanes))));
+  Bits old, size;
+  std::memcpy(&old, &x, sizeof(Bits));
+  std::memcpy(&size, &y, sizeof(Bits));
+  size &= 0x7fff'ffff'ffff'ffffLL;
+  old = old > size ? old : size;
+  std::memcpy(&x, &old, sizeof(Bits));
+}
+
 DCONNET_INLINE double largest_of(const Lanes& lanes) {
   return larger(larger(lanes[0], lanes[1]), larger(lanes[2], lanes[3]));
 }

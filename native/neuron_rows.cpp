@@ -59,10 +59,9 @@ DCONNET_INLINE void add_hinges(std::size_t rows, const double* beta_g, const dou
     const Lanes bend = curvature * active;
     whole += (x[0] - x[1] + bend) * active;
     convex += (x[0] + bend) * active;
-    raise_to(largest, x[2]);
-    raise_to(largest, -x[2]);
-    raise_to(steepest, x[0]);
-    raise_to(steepest, x[1]);
+    raise_to_size(largest, x[2]);
+    raise_to_size(steepest, x[0]);
+    raise_to_size(steepest, x[1]);
   });
   sums[kHinges] += sum_of(whole);
   sums[kConvexHinges] += sum_of(convex);

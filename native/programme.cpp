@@ -46,8 +46,7 @@ DCONNET_INLINE double largest_violation(std::size_t rows, const double* slope, d
     Lanes beyond = {};
     raise_to(beyond, pull - x[0]);
     const Lanes off = moved - (pull > 0.0 ? softened * beyond : pull);
-    raise_to(violation, off);
-    raise_to(violation, -off);
+    raise_to_size(violation, off);
   });
   return largest_of(violation);
 }

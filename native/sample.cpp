@@ -12,6 +12,8 @@ namespace {
 // One row in so many, if those are enough for the columns: with more, the sample takes nearly as long as all rows.
 constexpr std::size_t kWidestSpacing = 32, kLeastSpacing = 4;
 constexpr std::size_t kRowsPerColumn = 50;
+// With fewer rows it costs more to find out whether a start is far than a better one is worth.
+constexpr std::size_t kLeastRows = 2 * kLeaf;
 // Far more than any programme needs.
 constexpr std::size_t kIterations = 1000;
 constexpr double kGap = 1e-10;
@@ -27,6 +29,7 @@ Design spread_out(const Design& design, std::size_t spacing) {
 }  // namespace
 
 std::size_t Sample::spacing_for(std::size_t rows, std::size_t columns) {
+  if (rows < kLeastRows) return 0;
   std::size_t spacing = kWidestSpacing;
   while (spacing > 1 && rows / spacing < kRowsPerColumn * columns) spacing /= 2;
   return spacing < kLeastSpacing ? 0 : spacing;

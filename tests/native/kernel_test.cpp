@@ -738,7 +738,7 @@ void test_sample() {
   const Case few = typical(5, 200, 4);
   CHECK(dconnet::Sample::of(Design(few.design.data(), few.rows, few.columns)) == nullptr);
 
-  const std::size_t copies = 32;
+  const std::size_t copies = 64;
   Case many{few.rows * copies, few.columns, {}, few.linear, {}, few.curvature, few.gamma};
   for (std::size_t i = 0; i < many.rows; ++i) {
     const auto row = few.design.begin() + static_cast<std::ptrdiff_t>(i / copies * few.columns);
