@@ -1,7 +1,7 @@
 """The border of the kernel: one thread at a time, arrays that are the caller's own, and rows that it can number."""
 
 from dataclasses import dataclass
-from threading import Thread
+from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def solver(**given):
 
 def sign_search():
     rng = np.random.default_rng(2)
-    n_neurons, n_inputs = 30, 6
+    n_neurons, n_inputs = 80, 12  # it takes far longer than a call may
     low = np.concatenate([np.zeros(n_inputs), np.full(n_neurons, -9.0)])
     high = np.concatenate([np.ones(n_inputs), np.full(n_neurons, 9.0)])
     G, alpha = rng.normal(size=(n_neurons, n_inputs)), rng.normal(size=n_neurons)
@@ -137,8 +137,10 @@ SHARED = {
 def collide(calls):
     """Make the calls at once, over and over, until one is refused; the errors that there were."""
     errors: list[Exception] = []
+    begin = Barrier(len(calls))
 
     def work(call):
+        begin.wait()
         for _ in range(CALLS):
             if errors:
                 return
