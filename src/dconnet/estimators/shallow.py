@@ -310,7 +310,8 @@ class DCONRegressor(Regression, _Shallow):
         active rows are merged, and those that carry nothing go, until no new neuron lowers RegLoss, or, with early
         stopping, until the validation error no longer falls. With one or two features and up to 2000 different rows,
         the network is then proved to be optimal among those of all widths, up to ``tol``; ``message_`` tells. For few
-        rows and a small gamma, such a network may have many neurons: it fits noise, as far as gamma lets it.
+        rows and a small gamma, such a network may have many neurons: it fits noise, as far as gamma lets it. With more
+        features it may take minutes and longer: set ``max_seconds``, which returns what was reached.
     gamma : float or "auto", default="auto"
         Strength of the data-weighted regularisation, in units of the standard deviation of y; with ``scale=False``, in
         the units of the data. "auto" chooses among 0.001, 0.01, 0.03, 0.1, 0.3, 1 and 3 by the error of short fits in
