@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -127,17 +130,56 @@ def test_an_error_in_a_round_is_told(client, monkeypatch):
         DaskDCONRegressor(**OPTIONS).fit(X, y)
 
 
-def test_a_scheduler_that_is_gone_is_told():
-    def gone(*arguments, **options):
-        raise OSError("Timed out trying to connect")
+@pytest.fixture
+def processes():
+    """Starts processes, and ends those that are left."""
+    begun = []
 
-    class Gone:
-        run = staticmethod(gone)
+    def begin(*arguments):
+        command = [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:], "--no-dashboard"]
+        begun.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        return begun[-1]
 
-    parts = Parts(Gone(), [], None, places={0: "tcp://nowhere:1"})
-    with pytest.raises(RuntimeError, match="If the fit has a checkpoint"):
-        parts._ask(("ready", ()), [0], {})
-    parts.close()
+    yield begin
+    for process in begun:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.filterwarnings("ignore")  # a client that has lost its scheduler complains in many ways
+def test_a_scheduler_that_is_killed_is_told_and_a_checkpoint_goes_on(
+    processes, client, monkeypatch, expected, tmp_path
+):
+    X, y = far(*rows())
+    path = tmp_path / "fit.checkpoint"
+    scheduler = processes("dask_scheduler", "--port", "0", "--scheduler-file", str(tmp_path / "address"))
+    for _ in range(2):
+        options = ["--scheduler-file", str(tmp_path / "address"), "--no-nanny", "--local-directory", str(tmp_path)]
+        processes("dask_worker", *options, "--nthreads", "1")
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+        Client(scheduler_file=str(tmp_path / "address"), timeout=60, set_as_default=False) as other,
+    ):
+        other.wait_for_workers(2, timeout=60)
+        other._timeout = 3
+        epochs = []
+
+        def kill_after_two(epoch):
+            epochs.append(epoch)
+            if len(epochs) == 2:
+                scheduler.send_signal(signal.SIGKILL)
+
+        model = DaskDCONRegressor(
+            **OPTIONS, client=other, callback=kill_after_two, checkpoint=path, checkpoint_seconds=0
+        )
+        with pytest.raises(RuntimeError, match=r"scheduler of the cluster cannot be reached.*checkpoint"):
+            model.fit(X, y)
+    assert len(epochs) >= 2
+    assert not hasattr(model, "network_")
+    resumed = []
+    model = DaskDCONRegressor(**OPTIONS, client=client, callback=resumed.append, checkpoint=path).fit(X, y)
+    np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
+    assert len(resumed) <= OPTIONS["max_epochs"] - 1
 
 
 def test_an_interrupt_keeps_what_was_reached(client, monkeypatch):

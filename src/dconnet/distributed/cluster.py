@@ -17,11 +17,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 from dask.delayed import Delayed, delayed
-from distributed import Client, KilledWorker
+from distributed import CancelledError, Client, Future, KilledWorker
 
 from dconnet.distributed import worker
 from dconnet.distributed.loading import Expected
 from dconnet.distributed.part import Summary
+from dconnet.distributed.rounds import asked
 from dconnet.distributed.worker import Behind, Call, Question
 from dconnet.model.leaves import Block, LeafTree
 
@@ -31,6 +32,25 @@ T = TypeVar("T")
 PATIENCE_SECONDS, PAUSE_SECONDS = 120.0, 0.1
 # A part that takes its worker down with it whenever it is loaded is given up after so many.
 MOST_LOADS = 5
+
+
+class LostSchedulerError(RuntimeError):
+    """The scheduler of the cluster is gone."""
+
+
+@contextmanager
+def told_if_gone(client: Client) -> Iterator[None]:
+    """Tell that the scheduler is gone, in the place of all that a client raises then."""
+    try:
+        yield
+    except Exception as error:
+        if client.status == "running" and not isinstance(error, (OSError, CancelledError)):
+            raise
+        raise LostSchedulerError(
+            f"The scheduler of the cluster cannot be reached any more ({error}). If the fit has a checkpoint, the same "
+            "fit goes on from there as soon as there is a cluster again."
+        ) from error
+
 
 # The blocks of X, y and the weights, none of which is here.
 Sources = Sequence[tuple[Delayed, Delayed, Delayed | None]]
@@ -62,6 +82,7 @@ class Parts:
     reloaded: int = 0  # how often parts were made again
     moved: int = 0  # how many parts have gone to workers that have joined
     _steps: list[tuple[Call, Mapping[int, tuple[Any, ...]]]] = field(default_factory=list)
+    _far: set[str] = field(default_factory=set)  # workers that only the scheduler can reach
     _lock: RLock = field(default_factory=RLock)  # networks that are trained at once mend in turns
 
     def load(self) -> None:
@@ -112,7 +133,7 @@ class Parts:
 
     def close(self) -> None:
         """Let the workers give up all parts; those that cannot be reached do so after a while."""
-        with suppress(OSError):
+        with suppress(LostSchedulerError), told_if_gone(self.client):
             self.client.run(worker.drop, self.fit, on_error="ignore")
 
     def _ask(self, call: Call, numbers: Iterable[int], own: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -163,31 +184,19 @@ class Parts:
         question = Question(
             self.fit, parts, n_steps, call, {number: own[number] for number in numbers if number in own}
         )
-        # All workers that the scheduler knows: naming one that is gone would mean to wait for it.
-        with self._told_if_gone():
-            answers = self.client.run(function, question, on_error="return")
+        with told_if_gone(self.client):
+            answers = asked(self.client, list(parts), function, question, self._far)
         self.rounds += 1
         self.traffic += len(parts) * size_of(call) + size_of(list(own.values())) + size_of(list(answers.values()))
         found: dict[int, Any] = {}
         for address, own_numbers in parts.items():
-            answer = answers.get(address, OSError("no answer"))
+            answer = answers[address]
             if isinstance(answer, OSError):  # as all errors of connections are
                 answer = dict.fromkeys(own_numbers, Behind(None))
             if isinstance(answer, BaseException):
                 raise answer
             found |= answer
         return found
-
-    @contextmanager
-    def _told_if_gone(self) -> Iterator[None]:
-        """Tell that the scheduler is gone, in the place of an error of a connection."""
-        try:
-            yield
-        except OSError as error:
-            raise RuntimeError(
-                f"The scheduler of the cluster cannot be reached any more ({error}). If the fit has a checkpoint, the "
-                "same fit goes on from there as soon as there is a cluster again."
-            ) from error
 
     # --- where the parts are ---
 
@@ -216,7 +225,8 @@ class Parts:
                 left = {number: self.places[number] for number in numbers}
                 self.places |= {n: summary.address for n, summary in self._computed(numbers, address).items()}
                 moved = [number for number, before in left.items() if self.places[number] != before]
-                self.client.run(worker.drop, self.fit, moved, workers=sorted(set(left.values())), on_error="ignore")
+                with told_if_gone(self.client):
+                    self.client.run(worker.drop, self.fit, moved, workers=sorted(set(left.values())), on_error="ignore")
                 self.moved += len(moved)
 
     def _moves(self) -> dict[str, list[int]]:
@@ -235,7 +245,8 @@ class Parts:
         return moves
 
     def _addresses(self) -> list[str]:
-        return list(self.client.nthreads())
+        with told_if_gone(self.client):
+            return list(self.client.nthreads())
 
     def _computed(self, numbers: Sequence[int], address: str | None = None) -> dict[int, Summary]:
         """The summaries of parts that were made, if possible there; some may be missing, if workers died."""
@@ -245,16 +256,24 @@ class Parts:
             make(self.fit, n, self.expected, *self.sources[n], dask_key_name=f"dconnet-load-{self.fit}-{run}-{n}")
             for n in numbers
         ]
-        futures = self.client.compute(tasks, workers=address, allow_other_workers=address is not None)
+        with told_if_gone(self.client):
+            futures = self.client.compute(tasks, workers=address, allow_other_workers=address is not None)
         try:
             return {number: self._result(future) for number, future in zip(numbers, futures, strict=True)}
         except KilledWorker:
             return {n: f.result() for n, f in zip(numbers, futures, strict=True) if f.status == "finished"}
         finally:
-            self.client.cancel(futures)
+            with suppress(LostSchedulerError), told_if_gone(self.client):
+                self.client.cancel(futures)
 
-    def _result(self, future: Any) -> Summary:
-        summary: Summary = future.result()
+    def _result(self, future: Future) -> Summary:
+        try:
+            summary: Summary = future.result()
+        except Exception:
+            if future.status == "error":  # of the task itself: a file that is not there
+                raise
+            with told_if_gone(self.client):
+                raise
         return summary
 
     def _wait_for_workers(self) -> None:

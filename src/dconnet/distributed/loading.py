@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.distributed.part import PROBES, Part, Summary
+from dconnet.distributed.storage import Storage
 from dconnet.estimators.data import refuse_missing
 
 
@@ -32,7 +33,9 @@ class Expected:
     n_targets: int
 
 
-def loaded(X: Any, y: Any, weight: Any, expected: Expected, number: int, address: str) -> tuple[Part, Summary]:
+def loaded(
+    X: Any, y: Any, weight: Any, expected: Expected, number: int, address: str, storage: Storage | None = None
+) -> tuple[Part, Summary]:
     """The part of a block, and what to tell about it.
 
     Raises
@@ -50,7 +53,8 @@ def loaded(X: Any, y: Any, weight: Any, expected: Expected, number: int, address
     kept = rows_weight > 0.0
     if not kept.all():
         inputs, target, rows_weight = inputs[kept], target[kept], rows_weight[kept]
-    part = Part(inputs, target, rows_weight, inputs[:PROBES].copy())
+    storage = storage or Storage()
+    part = Part(storage.keep(inputs), target, storage.keep(rows_weight), inputs[:PROBES].copy(), storage)
     return part, _summary(part, expected, address)
 
 

@@ -6,7 +6,7 @@ data and from a list of steps that all parts take; a part that was lost can be m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dconnet import _native
 from dconnet._arrays import FloatArray
-from dconnet.convex.native import by_output, padded
+from dconnet.convex.native import by_output, padded_width
+from dconnet.distributed.storage import Storage, give_back_pages
 from dconnet.estimators.data import ClassWeights
 from dconnet.estimators.fingerprint import hashed
 from dconnet.model.blocks import blocks, joined_triangle, leaf_triangle
@@ -25,7 +26,6 @@ from dconnet.model.network import Network
 from dconnet.model.problem import squared_error
 from dconnet.model.targets import Targets
 from dconnet.model.whitening import Basis, corrected, gram
-from dconnet.model.whitening import padded as padded_zeros
 from dconnet.training.kinks import NetKinks, largest_preactivations
 from dconnet.training.newton import PieceShape, held_rows
 from dconnet.training.output_layer import output_triangle
@@ -81,23 +81,26 @@ class Part:
     """The rows of one partition.
 
     ``X`` (n_rows, n_features), ``target`` and ``weight`` are the data; ``X`` is given up for ``Q``, the rows of the
-    whitened design. ``first_leaf`` is the number of its first leaf among those of all parts, and ``steps`` tells how
-    many of the steps that all parts take it has taken.
+    whitened design, which is ``padded`` without the zeros at the end of its rows. ``first_leaf`` is the number of its
+    first leaf among those of all parts, and ``steps`` tells how many of the steps that all parts take it has taken.
     """
 
     X: FloatArray | None
     target: NDArray[Any]
     weight: FloatArray
     probes: FloatArray
+    storage: Storage = field(default_factory=Storage)
     first_leaf: int = 0
     steps: int = 0
     Y: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     coordinates: Coordinates | None = None
+    padded: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     Q: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     intercepts: FloatArray = field(default_factory=lambda: np.empty(0))
     output_scale: FloatArray | None = None
     shared: bool = False
     _white: dict[int, FloatArray] = field(default_factory=dict)
+    _scaled: dict[tuple[int, float], FloatArray] = field(default_factory=dict)
     _kernels: dict[Any, Any] = field(default_factory=dict)
 
     # --- steps that change it ---
@@ -110,13 +113,15 @@ class Part:
         """Code the target as columns, and weigh the rows by their classes."""
         if class_weights is not None:
             self._keep(self.weight * class_weights.of_rows(self.target))
-        self.Y = targets.columns(self.target, self.weight)
+        self.Y = self.storage.keep(targets.columns(self.target, self.weight))
+        self.target = self.target[:0].copy()
 
     def _keep(self, weight: FloatArray) -> None:
         """Take over weights, without the rows that have none."""
         assert self.X is not None
         kept = weight > 0.0
-        self.X, self.target, self.weight = self.X[kept], self.target[kept], weight[kept]
+        self.X, self.weight = self.storage.keep(self.X[kept]), self.storage.keep(weight[kept])
+        self.target = self.target[kept]
         self.probes = self.X[:PROBES].copy()
 
     def take_units(
@@ -129,7 +134,8 @@ class Part:
     def take_basis(self, basis: Basis) -> None:
         """Whiten the rows, up to the rounding of the smallest directions; the inputs are given up."""
         assert self.X is not None
-        self.Q = padded_zeros((self.n_rows, basis.rank))
+        self.padded = self.storage.zeros((self.n_rows, padded_width(basis.rank)))
+        self.Q = self.padded[:, : basis.rank]
         for rows in leaves(self.n_rows):
             self.Q[rows] = basis.rough(self._design(rows))
         self.X = None
@@ -138,6 +144,10 @@ class Part:
         """Sweep out that rounding."""
         for rows in leaves(self.n_rows):
             self.Q[rows] = corrected(self.Q[rows], correction)
+
+    def rest(self) -> None:
+        """Nobody asks for a while: arrays that are in files need no memory."""
+        give_back_pages([self.X, self.Y, self.weight, self.padded, *self._white.values(), *self._scaled.values()])
 
     # --- sums for units and whitening ---
 
@@ -219,7 +229,7 @@ class Part:
             y = self.Y[:, own] - self.intercepts[own]
             y = y if self.output_scale is None else y / self.output_scale
             root = np.sqrt(self.weight)
-            self._white[column] = (root if y.ndim == 1 else root[:, None]) * y
+            self._white[column] = self.storage.keep((root if y.ndim == 1 else root[:, None]) * y)
         return self._white[column]
 
     def target_squares(self, column: int) -> list[Block[float]]:
@@ -248,12 +258,18 @@ class Part:
         return [Block(*block) for block in zip(first, level, values, strict=True)]
 
     def _objective(self, column: int, unit: float, n_hidden: int) -> _native.Objective:
-        y = by_output(self.white_targets(column) / unit)
-        return _native.Objective(padded(self.Q), self.Q.shape[1], y, 1.0, n_hidden)
+        y = self._scaled_targets(column, unit)
+        return _native.Objective(self.padded, self.Q.shape[1], y, 1.0, n_hidden)
+
+    def _scaled_targets(self, column: int, unit: float) -> FloatArray:
+        """Those of `white_targets`, a column for each output, divided by a unit."""
+        if (column, unit) not in self._scaled:
+            self._scaled[column, unit] = self.storage.keep(by_output(self.white_targets(column) / unit))
+        return self._scaled[column, unit]
 
     def rows(self, column: int, unit: float, numbers: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Some rows of the design, padded, and their targets."""
-        return padded(self.Q)[numbers], by_output(self.white_targets(column)[numbers] / unit)
+        return self.padded[numbers], by_output(self.white_targets(column)[numbers] / unit)
 
     def sweep_answer(
         self, column: int, n_hidden: int, sweep: int, turn: int, which: int, question: FloatArray
@@ -270,9 +286,17 @@ class Part:
         answer: FloatArray = state.leaves.answer(which, question)
         return answer
 
+    def sweep_answers(
+        self, column: int, n_hidden: int, sweep: int, asked: Sequence[tuple[int, FloatArray]]
+    ) -> FloatArray | OutOfTurn:
+        """What the leaves say to the last of all questions of a sweep, if they have not heard those before."""
+        for turn, (which, question) in enumerate(asked):
+            answer = self.sweep_answer(column, n_hidden, sweep, turn, which, question)
+        return answer
+
     def _sweep_leaves(self, column: int, n_hidden: int) -> _native.SweepLeaves:
         y = by_output(self.white_targets(column))
-        return _native.SweepLeaves(padded(self.Q), self.Q.shape[1], y, n_hidden, self.first_leaf)
+        return _native.SweepLeaves(self.padded, self.Q.shape[1], y, n_hidden, self.first_leaf)
 
     def all_rows(self, column: int) -> tuple[FloatArray, FloatArray]:
         """All rows of the design, and their targets."""

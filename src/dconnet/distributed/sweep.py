@@ -6,7 +6,7 @@ over the rows near their kinks, which come here, and the others enter through su
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -24,10 +24,6 @@ from dconnet.training.sweep import Sweep, Tally, make_sweep
 
 if TYPE_CHECKING:
     from dconnet.distributed.problem import RemoteWhitened
-
-
-class LostRowsError(Exception):
-    """Rows have forgotten where the sweep was, because their worker was lost."""
 
 
 def sweep_of(
@@ -75,21 +71,18 @@ class _Passes:
     problem: RemoteWhitened
     n_hidden: int
     sweep: int
-    turn: int = 0
+    asked: list[tuple[int, FloatArray]] = field(default_factory=list)
 
     def ask(self, which: int, question: FloatArray) -> FloatArray:
-        """The answers of all parts, one after the other; one round.
-
-        Raises
-        ------
-        LostRowsError
-            If a part was made anew since the sweep began.
-        """
-        parts = self.problem.parts
-        answers = parts.ask("sweep_answer", self.problem.column, self.n_hidden, self.sweep, self.turn, which, question)
-        self.turn += 1
-        if any(isinstance(answer, OutOfTurn) for answer in answers):
-            raise LostRowsError
+        """The answers of all parts, one after the other; one round, and another one if a part was made anew."""
+        parts, common = self.problem.parts, (self.problem.column, self.n_hidden, self.sweep)
+        answers = parts.ask("sweep_answer", *common, len(self.asked), which, question)
+        self.asked.append((which, question))
+        forgetful = [number for number, answer in enumerate(answers) if isinstance(answer, OutOfTurn)]
+        if forgetful:
+            again = parts.ask("sweep_answers", *common, self.asked, own=dict.fromkeys(forgetful, ()))
+            for number, answer in zip(forgetful, again, strict=True):
+                answers[number] = answer
         return np.concatenate(answers)
 
 
@@ -104,22 +97,12 @@ class RemoteSweep:
     max_dca_iter: int
 
     def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
-        """See `Sweep.run`. If rows are lost, the sweep begins anew, and ends with the same weights."""
-        start = V.copy()
-        while True:
-            try:
-                return Tally(*self._run(V, alpha, order, seconds))
-            except LostRowsError:
-                V[:] = start
-
-    def _run(
-        self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float
-    ) -> tuple[int, int, int, int, int]:
+        """See `Sweep.run`."""
         problem = self.problem
         passes = _Passes(problem, self.n_hidden, next(_numbers))
         n_rows = [n_rows for n_rows, _ in problem.parts.counts]
         kernel = _native.RemoteSweep(n_rows, problem.rank, self.n_hidden, problem.n_outputs, passes.ask)
-        return kernel.run(
+        told = kernel.run(
             alpha=by_output(alpha),
             gamma=problem.gamma,
             order=order.astype(np.uintp),
@@ -130,6 +113,7 @@ class RemoteSweep:
             seconds=seconds,
             V=V,
         )
+        return Tally(*told)
 
     def renew(self) -> None:
         """Nothing to forget: one sweep leaves nothing to the next."""

@@ -20,6 +20,7 @@ from distributed import Worker, get_worker
 from dconnet._threads import one_blas_thread
 from dconnet.distributed.loading import Expected, loaded
 from dconnet.distributed.part import Part, Summary
+from dconnet.distributed.storage import Storage
 
 # Parts of a fit that nobody has asked for this long are given up: its client may be gone.
 FORGOTTEN_SECONDS = 1800.0
@@ -97,6 +98,11 @@ def _held() -> _Held:
 
 
 @cache
+def _storage(folder: str, limit: int | None) -> Storage:
+    return Storage(folder, limit)
+
+
+@cache
 def _threads(n_threads: int) -> ThreadPoolExecutor:
     """Threads of this worker, so that its event loop stays free to answer the scheduler."""
     return ThreadPoolExecutor(n_threads, thread_name_prefix="dconnet")
@@ -104,8 +110,11 @@ def _threads(n_threads: int) -> ThreadPoolExecutor:
 
 def hold(fit: str, number: int, expected: Expected, X: Any, y: Any, weight: Any) -> Summary:
     """A task: make a part of a block, and keep it."""
+    worker = get_worker()
+    storage = _storage(worker.local_directory, worker.memory_manager.memory_limit)
     with one_blas_thread():
-        part, summary = loaded(X, y, weight, expected, number, get_worker().address)
+        part, summary = loaded(X, y, weight, expected, number, worker.address, storage)
+    part.rest()
     _held().keep(fit, number, part)
     return summary
 
@@ -125,8 +134,11 @@ def _answer_of(question: Question, number: int) -> Any:
     if part.steps != question.n_steps:
         return Behind(part.steps)
     name, arguments = question.call
-    with one_blas_thread():
-        return getattr(part, name)(*question.own.get(number, ()), *arguments)
+    try:
+        with one_blas_thread():
+            return getattr(part, name)(*question.own.get(number, ()), *arguments)
+    finally:
+        part.rest()
 
 
 async def take_step(question: Question, dask_worker: Worker) -> dict[int, Any]:

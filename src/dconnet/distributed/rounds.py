@@ -1,0 +1,91 @@
+"""A round: some workers run a function, and the driver waits for all of them.
+
+Workers are asked directly, over connections that stay open. `Client.run` would go through the scheduler, which makes a
+connection to each worker every time. A worker that the client cannot reach is asked through the scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from distributed import Client
+from distributed.core import clean_exception, send_recv
+from distributed.protocol.pickle import dumps
+
+# How long it is tried to reach a worker.
+CONNECT_SECONDS = 2.0
+
+
+def asked(
+    client: Client, addresses: Sequence[str], function: Callable[..., Any], question: Any, far: set[str]
+) -> dict[str, Any]:
+    """What a function says on each of these workers, or the error there; an OSError for a worker that is gone.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The way to the cluster.
+    addresses : sequence of str
+        The workers.
+    function : callable
+        Runs in the event loop of the worker.
+    question : object
+        Its argument.
+    far : set of str
+        The workers that the client cannot reach, and that the scheduler asks; is added to.
+
+    Raises
+    ------
+    OSError
+        If the scheduler was needed, and is gone.
+    """
+    message = {"op": "run", "function": dumps(function), "args": dumps((question,)), "wait": True}
+    answers: dict[str, Any] = client.sync(_all_answers, client, addresses, message, far)
+    return answers
+
+
+async def _all_answers(
+    client: Client, addresses: Sequence[str], message: dict[str, Any], far: set[str]
+) -> dict[str, Any]:
+    answers = await asyncio.gather(*(_answer(client, address, message, far) for address in addresses))
+    return dict(zip(addresses, answers, strict=True))
+
+
+async def _answer(client: Client, address: str, message: dict[str, Any], far: set[str]) -> Any:
+    if address not in far:
+        try:
+            return _told(await _directly(client, address, message))
+        except _UnreachableError as error:
+            known = await client.scheduler.ncores()
+            if address not in known:
+                return error
+            far.add(address)
+        except OSError as error:
+            return error
+    # An error of the worker, or of its connection, comes back as an answer.
+    found = await client.scheduler.broadcast(msg=message, workers=[address], on_error="return")
+    return _told(found[address])
+
+
+class _UnreachableError(OSError):
+    """There is no connection to a worker."""
+
+
+async def _directly(client: Client, address: str, message: dict[str, Any]) -> Any:
+    try:
+        comm = await client.rpc.connect(address, timeout=CONNECT_SECONDS)
+    except OSError as error:
+        raise _UnreachableError(str(error)) from error
+    try:
+        return await send_recv(comm, **message)
+    finally:
+        client.rpc.reuse(address, comm)
+
+
+def _told(response: Any) -> Any:
+    """The answer of a worker, or its error."""
+    if isinstance(response, BaseException):
+        return response
+    return response["result"] if response["status"] == "OK" else clean_exception(**response)[1]
