@@ -36,6 +36,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dconnet import DCONRegressor
 from dconnet.dask import DaskDCONRegressor
 from dconnet.distributed import worker
+from dconnet.distributed.rounds import asked
 
 N_FEATURES, N_HIDDEN, GAMMA = 20, 20, 0.01
 LEAVES_PER_PARTITION = 16
@@ -94,10 +95,11 @@ WORK = {
 
 def seconds_of_a_round(client: Client, n_rounds: int = 300) -> float:
     """The median time of a question that takes no work."""
-    times = []
+    times, addresses = [], list(client.nthreads())
+    question = worker.Question("no such fit", {}, 0, ("ready", ()))
     for _ in range(n_rounds):
         began = time.perf_counter()
-        client.run(worker.drop, "no such fit")
+        asked(client, addresses, worker.answer, question, set())
         times.append(time.perf_counter() - began)
     return float(np.median(times))
 
@@ -166,6 +168,11 @@ def _spilled(dask_worker: Any) -> int:
     return int(getattr(dask_worker.data, "spilled_total", (0, 0))[0])
 
 
+def _in_files(dask_worker: Any) -> int:
+    """Bytes that rows take in files of the worker."""
+    return worker._storage(dask_worker.local_directory, dask_worker.memory_manager.memory_limit).in_files
+
+
 def parquet(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A fit from files, with workers of limited memory: nothing is gathered, nothing is spilled."""
     n_rows = int(given.rows or 2e7)
@@ -173,18 +180,29 @@ def parquet(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         folder = Path(name)
         _write_parquet(folder, n_rows)
         with two_workers(given.memory) as client:
+            before, in_files = client.run(os.getpid), dict[str, int]()
+
+            def look(epoch: Any) -> None:
+                in_files.update(client.run(_in_files))
+
+            changes = WORK["epoch, net split"] if given.sweep else {"max_evaluations": int(given.evaluations)}
             model, seconds = timed(
-                DaskDCONRegressor(**settings(max_evaluations=int(given.evaluations)), client=client), folder, "target"
+                DaskDCONRegressor(**settings(**changes), client=client, callback=look), folder, "target"
             )
             yield {
                 "what": "parquet",
                 "rows": n_rows,
                 "memory of a worker": given.memory,
+                "work": "epoch, net split" if given.sweep else f"{int(given.evaluations)} evaluations",
                 "seconds": seconds,
+                "seconds in the epoch": float(model.history_.seconds[-1]),
                 "evaluations": model.history_.total("evaluations"),
+                "programmes": model.history_.total("programmes"),
                 "rounds": model.history_.total("rounds"),
                 "megabytes": model.history_.total("traffic") / 1e6,
                 "peak memory of workers": list(client.run(_memory).values()),
+                "in files": list(in_files.values()),
+                "workers that died": len(set(before.values()) - set(client.run(os.getpid).values())),
                 "peak memory of the client": _memory(),
                 "spilled": list(client.run(_spilled).values()),
                 "RegLoss": model.objective_,
@@ -228,6 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--work", type=int, nargs="+", default=range(len(WORK)), help="which work, by number")
     parser.add_argument("--memory", default="2GiB", help="of each worker, of `parquet`")
     parser.add_argument("--evaluations", type=float, default=50, help="of `parquet`")
+    parser.add_argument("--sweep", action="store_true", help="of `parquet`: an epoch of sweeps instead")
     parser.add_argument("--folder", help="where the files of `parquet` are written for a while")
     parser.add_argument("--store", type=Path, help="file to append the results to")
     given = parser.parse_args(arguments)

@@ -283,9 +283,9 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> answer(SweepLeaves& self, std::size_
 class RemoteSweep {
  public:
   RemoteSweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
-              nb::callable ask)
+              nb::callable ask, std::size_t most_numbers)
       : ask_(std::move(ask)),
-        sweep_(std::move(parts), columns, n_hidden, n_outputs,
+        sweep_(std::move(parts), columns, n_hidden, n_outputs, most_numbers,
                [this](dconnet::Pass pass, const std::vector<double>& question, std::vector<double>& answer) {
                  return this->ask(pass, question, answer);
                }) {
@@ -753,9 +753,11 @@ NB_MODULE(_native, module) {
       .def("answer", alone(&answer), nb::arg("which"), nb::arg("question"),
            "Answer a question of a RemoteSweep. Its whole answer is what all who have leaves say, in the order of these.");
   nb::class_<Bound<RemoteSweep>>(module, "RemoteSweep", "Sweeps over the neurons of a network, on rows that others have.")
-      .def(nb::init<std::vector<std::size_t>, std::size_t, std::size_t, std::size_t, nb::callable>(), nb::arg("rows"),
-           nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"), nb::arg("ask"),
-           "`rows` is a list: how many rows each of those has who are asked.")
+      .def(nb::init<std::vector<std::size_t>, std::size_t, std::size_t, std::size_t, nb::callable, std::size_t>(),
+           nb::arg("rows"), nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"), nb::arg("ask"),
+           nb::arg("most_numbers"),
+           "`rows` is a list: how many rows each of those has who are asked. If a programme needs all rows, they are fetched "
+           "unless they have more than `most_numbers`; then its neuron stays where it is.")
       .def("run", alone(&RemoteSweep::run), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
            kept("V"), "As Sweep.run; ask(which, question) returns the answers of all who have leaves, one after the other.");

@@ -105,6 +105,18 @@ class LeafTree {
   std::vector<Block> blocks_;
 };
 
+// The largest blocks that the leaves from `first` to `last` (exclusively) are made of, in their order, as a tree tells them.
+inline std::vector<LeafTree::Block> largest_blocks(std::size_t first, std::size_t last) {
+  std::vector<LeafTree::Block> blocks;
+  while (first < last) {
+    std::size_t level = 0;
+    while (!((first >> level) & 1) && first + (std::size_t{2} << level) <= last) ++level;
+    blocks.push_back({first, level});
+    first += std::size_t{1} << level;
+  }
+  return blocks;
+}
+
 // Numbers for each leaf, and their sums.
 class LeafSums {
  public:

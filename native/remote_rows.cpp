@@ -10,9 +10,6 @@ namespace {
 
 // Numbers for each row that is handed over, behind the row itself.
 constexpr std::size_t kPacked = 4;
-// Rows whose numbers are no more than these are fetched if a programme needs all of them: half a gigabyte.
-constexpr std::size_t kMostNumbers = std::size_t{1} << 26;
-
 // The numbers of a question, one after the other.
 class Reader {
  public:
@@ -25,32 +22,41 @@ class Reader {
   const double* at_;
 };
 
-// A look as one run of numbers for each leaf: the sums, and then the gradients.
-void interleave(std::size_t leaves, std::size_t width, const std::vector<double>& sums,
-                const std::vector<double>& gradients, std::vector<double>& to) {
-  to.clear();
-  for (std::size_t i = 0; i < leaves; ++i) {
-    to.insert(to.end(), sums.begin() + static_cast<std::ptrdiff_t>(i * kLookSums),
-              sums.begin() + static_cast<std::ptrdiff_t>((i + 1) * kLookSums));
-    to.insert(to.end(), gradients.begin() + static_cast<std::ptrdiff_t>(i * width),
-              gradients.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-  }
+// Appends what the largest blocks of leaves add up to, the first of which has this number.
+void append_blocks(std::size_t first, std::size_t width, const std::vector<double>& leaves, std::vector<double>& to) {
+  if (width == 0) return;
+  LeafTree tree;
+  tree.begin(width);
+  for (std::size_t at = 0; at < leaves.size(); at += width) tree.add(first++, leaves.data() + at);
+  tree.end();
+  to.insert(to.end(), tree.values().begin(), tree.values().end());
 }
 
-void look(NeuronRows& rows, Pass pass, Reader& reader, std::vector<double>& answer) {
+// The other way: writes the sums of the blocks that `first` to `last` are made of, and returns what comes behind them.
+const double* spread_blocks(std::size_t first, std::size_t last, std::size_t width, const double* from, double* to) {
+  std::fill_n(to, (last - first) * width, 0.0);
+  for (const LeafTree::Block& block : largest_blocks(first, last)) {
+    std::copy_n(from, width, to + (block.first - first) * width);
+    from += width;
+  }
+  return from;
+}
+
+void look(NeuronRows& rows, std::size_t first_leaf, Pass pass, Reader& reader, std::vector<double>& answer) {
   const std::size_t stride = rows.stride(), leaves = rows.leaves();
   const double* alpha = pass == Pass::kOpen ? reader.take(rows.n_outputs()) : nullptr;
   const Split split = pass == Pass::kOpen && reader.number() != 0.0 ? Split::kNet : Split::kPaper;
   const double* v = reader.take(stride);
   const bool with_gradients = reader.number() != 0.0;
   const std::size_t width = with_gradients ? 2 * stride : 0;
-  std::vector<double> sums(leaves * kLookSums), gradients(leaves * width);
+  std::vector<double> gradients(leaves * width);
+  answer.resize(leaves * kLookSums);
   if (pass == Pass::kOpen) {
-    rows.open(alpha, v, split, sums.data(), gradients.data());
+    rows.open(alpha, v, split, answer.data(), gradients.data());
   } else {
-    rows.look(v, sums.data(), with_gradients ? gradients.data() : nullptr);
+    rows.look(v, answer.data(), with_gradients ? gradients.data() : nullptr);
   }
-  interleave(leaves, width, sums, gradients, answer);
+  append_blocks(first_leaf, width, gradients, answer);
 }
 
 void collect(NeuronRows& rows, std::vector<double>& answer) {
@@ -69,7 +75,7 @@ void far_sums(NeuronRows& rows, std::size_t first_leaf, Reader& reader, std::vec
   const bool anew = reader.number() != 0.0;
   const std::size_t first = std::max(reader.count(), first_leaf), end = first_leaf + rows.leaves();
   const std::size_t last = std::min(reader.count(), end);
-  if (first >= last) return answer.clear();
+  if (first >= last) return;
   answer.resize((last - first) * (rows.stride() * rows.stride() + 2 * rows.stride()));
   rows.far_sums(anew, first - first_leaf, last - first_leaf, answer.data());
 }
@@ -120,7 +126,7 @@ void answer_question(NeuronRows& rows, std::size_t first_leaf, Pass pass, const 
       return rows.take_up(alpha, reader.take(rows.n_hidden() * rows.columns()), answer.data());
     }
     case Pass::kOpen:
-    case Pass::kLook: return look(rows, pass, reader, answer);
+    case Pass::kLook: return look(rows, first_leaf, pass, reader, answer);
     case Pass::kClose: return rows.close(reader.take(rows.n_outputs()));
     case Pass::kRatios: {
       const std::size_t spacing = reader.count();
@@ -162,13 +168,14 @@ bool answer(NeuronRows& rows, std::size_t first_leaf, Pass pass, const double* q
 }
 
 RemoteRows::RemoteRows(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
-                       Ask ask)
+                       std::size_t most_numbers, Ask ask)
     : parts_(std::move(parts)),
       rows_(sampled(1)),
       leaves_(sampled(kLeaf)),
       columns_(columns),
       n_hidden_(n_hidden),
       n_outputs_(n_outputs),
+      most_numbers_(most_numbers),
       ask_(std::move(ask)) {}
 
 std::size_t RemoteRows::sampled(std::size_t spacing) const {
@@ -177,7 +184,25 @@ std::size_t RemoteRows::sampled(std::size_t spacing) const {
   return count;
 }
 
-bool RemoteRows::may_be_whole() const { return rows_ <= kMostNumbers / stride(); }
+// Calls body(first, last) for the leaves of each part, in their order.
+template <typename Body>
+void RemoteRows::each_part(const Body& body) const {
+  std::size_t first = 0;
+  for (const std::size_t rows : parts_) {
+    const std::size_t last = first + sampled_rows(rows, kLeaf);
+    body(first, last);
+    first = last;
+  }
+}
+
+// How many blocks all parts tell of.
+std::size_t RemoteRows::blocks() const {
+  std::size_t count = 0;
+  each_part([&](std::size_t first, std::size_t last) { count += largest_blocks(first, last).size(); });
+  return count;
+}
+
+bool RemoteRows::may_be_whole() const { return rows_ <= most_numbers_ / stride(); }
 
 RemoteRows& RemoteRows::say(const double* numbers, std::size_t count) {
   question_.insert(question_.end(), numbers, numbers + count);
@@ -202,23 +227,24 @@ void RemoteRows::take_up(const double* alpha, const double* V, double* squares) 
 
 void RemoteRows::open(const double* alpha, const double* v, Split split, double* sums, double* gradients) {
   say(alpha, n_outputs_).say(split == Split::kNet).say(v, stride()).say(1.0);
-  ask(Pass::kOpen, leaves() * (kLookSums + 2 * stride()), NAN);
+  ask(Pass::kOpen, leaves() * kLookSums + blocks() * 2 * stride(), NAN);
   split_looks(sums, gradients);
 }
 
 void RemoteRows::look(const double* v, double* sums, double* gradients) {
   say(v, stride()).say(gradients != nullptr);
-  ask(Pass::kLook, leaves() * (kLookSums + (gradients ? 2 * stride() : 0)), NAN);
+  ask(Pass::kLook, leaves() * kLookSums + (gradients ? blocks() * 2 * stride() : 0), NAN);
   split_looks(sums, gradients);
 }
 
 void RemoteRows::split_looks(double* sums, double* gradients) {
   const std::size_t width = gradients ? 2 * stride() : 0;
-  for (std::size_t i = 0; i < leaves(); ++i) {
-    const double* from = answer_.data() + i * (kLookSums + width);
-    std::copy_n(from, kLookSums, sums + i * kLookSums);
-    if (gradients) std::copy_n(from + kLookSums, width, gradients + i * width);
-  }
+  const double* from = answer_.data();
+  each_part([&](std::size_t first, std::size_t last) {
+    std::copy_n(from, (last - first) * kLookSums, sums + first * kLookSums);
+    from += (last - first) * kLookSums;
+    if (gradients) from = spread_blocks(first, last, width, from, gradients + first * width);
+  });
 }
 
 void RemoteRows::close(const double* alpha) { say(alpha, n_outputs_).ask(Pass::kClose, 0, 0.0); }

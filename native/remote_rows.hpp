@@ -3,6 +3,8 @@
 //
 // Questions and answers are plain numbers. `answer` is the other end: it asks the rows that are there. Each of those who have
 // rows has leaves of its own. Where all of these are full but the very last one, the sums are those of one machine, to the bit.
+// Gradients are told for the largest blocks of leaves, as a tree merges them (`LeafTree`): those of a block stand for its first
+// leaf, and the others have none.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +29,10 @@ class RemoteRows : public LeafPasses {
   // Writes the answers to a question, one after the other; false if there is none.
   using Ask = std::function<bool(Pass pass, const std::vector<double>& question, std::vector<double>& answer)>;
 
-  // `parts` are the numbers of rows that each of them has.
-  RemoteRows(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, Ask ask);
+  // `parts` are the numbers of rows that each of them has. All rows are fetched, if a programme needs them, unless they have
+  // more than `most_numbers`.
+  RemoteRows(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
+             std::size_t most_numbers, Ask ask);
 
   // Whether a question went without an answer of the right length. From then on none is asked, sums are NaN, and nothing is
   // counted.
@@ -57,12 +61,15 @@ class RemoteRows : public LeafPasses {
  private:
   void ask(Pass pass, std::size_t expected, double otherwise);
   void ask_for(Pass pass, std::size_t expected, double otherwise, double* to);
+  template <typename Body>
+  void each_part(const Body& body) const;
+  std::size_t blocks() const;
   void split_looks(double* sums, double* gradients);
   RemoteRows& say(const double* numbers, std::size_t count);
   RemoteRows& say(double number) { return say(&number, 1); }
 
   std::vector<std::size_t> parts_;
-  std::size_t rows_, leaves_, columns_, n_hidden_, n_outputs_;
+  std::size_t rows_, leaves_, columns_, n_hidden_, n_outputs_, most_numbers_;
   Ask ask_;
   bool failed_ = false;
   std::size_t listed_ = 0;  // rows that were counted last

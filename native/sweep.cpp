@@ -17,10 +17,10 @@ Sweep::Sweep(Design design, std::size_t n_hidden, std::size_t n_outputs, SharedT
       squares_(passes_->leaves(), 1) {}
 
 Sweep::Sweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
-             RemoteRows::Ask ask)
+             std::size_t most_numbers, RemoteRows::Ask ask)
     : n_hidden_(n_hidden),
       n_outputs_(n_outputs),
-      elsewhere_(std::make_unique<RemoteRows>(std::move(parts), columns, n_hidden, n_outputs, std::move(ask))),
+      elsewhere_(std::make_unique<RemoteRows>(std::move(parts), columns, n_hidden, n_outputs, most_numbers, std::move(ask))),
       passes_(elsewhere_.get()),
       neuron_(*passes_),
       v_(passes_->stride()),

@@ -18,8 +18,9 @@ class Sweep {
   Sweep(Design design, std::size_t n_hidden, std::size_t n_outputs, SharedTeam team = nullptr);
   Sweep(const double* design, std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs)
       : Sweep(Design(design, rows, columns), n_hidden, n_outputs) {}
-  // Over rows that are elsewhere, so many in each part, and so are the targets.
-  Sweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs, RemoteRows::Ask ask);
+  // Over rows that are elsewhere (see `RemoteRows`), and so are the targets.
+  Sweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
+        std::size_t most_numbers, RemoteRows::Ask ask);
 
   std::size_t rows() const { return passes_->rows(); }
   std::size_t columns() const { return passes_->columns(); }

@@ -147,7 +147,13 @@ class SweepLeaves:
 
 class RemoteSweep:
     def __init__(
-        self, rows: list[int], columns: int, n_hidden: int, n_outputs: int, ask: Callable[[int, FloatArray], FloatArray]
+        self,
+        rows: list[int],
+        columns: int,
+        n_hidden: int,
+        n_outputs: int,
+        ask: Callable[[int, FloatArray], FloatArray],
+        most_numbers: int,
     ) -> None: ...
     def run(
         self,

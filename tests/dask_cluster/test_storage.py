@@ -66,6 +66,16 @@ def test_pages_that_are_given_back_are_no_memory_of_the_process_and_keep_what_th
     np.testing.assert_array_equal(other, np.arange(1000))
 
 
+def test_arrays_that_are_given_up_need_no_memory(tmp_path):
+    room = Storage(str(tmp_path), 8)
+    array, other = room.zeros((64 * MEGABYTE // 8,)), room.keep(np.arange(1000))
+    array[:] = np.arange(len(array))
+    before = psutil.Process().memory_info().rss
+    del array
+    assert psutil.Process().memory_info().rss < before - 50 * MEGABYTE
+    np.testing.assert_array_equal(other, np.arange(1000))
+
+
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room on the disk cannot be asked for")
 def test_a_full_disk_is_told(tmp_path, monkeypatch):
     def full(*arguments):

@@ -1,5 +1,7 @@
 """A sweep over rows that others have is the sweep over all of them, to the bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,9 +25,9 @@ def scattered(problem, first_leaves, n_hidden=N_HIDDEN):
     ]
 
 
-def remote_sweep(problem, ask, n_hidden=N_HIDDEN, n_rows=None):
+def remote_sweep(problem, ask, n_hidden=N_HIDDEN, n_rows=None, most_numbers=10**9):
     n_rows, n_columns = [len(problem.Q)] if n_rows is None else n_rows, problem.Q.shape[1]
-    return RemoteSweep(n_rows, n_columns, n_hidden, by_output(problem.y).shape[1], ask)
+    return RemoteSweep(n_rows, n_columns, n_hidden, by_output(problem.y).shape[1], ask, most_numbers)
 
 
 def run(sweep, problem, V, alpha, split):
@@ -51,7 +53,8 @@ def ask_all(workers):
 def test_the_same_bits_as_over_all_rows(split, n_rows, first_leaves):
     problem, V, alpha = whitened_setting(n_rows=n_rows, n_columns=5, n_hidden=N_HIDDEN)
     V_here = V.copy()
-    sweep = remote_sweep(problem, ask_all(scattered(problem, first_leaves)))
+    n_rows_of_each = np.diff([*(LEAF * leaf for leaf in first_leaves), n_rows]).tolist()
+    sweep = remote_sweep(problem, ask_all(scattered(problem, first_leaves)), n_rows=n_rows_of_each)
     tally = run(sweep, problem, V, alpha, split)
     here = make_sweep(problem, get_backend("native"), N_HIDDEN, split, max_dca_iter=50)
     tally_here = here.run(V_here, alpha, np.arange(N_HIDDEN), np.inf)
@@ -90,11 +93,36 @@ def test_an_exception_of_those_asked_ends_the_sweep():
             raise ConnectionError("a worker has gone")
         return workers(which, question)
 
-    sweep = remote_sweep(problem, ask)
+    sweep = remote_sweep(problem, ask, n_rows=[3 * LEAF, 17_000 - 3 * LEAF])
     with pytest.raises(ConnectionError, match="gone"):
         run(sweep, problem, V, alpha, "net")
     assert len(questions) == 13
     assert np.isfinite(V).all()
+
+
+def test_a_programme_that_needs_more_rows_than_may_be_fetched_leaves_its_neuron():
+    problem, V, alpha = whitened_setting(n_rows=17_000, n_columns=5, n_hidden=N_HIDDEN)
+    # Whatever a neuron adds is too much: its best weights are zero, where all rows are at their kinks.
+    problem, alpha = replace(problem, y=-np.abs(problem.y) - 1.0), np.abs(alpha)
+    fetched, workers = [], ask_all(scattered(problem, [0]))
+
+    def ask(which, question):
+        answer = workers(which, question)
+        fetched.append(answer.size)
+        return answer
+
+    V_all, V_none = V.copy(), V.copy()
+    n_numbers = 8 * 17_000
+    *_, unsolved = run(remote_sweep(problem, ask, most_numbers=n_numbers), problem, V_all, alpha, "net")
+    assert unsolved == 0
+    assert not V_all.any()
+    assert max(fetched) == n_numbers
+    fetched.clear()
+    few = remote_sweep(problem, ask, most_numbers=n_numbers - 1)
+    _, programmes, _, _, unsolved = run(few, problem, V_none, alpha, "net")
+    assert programmes == unsolved == N_HIDDEN
+    np.testing.assert_array_equal(V_none, V)
+    assert max(fetched) < n_numbers
 
 
 def test_answers_of_another_length_are_refused():

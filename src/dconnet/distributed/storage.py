@@ -14,6 +14,7 @@ import tempfile
 import weakref
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from threading import Lock
@@ -47,6 +48,7 @@ class Storage:
     _given_up: deque[int] = field(default_factory=deque)
     _segment: mmap.mmap | None = None
     _used: int = 0  # bytes of the segment
+    _files: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet)
     _lock: Lock = field(default_factory=Lock)
 
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
@@ -86,7 +88,15 @@ class Storage:
                 self._segment, self._used = _mapped_file(self.folder, max(n_bytes, SEGMENT)), 0
             first, segment = self._used, self._segment
             self._used += _pages(n_bytes)
-        return np.frombuffer(segment, np.uint8, n_bytes, first)
+            self._files.add(segment)
+        array = np.frombuffer(segment, np.uint8, n_bytes, first)
+        weakref.finalize(array, _give_up, segment, first, n_bytes)
+        return array
+
+    @property
+    def in_files(self) -> int:
+        """Bytes of all files that are in use."""
+        return sum(map(len, self._files))
 
 
 def _mapped_file(folder: str | None, n_bytes: int) -> mmap.mmap:
@@ -111,6 +121,14 @@ def _mapped_file(folder: str | None, n_bytes: int) -> mmap.mmap:
         else:
             file.truncate(n_bytes)
         return mmap.mmap(file.fileno(), n_bytes)
+
+
+def _give_up(segment: mmap.mmap, first: int, n_bytes: int) -> None:
+    """Nobody needs these bytes any more, neither in memory nor on the disk."""
+    for advice in ("MADV_DONTNEED", "MADV_REMOVE"):
+        if hasattr(mmap, advice):
+            with suppress(OSError):  # not every file system can give back room on the disk
+                segment.madvise(getattr(mmap, advice), first, n_bytes)
 
 
 def _pages(n_bytes: int) -> int:

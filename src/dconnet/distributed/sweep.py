@@ -61,6 +61,9 @@ def _gathered(problem: RemoteWhitened) -> WhitenedProblem:
     return WhitenedProblem(whitening, np.concatenate(y), plain.gamma, plain.total_weight)
 
 
+# All rows come here if a programme needs them, unless they have more numbers than these: half a gigabyte.
+MOST_NUMBERS = 1 << 26
+
 _numbers = count()
 
 
@@ -101,7 +104,7 @@ class RemoteSweep:
         problem = self.problem
         passes = _Passes(problem, self.n_hidden, next(_numbers))
         n_rows = [n_rows for n_rows, _ in problem.parts.counts]
-        kernel = _native.RemoteSweep(n_rows, problem.rank, self.n_hidden, problem.n_outputs, passes.ask)
+        kernel = _native.RemoteSweep(n_rows, problem.rank, self.n_hidden, problem.n_outputs, passes.ask, MOST_NUMBERS)
         told = kernel.run(
             alpha=by_output(alpha),
             gamma=problem.gamma,
