@@ -133,7 +133,7 @@ def overhead(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def rows(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The same work over more and more rows."""
     sizes = [int(float(size)) for size in given.sizes]
-    with two_workers() as client:
+    with two_workers(given.memory) as client:
         for n_rows in sizes:
             for name, changes in [list(WORK.items())[k] for k in given.work]:
                 model, seconds = timed(DaskDCONRegressor(**settings(**changes), client=client), *far_rows(n_rows))
@@ -144,6 +144,7 @@ def rows(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     "seconds": seconds,
                     "seconds in the epoch": float(model.history_.seconds[-1]),
                     "microseconds a row": 1e6 * float(model.history_.seconds[-1]) / n_rows,
+                    "evaluations": model.history_.total("evaluations"),
                     "rounds": model.history_.total("rounds"),
                     "programmes": model.history_.total("programmes"),
                     "megabytes": model.history_.total("traffic") / 1e6,
@@ -155,6 +156,8 @@ def _write_parquet(folder: Path, n_rows: int) -> None:
     import pyarrow.parquet as pq
 
     for number, first in enumerate(range(0, n_rows, PARTITION)):
+        if (folder / f"part-{number:05d}.parquet").exists():  # of the last run
+            continue
         X, y = block(first, min(PARTITION, n_rows - first))
         table = pa.table({f"x{k}": X[:, k].astype(np.float32) for k in range(N_FEATURES)} | {"target": y})
         pq.write_table(table, folder / f"part-{number:05d}.parquet")
@@ -176,8 +179,9 @@ def _in_files(dask_worker: Any) -> int:
 def parquet(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A fit from files, with workers of limited memory: nothing is gathered, nothing is spilled."""
     n_rows = int(given.rows or 2e7)
-    with tempfile.TemporaryDirectory(dir=given.folder) as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as name:
+        folder = given.folder or Path(name)
+        folder.mkdir(exist_ok=True)
         _write_parquet(folder, n_rows)
         with two_workers(given.memory) as client:
             before, in_files = client.run(os.getpid), dict[str, int]()
@@ -186,9 +190,8 @@ def parquet(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 in_files.update(client.run(_in_files))
 
             changes = WORK["epoch, net split"] if given.sweep else {"max_evaluations": int(given.evaluations)}
-            model, seconds = timed(
-                DaskDCONRegressor(**settings(**changes), client=client, callback=look), folder, "target"
-            )
+            options = settings(**changes, max_seconds=given.seconds, client=client, callback=look)
+            model, seconds = timed(DaskDCONRegressor(**options), folder, "target")
             yield {
                 "what": "parquet",
                 "rows": n_rows,
@@ -244,10 +247,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=float, help="number of rows")
     parser.add_argument("--sizes", nargs="+", default=["1e5", "3e5", "1e6"], help="numbers of rows, of `rows`")
     parser.add_argument("--work", type=int, nargs="+", default=range(len(WORK)), help="which work, by number")
-    parser.add_argument("--memory", default="2GiB", help="of each worker, of `parquet`")
+    parser.add_argument("--memory", default="2GiB", help="of each worker, of `rows` and `parquet`")
     parser.add_argument("--evaluations", type=float, default=50, help="of `parquet`")
     parser.add_argument("--sweep", action="store_true", help="of `parquet`: an epoch of sweeps instead")
-    parser.add_argument("--folder", help="where the files of `parquet` are written for a while")
+    parser.add_argument("--folder", type=Path, help="where the files of `parquet` are, or are written, and stay")
+    parser.add_argument("--seconds", type=float, help="limit of the fit, of `parquet`")
     parser.add_argument("--store", type=Path, help="file to append the results to")
     given = parser.parse_args(arguments)
     for result in globals()[given.which](given):

@@ -13,12 +13,14 @@ import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
+import json
 import signal
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -30,6 +32,8 @@ from sklearn.exceptions import ConvergenceWarning
 from dconnet.dask import DaskDCONRegressor
 
 TOLERANCE = 1e-8
+# Seconds that a worker may take to start, on a machine with other work.
+PATIENCE = 120
 # Name, rows, and the parameters of the estimator.
 COMMON: dict[str, Any] = {"n_hidden": 4, "gamma": 0.01, "scale": False, "random_state": 0}
 SCENARIOS: dict[str, tuple[int, dict[str, Any]]] = {
@@ -90,7 +94,7 @@ def _cluster() -> Iterator[Client]:
 def _is_whole(client: Client) -> bool:
     """Whether both workers are there; one that was killed while it started may never come back."""
     try:
-        client.wait_for_workers(2, timeout=15)
+        client.wait_for_workers(2, timeout=PATIENCE)
     except TimeoutError:
         return False
     return True
@@ -107,6 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=20, help="in each scenario")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scenarios", type=int, nargs="+", default=range(len(SCENARIOS)), help="by their numbers")
+    parser.add_argument("--store", type=Path, help="file to append the results to, a line of JSON for each scenario")
     given = parser.parse_args(arguments)
     good = True
     print(f"{'scenario':28} {'kills':>6} {'fits':>6} {'wrong':>6} {'largest difference':>20}", flush=True)
@@ -126,9 +131,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         found = fitted(n_rows, parameters, client).history_.objective
                     kills += killer.kills
                     differences.append(float(np.max(np.abs(found / expected - 1.0))))
+        seconds = time.perf_counter() - began
         wrong = sum(not difference <= TOLERANCE for difference in differences)
         good &= wrong == 0
         print(f"{name:28} {kills:6d} {len(differences):6d} {wrong:6d} {max(differences):20.1e}", flush=True)
+        result = {
+            "scenario": name,
+            "kills": kills,
+            "fits": len(differences),
+            "wrong": wrong,
+            "largest difference": max(differences),
+            "seconds": round(seconds, 1),
+        }
+        if given.store is not None:
+            with given.store.open("a") as file:
+                file.write(json.dumps(result) + "\n")
     print("all as they should be" if good else "NOT as they should be")
     return 0 if good else 1
 

@@ -423,14 +423,16 @@ nb::object copy_of(const Number* values, std::size_t count) {
 // to an end by itself: until then, every answer is no number.
 class RemoteEvaluations : public dconnet::Evaluations {
  public:
-  RemoteEvaluations(nb::object remote, const dconnet::Layout& layout, double gamma, std::size_t rows, double target_square)
-      : Evaluations(layout, gamma, rows, target_square), remote_(std::move(remote)) {}
+  RemoteEvaluations(nb::object remote, const dconnet::Layout& layout, double gamma, std::size_t rows, double target_square,
+                    std::size_t most_numbers)
+      : Evaluations(layout, gamma, rows, target_square), remote_(std::move(remote)), most_numbers_(most_numbers) {}
 
   bool failed() const { return error_ != nullptr; }
   void raise() {
     if (failed()) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
+  std::size_t most_copied() const override { return std::max<std::size_t>(1, most_numbers_ / layout().stride); }
   void copy_rows(const std::size_t* rows, std::size_t count, double* design, double* y) override {
     const std::size_t stride = layout().stride, n_outputs = layout().n_outputs;
     std::fill_n(design, count * stride, 0.0);
@@ -470,6 +472,7 @@ class RemoteEvaluations : public dconnet::Evaluations {
   }
 
   nb::object remote_;
+  std::size_t most_numbers_;
   std::exception_ptr error_;
 };
 
@@ -497,12 +500,13 @@ struct RemoteExplorer : dconnet::Explorer {
 void make_remote_explorer(Bound<RemoteExplorer>* self, nb::object remote, std::size_t rows, std::size_t columns,
                           std::size_t n_outputs, double target_square, double gamma, std::size_t n_hidden,
                           std::size_t starts, std::size_t samples, bool burst, const std::string& hop, double stalled,
-                          std::size_t patience, bool revive, std::uint64_t seed, const GivenTeam& team) {
+                          std::size_t patience, bool revive, std::uint64_t seed, std::size_t most_numbers,
+                          const GivenTeam& team) {
   if (n_outputs == 0) throw nb::value_error("there must be at least one output");
   const dconnet::Plan plan{starts, samples, burst, hop_of(hop), stalled, patience, revive};
   make(self, team,
        std::make_unique<RemoteEvaluations>(std::move(remote), dconnet::Layout(columns, n_hidden, n_outputs), gamma, rows,
-                                           target_square),
+                                           target_square, most_numbers),
        plan, seed);
 }
 
@@ -795,8 +799,9 @@ NB_MODULE(_native, module) {
       .def("__init__", &make_remote_explorer, nb::arg("remote"), nb::arg("rows"), nb::arg("columns"), nb::arg("n_outputs"),
            nb::arg("target_square"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"), nb::arg("samples"),
            nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"),
-           nb::arg("team") = nb::none(),
-           "Over rows whose sums `remote.sums(kind, input)` tells, and copies of which `remote.rows(numbers)`.")
+           nb::arg("most_numbers"), nb::arg("team") = nb::none(),
+           "Over rows whose sums `remote.sums(kind, input)` tells, and copies of which `remote.rows(numbers)`; samples have at "
+           "most so many numbers.")
       .def("explore", alone(&explore_remotely), nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"))
       .def_prop_ro("settled", alone(&settled<RemoteExplorer>))
       .def("state", alone(&state_of<RemoteExplorer>))

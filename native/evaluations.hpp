@@ -64,6 +64,8 @@ class Evaluations : public Smooth {
 
   // Copies some rows of the design, (count, stride), and their targets, (count, n_outputs).
   virtual void copy_rows(const std::size_t* rows, std::size_t count, double* design, double* y) = 0;
+  // How many rows may be copied.
+  virtual std::size_t most_copied() const { return rows(); }
 
  protected:
   // The sums over all rows; the input is theta and, if asked about, directions.

@@ -16,7 +16,8 @@ constexpr std::size_t kManyRows = 10000;
 // Iterations of the first heat of the race; each further one has twice as many, for half of the starts.
 constexpr std::size_t kHeat = 20;
 constexpr std::size_t kBurst = 50;
-// The smallest sample is one row in so many, if those are enough for the unknowns, and the largest one row in four.
+// The smallest sample is one row in so many, if those are enough for the unknowns and may be had, and the largest one row in
+// four.
 constexpr std::size_t kMostSpacing = 16, kLeastSpacing = 4;
 constexpr std::size_t kNumbersPerUnknown = 6;
 constexpr std::size_t kSampleBurst = 25;
@@ -174,10 +175,12 @@ void Explorer::race(const Proceed& proceed) {
 void Explorer::begin_on_samples(const Proceed& proceed) {
   const Layout& layout = objective_.layout();
   const std::size_t unknowns = layout.n_hidden * (layout.columns + layout.n_outputs);
-  std::size_t spacing = std::min(kMostSpacing, objective_.rows() * layout.n_outputs / (kNumbersPerUnknown * unknowns));
+  const std::size_t least = std::max(kLeastSpacing, 1 + (objective_.rows() - 1) / objective_.most_copied());
+  std::size_t spacing = std::min(std::max(kMostSpacing, least),
+                                 objective_.rows() * layout.n_outputs / (kNumbersPerUnknown * unknowns));
   const double end = work() + static_cast<double>(plan_.samples);
-  for (bool lower = true; lower && spacing >= kLeastSpacing && work() < end && proceed(); spacing /= 4) {
-    const bool is_last = spacing / 4 < kLeastSpacing;
+  for (bool lower = true; lower && spacing >= least && work() < end && proceed(); spacing /= 4) {
+    const bool is_last = spacing / 4 < least;
     lower = descend_on_sample(spacing, is_last ? end : work() + kFirstShare * (end - work()), proceed);
   }
   if (main_.value() != value_) main_.start(theta_.data());

@@ -100,6 +100,7 @@ class RemoteExplorer:
         patience: int,
         revive: bool,
         seed: int,
+        most_numbers: int,
         team: Team | None = None,
     ) -> None: ...
     def explore(

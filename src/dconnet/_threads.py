@@ -1,4 +1,4 @@
-"""One thread for linear algebra, and several for pieces of work that do not depend on each other.
+"""One thread for linear algebra, and several, or other machines, for pieces of work that do not depend on each other.
 
 Sums of several threads depend on their number, and so would the trained network.
 """
@@ -57,6 +57,26 @@ def check_stop() -> None:
     stop: Stop | None = getattr(_watched, "stop", None)
     if stop is not None and stop.is_set():
         raise KeyboardInterrupt
+
+
+def is_carried() -> bool:
+    """Whether joblib was told to carry work elsewhere: by Dask's backend or Ray's, that is by none of its own."""
+    from joblib.parallel import get_active_backend
+
+    return not type(get_active_backend()[0]).__module__.startswith("joblib._parallel_backends")
+
+
+def carried(work: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
+    """``work(item)`` for every item, in their order: where joblib carries it, else in threads.
+
+    What ``work`` needs is then copied to where it runs.
+    """
+    if not is_carried():
+        return in_threads(work, items, n_threads)
+    from joblib import Parallel, delayed
+
+    results: list[Result] = Parallel()(delayed(work)(item) for item in items)
+    return results
 
 
 def in_threads(

@@ -5,19 +5,102 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-from dconnet import DCONRegressor
+from dconnet import AutoDCONRegressor, DCONClassifier, DCONRegressor
+from dconnet._threads import carried, is_carried
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-def test_folds_and_gammas_on_the_workers(client):
+def rows(n_rows=240):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 2))
-    y = np.abs(X[:, 0])
-    model = DCONRegressor(3, max_epochs=2, random_state=0)
-    search = GridSearchCV(model, {"gamma": [0.01, 1.0]}, cv=3, error_score="raise")
+    X = rng.normal(size=(n_rows, 2))
+    return X, np.abs(X[:, 0]) + 0.1 * rng.normal(size=n_rows)
+
+
+@pytest.fixture
+def counts(client):
+    """How many tasks the cluster has done, and how many of them since."""
+
+    def n_tasks():
+        return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.transition_log))
+
+    return n_tasks
+
+
+@pytest.fixture
+def is_used(client, counts):
+    """Whether the cluster does something for a while."""
+
+    def used(work):
+        before = counts()
+        with joblib.parallel_config("dask"):
+            done = work()
+        return done, counts() > before
+
+    return used
+
+
+def test_whether_joblib_carries_work(client):
+    assert not is_carried()
+    with joblib.parallel_config("threading"):
+        assert not is_carried()
     with joblib.parallel_config("dask"):
-        there = search.fit(X, y).cv_results_
+        assert is_carried()
+        assert carried(lambda n: n**2, [1, 2, 3], 1) == [1, 4, 9]
+    assert carried(lambda n: n**2, [1, 2, 3], 1) == [1, 4, 9]
+
+
+@pytest.mark.parametrize("gamma", [0.01, "auto"])
+def test_a_grid_search_on_the_workers(is_used, gamma):
+    X, y = rows(120)
+    search = GridSearchCV(
+        DCONRegressor(3, gamma=gamma, max_epochs=2, random_state=0),
+        {"shrinkage": [0.0, 1.0]},
+        cv=3,
+        error_score="raise",
+    )
+    there, used = is_used(lambda: search.fit(X, y).cv_results_)
     here = search.fit(X, y).cv_results_
+    assert used
     np.testing.assert_array_equal(there["mean_test_score"], here["mean_test_score"])
-    assert search.best_params_ == {"gamma": 0.01}
+
+
+def test_folds_and_gammas(is_used):
+    model = DCONRegressor(3, gamma="auto", max_epochs=1, random_state=0)
+    there, used = is_used(lambda: model.fit(*rows()).mse_path_)
+    assert used
+    np.testing.assert_array_equal(there, model.fit(*rows()).mse_path_)
+
+
+@pytest.mark.parametrize("options", [{}, {"early_stopping": True}, {"gamma": "auto"}], ids=["plain", "early", "auto"])
+def test_classes(is_used, options):
+    X, y = rows()
+    labels = np.digitize(y, [0.4, 1.0])
+    model = DCONClassifier(**{"n_hidden": 3, "gamma": 0.01, "max_epochs": 2, "random_state": 0} | options)
+
+    def fitted():
+        return [network.parameters for network in model.fit(X, labels).networks_], model.predict_proba(X)
+
+    (networks, probabilities), used = is_used(fitted)
+    assert used
+    here, probabilities_here = fitted()
+    assert len(networks) == 3
+    np.testing.assert_array_equal(networks, here)
+    np.testing.assert_array_equal(probabilities, probabilities_here)
+
+
+def test_families(is_used):
+    X, y = rows()
+    model = AutoDCONRegressor(random_state=0)
+    there, used = is_used(lambda: model.fit(X, y).predict(X))
+    assert used
+    np.testing.assert_array_equal(there, model.fit(X, y).predict(X))
+
+
+def test_what_needs_somebody_here_stays_here(client):
+    X, y = rows()
+    labels, epochs = np.digitize(y, [0.4, 1.0]), []
+    model = DCONClassifier(3, gamma=0.01, max_epochs=2, random_state=0, callback=epochs.append)
+    with joblib.parallel_config("dask"):
+        model.fit(X, labels)
+    assert len(epochs) == 6

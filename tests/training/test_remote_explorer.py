@@ -40,6 +40,7 @@ class Parts:
     y: np.ndarray
     cuts: tuple[int, ...]
     kinds: list[str] = field(default_factory=list)
+    n_rows: list[int] = field(default_factory=list)  # of samples
     calls_until_error: float = np.inf
 
     def __post_init__(self):
@@ -61,12 +62,22 @@ class Parts:
 
     def rows(self, numbers):
         self.kinds.append("rows")
+        self.n_rows.append(len(numbers))
         return self.design[numbers], self.y[numbers]
 
-    def explorer(self, **changes):
+    def explorer(self, most_numbers=10**9, **changes):
         square = float(np.sum(self.y**2))
         shape = (N_ROWS, RANK, self.y.shape[1], square)
-        return _native.RemoteExplorer(self, *shape, GAMMA, N_HIDDEN, **plan(**changes))
+        return _native.RemoteExplorer(self, *shape, GAMMA, N_HIDDEN, most_numbers=most_numbers, **plan(**changes))
+
+
+def test_samples_have_no_more_rows_than_may_be_fetched():
+    design, y = problem(1)
+    for most_rows in (N_ROWS, N_ROWS // 5, N_ROWS // 50, 3):
+        parts = Parts(design, y, ())
+        parts.explorer(samples=20, most_numbers=design.shape[1] * most_rows).explore(100, 1e9, *start(1))
+        assert len(parts.n_rows) == {N_ROWS: 2, N_ROWS // 5: 1, N_ROWS // 50: 1, 3: 0}[most_rows]
+        assert max(parts.n_rows, default=0) <= most_rows
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])

@@ -32,6 +32,9 @@ T = TypeVar("T")
 PATIENCE_SECONDS, PAUSE_SECONDS = 120.0, 0.1
 # A part that takes its worker down with it whenever it is loaded is given up after so many.
 MOST_LOADS = 5
+# Rows come to the driver, as a sample or because a programme needs all of them, if they have no more numbers than these:
+# half a gigabyte.
+MOST_NUMBERS = 1 << 26
 
 
 class LostSchedulerError(RuntimeError):

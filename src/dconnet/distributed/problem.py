@@ -14,7 +14,7 @@ from dconnet._arrays import FloatArray
 from dconnet.certificates.stationarity import Stationarity, stationarity_of
 from dconnet.convex.backend import Backend
 from dconnet.convex.native import by_output
-from dconnet.distributed.cluster import Parts
+from dconnet.distributed.cluster import MOST_NUMBERS, Parts
 from dconnet.distributed.part import PROBES
 from dconnet.distributed.sweep import sweep_of
 from dconnet.model.blocks import joined_triangle
@@ -233,6 +233,7 @@ class RemoteRows:
             (problem.target_norm / unit) ** 2,
             problem.gamma / unit,
             n_hidden,
+            most_numbers=MOST_NUMBERS,
             **plan,
         )
 

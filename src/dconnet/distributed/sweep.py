@@ -17,6 +17,7 @@ from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
 from dconnet.convex.native import Native, by_output
+from dconnet.distributed.cluster import MOST_NUMBERS
 from dconnet.distributed.part import OutOfTurn
 from dconnet.model.problem import WhitenedProblem
 from dconnet.model.whitening import Whitening
@@ -60,9 +61,6 @@ def _gathered(problem: RemoteWhitened) -> WhitenedProblem:
     whitening = Whitening(np.concatenate(Q), plain.whitening.to_white, plain.whitening.from_white)
     return WhitenedProblem(whitening, np.concatenate(y), plain.gamma, plain.total_weight)
 
-
-# All rows come here if a programme needs them, unless they have more numbers than these: half a gigabyte.
-MOST_NUMBERS = 1 << 26
 
 _numbers = count()
 

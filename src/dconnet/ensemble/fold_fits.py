@@ -90,6 +90,10 @@ class Training:
     _shared: dict[Coding, SharedDesign] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
+    def __reduce__(self) -> tuple[type[Training], tuple[object, ...]]:
+        # A copy codes the rows itself: that takes less than to send them.
+        return Training, (self.table, self.columns, self.weight, self.folds, self.classes, self.seed)
+
     @property
     def held_out(self) -> NDArray[np.intp]:
         """The rows of all folds, one fold after the other."""

@@ -7,6 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from dconnet._arrays import FloatArray
+from dconnet._threads import carried, is_carried, one_blas_thread
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.fold_fits import FoldFit, Training, fit_fold
 from dconnet.training.clock import Clock
@@ -79,6 +80,11 @@ class Run:
 
     def _results(self, tasks: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], Trained | None]]:
         """Results as they are ready; what begins does not depend on the number of threads, but for the clock."""
+        if is_carried() and not self.clock.has_limit and not self.interrupted:
+            yield from zip(
+                tasks, carried(self._fits(), [(f, fold, self.chosen[f]) for f, fold in tasks], 1), strict=True
+            )
+            return
         if self.n_threads == 1 or len(tasks) == 1:
             for task in tasks:
                 if self._may_begin(task):
@@ -101,6 +107,17 @@ class Run:
                 wait(running)  # the pool waits for them anyway
                 yield from ((task, future.result()) for future, task in running.items() if not future.exception())
                 raise
+
+    def _fits(self) -> Callable[[tuple[int, int, Sequence[int]]], Trained | None]:
+        """What trains a family, by its number, outside a fold with some gammas; it can be sent elsewhere."""
+        families, training = self.families, self.training
+
+        def fit(task: tuple[int, int, Sequence[int]]) -> Trained | None:
+            family, fold, gammas = task
+            with one_blas_thread():
+                return fit_fold(families[family], family, training, fold, gammas)
+
+        return fit
 
     def _may_begin(self, task: tuple[int, int]) -> bool:
         """One fit is always made, so that there is something to predict with."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import FloatArray
-from dconnet._threads import in_threads
+from dconnet._threads import carried, in_threads
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.features import Linear
 from dconnet.estimators.data import Rows
@@ -185,7 +185,9 @@ def choose_gamma(
     penalised = _penalised(coordinates, units)
     n_starts = max(1, NEURONS // n_hidden)
     seeds = [rng.integers(np.iinfo(np.int32).max, size=n_starts) for _ in folds]
-    turns = clock.turns(len(folds) * rows.Y.shape[1] * len(gammas) * n_starts, n_jobs)
+    turns = clock.turns(len(folds) * rows.Y.shape[1] * len(gammas) * n_starts, n_jobs) if clock.has_limit else None
+    # A limit of time is shared by threads, and cannot be shared by machines.
+    shared = carried if turns is None else in_threads
 
     def errors_of(k: int) -> tuple[FloatArray, NDArray[np.float32] | None]:
         train, test = folds[k]
@@ -200,7 +202,7 @@ def choose_gamma(
             seeds[k],
             n_hidden,
             rows.weight[train],
-            turns if clock.has_limit else None,
+            turns,
             n_jobs if len(folds) == 1 else 1,
         )
         outputs = design.rows(test).predict(*networks).reshape(len(test), len(centers), len(gammas))
@@ -213,7 +215,7 @@ def choose_gamma(
         kept = (centers[:, None] + units.size * outputs).astype(np.float32) if keep_outputs else None
         return errors, kept
 
-    errors, outputs = zip(*in_threads(errors_of, range(len(folds)), min(n_jobs, len(folds))), strict=True)
+    errors, outputs = zip(*shared(errors_of, range(len(folds)), min(n_jobs, len(folds))), strict=True)
     held_out = HeldOut.of_folds(outputs, rows, folds) if keep_outputs else None
     weights = np.array([rows.weight[test].sum() for _, test in folds])
     return GammaChoice(gammas, np.column_stack(errors), weights, held_out)
@@ -250,7 +252,8 @@ def _best_fits(
             seconds=None if turns is None else turns.next,
         )
 
-    parts = in_threads(train, np.array_split(np.arange(len(gamma)), min(n_jobs, len(gamma))), n_jobs)
+    shared = carried if n_jobs > 1 and turns is None else in_threads
+    parts = shared(train, np.array_split(np.arange(len(gamma)), min(n_jobs, len(gamma))), n_jobs)
     V, alpha = (np.concatenate([getattr(part, name) for part in parts]) for name in ("V", "alpha"))
     fits = ShortFits(V, alpha, from_white)
     if len(seeds) > 1:

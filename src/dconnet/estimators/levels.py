@@ -12,7 +12,7 @@ import numpy as np
 
 from dconnet._arrays import FloatArray
 from dconnet._native import Stop
-from dconnet._threads import in_threads
+from dconnet._threads import carried, in_threads, is_carried, one_blas_thread
 from dconnet.certificates import stationarity
 from dconnet.estimators.callbacks import NetworkTask
 from dconnet.estimators.data import Rows
@@ -195,7 +195,9 @@ def train_level(
     if interrupted:
         training.stop.set()
     with work_bar(int(trainer.verbose == 1 and n_at_once > 1), "networks", len(problems)) as done:
-        solutions = in_threads(partial(training.run, done=done), range(len(problems)), n_at_once, training.stop)
+        solutions = training.elsewhere() or in_threads(
+            partial(training.run, done=done), range(len(problems)), n_at_once, training.stop
+        )
     least = 0.5 * certificates if certificates > GRACE else float("-inf")
     return Level(problems, tuple(solutions), stopped=training.stop.is_set(), least_seconds=least)
 
@@ -211,6 +213,20 @@ class _Column:
     validation: Validation | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Elsewhere:
+    """Trains the network of one column, and tells the state of its generator as well."""
+
+    trainer: Trainer
+
+    def __call__(self, column: _Column) -> tuple[Solution, dict[str, Any]]:
+        with one_blas_thread():
+            solution = self.trainer.train(
+                column.problem, column.start, column.rng, label=column.label, validation=column.validation
+            )
+        return solution, dict(column.rng.bit_generator.state)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _LevelTraining:
     """The training of all networks of a level, maybe by several threads, with all that accompanies it."""
@@ -224,6 +240,20 @@ class _LevelTraining:
     title: str
     reached: _Reached | None  # none unless callbacks want to know
     stop: Stop = field(default_factory=Stop)
+
+    def elsewhere(self) -> list[Solution]:
+        """The networks of all columns, where joblib carries the work; none if they need somebody here."""
+        plain = self.session.is_plain and all(isinstance(column.problem, Problem) for column in self.columns)
+        if not is_carried() or len(self.columns) == 1 or not plain or self.stop.is_set():
+            return []
+        try:
+            found = carried(_Elsewhere(self.trainer.sharing(1, len(self.columns))), self.columns, 1)
+        except KeyboardInterrupt:
+            self.stop.set()
+            return []
+        for column, (_, state) in zip(self.columns, found, strict=True):
+            column.rng.bit_generator.state = state
+        return [solution for solution, _ in found]
 
     def run(self, number: int, done: Callable[[float], None]) -> Solution:
         """The network of one column; after the end, its start with the best output weights."""

@@ -67,6 +67,12 @@ class Session:
         self.clock = Clock(max_seconds, spent=sum(seconds) / max(1, min(n_threads, len(seconds))))
         self._lock, self._n_seeds = Lock(), 0
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nobody accompanies the fit, and it may take as long as it likes."""
+        watchers = (self.visitor, self.callback, self.checkpoint, self.tasks)
+        return not self.clock.has_limit and all(watcher is None for watcher in watchers)
+
     def seed(self) -> int:
         """The next seed; the one of the checkpoint if there is one.
 
