@@ -99,7 +99,7 @@ def seconds_of_a_round(client: Client, n_rounds: int = 300) -> float:
     question = worker.Question("no such fit", {}, 0, ("ready", ()))
     for _ in range(n_rounds):
         began = time.perf_counter()
-        asked(client, addresses, worker.answer, question, set())
+        asked(client, set(), addresses, worker.answer, question)
         times.append(time.perf_counter() - began)
     return float(np.median(times))
 

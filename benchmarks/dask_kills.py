@@ -33,7 +33,7 @@ from dconnet.dask import DaskDCONRegressor
 
 TOLERANCE = 1e-8
 # Seconds that a worker may take to start, on a machine with other work.
-PATIENCE = 120
+PATIENCE = 30
 # Name, rows, and the parameters of the estimator.
 COMMON: dict[str, Any] = {"n_hidden": 4, "gamma": 0.01, "scale": False, "random_state": 0}
 SCENARIOS: dict[str, tuple[int, dict[str, Any]]] = {

@@ -32,7 +32,7 @@ T = TypeVar("T")
 PATIENCE_SECONDS, PAUSE_SECONDS = 120.0, 0.1
 # A part that takes its worker down with it whenever it is loaded is given up after so many.
 MOST_LOADS = 5
-# Rows come to the driver, as a sample or because a programme needs all of them, if they have no more numbers than these:
+# Rows come to the driver, as a sample or because a programme needs all of them, if they have no more numbers:
 # half a gigabyte.
 MOST_NUMBERS = 1 << 26
 
@@ -137,7 +137,7 @@ class Parts:
     def close(self) -> None:
         """Let the workers give up all parts; those that cannot be reached do so after a while."""
         with suppress(LostSchedulerError), told_if_gone(self.client):
-            self.client.run(worker.drop, self.fit, on_error="ignore")
+            asked(self.client, self._far, self._addresses(), worker.drop, self.fit)
 
     def _ask(self, call: Call, numbers: Iterable[int], own: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         answers: dict[int, Any] = {}
@@ -188,7 +188,7 @@ class Parts:
             self.fit, parts, n_steps, call, {number: own[number] for number in numbers if number in own}
         )
         with told_if_gone(self.client):
-            answers = asked(self.client, list(parts), function, question, self._far)
+            answers = asked(self.client, self._far, list(parts), function, question)
         self.rounds += 1
         self.traffic += len(parts) * size_of(call) + size_of(list(own.values())) + size_of(list(answers.values()))
         found: dict[int, Any] = {}
@@ -229,7 +229,7 @@ class Parts:
                 self.places |= {n: summary.address for n, summary in self._computed(numbers, address).items()}
                 moved = [number for number, before in left.items() if self.places[number] != before]
                 with told_if_gone(self.client):
-                    self.client.run(worker.drop, self.fit, moved, workers=sorted(set(left.values())), on_error="ignore")
+                    asked(self.client, self._far, sorted(set(left.values())), worker.drop, self.fit, moved)
                 self.moved += len(moved)
 
     def _moves(self) -> dict[str, list[int]]:

@@ -19,7 +19,7 @@ CONNECT_SECONDS = 2.0
 
 
 def asked(
-    client: Client, addresses: Sequence[str], function: Callable[..., Any], question: Any, far: set[str]
+    client: Client, far: set[str], addresses: Sequence[str], function: Callable[..., Any], *arguments: Any
 ) -> dict[str, Any]:
     """What a function says on each of these workers, or the error there; an OSError for a worker that is gone.
 
@@ -27,21 +27,21 @@ def asked(
     ----------
     client : distributed.Client
         The way to the cluster.
+    far : set of str
+        The workers that the client cannot reach, and that the scheduler asks; is added to.
     addresses : sequence of str
         The workers.
     function : callable
         Runs in the event loop of the worker.
-    question : object
-        Its argument.
-    far : set of str
-        The workers that the client cannot reach, and that the scheduler asks; is added to.
+    *arguments
+        Its arguments.
 
     Raises
     ------
     OSError
         If the scheduler was needed, and is gone.
     """
-    message = {"op": "run", "function": dumps(function), "args": dumps((question,)), "wait": True}
+    message = {"op": "run", "function": dumps(function), "args": dumps(arguments), "wait": True}
     answers: dict[str, Any] = client.sync(_all_answers, client, addresses, message, far)
     return answers
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 # The share of a worker's memory that such arrays may take. A sweep needs about 70 bytes of memory for each row besides,
 # wherever the rows are, and Dask pauses a worker at four fifths.
-SHARE = 0.25
+SHARE = 0.15
 # Bytes of a file, unless an array needs more: not a file for each array, since a process can open a thousand or so.
 SEGMENT = 1 << 28
 
