@@ -3,7 +3,8 @@
     python benchmarks/dask_cluster.py overhead            # 1e5 rows, against the local engine
     python benchmarks/dask_cluster.py rows                # an evaluation and a sweep over more and more rows
     python benchmarks/dask_cluster.py parquet --rows 2e7  # from files, with workers that may use 2 GiB each
-    python benchmarks/dask_cluster.py rivals              # XGBoost on Dask, on the same rows, if it is installed
+    python benchmarks/dask_cluster.py rivals              # XGBoost and dask-glm on the same rows, if installed
+    python benchmarks/dask_cluster.py workers             # an empty round with more and more workers
 
 Every result is a line of JSON, printed and, with --store, appended to a file. Times are wall times; nothing else should
 run.
@@ -22,15 +23,16 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 from sklearn.exceptions import ConvergenceWarning
 
 from dconnet import DCONRegressor
@@ -102,6 +104,17 @@ def seconds_of_a_round(client: Client, n_rounds: int = 300) -> float:
         asked(client, set(), addresses, worker.answer, question)
         times.append(time.perf_counter() - began)
     return float(np.median(times))
+
+
+def workers(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """An empty round with more and more workers, all of them threads of this process: what the driver does for each."""
+    for n_workers in (2, 8, 32, 128):
+        options = {"threads_per_worker": 1, "processes": False, "dashboard_address": ":0", "memory_limit": 0}
+        with (
+            LocalCluster(n_workers=n_workers, protocol="tcp", silence_logs=50, **options) as cluster,
+            Client(cluster) as c,
+        ):
+            yield {"what": "workers", "workers": n_workers, "milliseconds of a round": 1e3 * seconds_of_a_round(c, 50)}
 
 
 def overhead(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -212,38 +225,48 @@ def parquet(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
             }
 
 
+def _methods() -> Iterator[tuple[str, Callable[[Client], Any]]]:
+    """Ours and those of others that are installed, with more and more work each."""
+    for evaluations in (50, 100, 200):
+        yield f"dconnet, {evaluations}", partial(_ours, evaluations)
+    with suppress(ImportError):
+        from dask_glm.estimators import LinearRegression
+
+        yield "dask-glm", lambda client: LinearRegression(max_iter=100)
+    with suppress(ImportError):
+        from xgboost.dask import DaskXGBRegressor
+
+        for n_trees in (50, 200, 800):
+            yield f"XGBoost, {n_trees}", partial(_trees, DaskXGBRegressor, n_trees)
+
+
+def _ours(evaluations: int, client: Client) -> Any:
+    return DaskDCONRegressor(**settings(max_evaluations=evaluations), client=client)
+
+
+def _trees(kind: Any, n_trees: int, client: Client) -> Any:
+    trees = kind(n_estimators=n_trees, tree_method="hist")
+    trees.client = client
+    return trees
+
+
 def rivals(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Boosted trees on Dask on the same rows: time, and the error on other rows."""
+    """Linear models and boosted trees on Dask on the same rows: time, and the error on other rows."""
     n_rows = int(given.rows or 1_000_000)
     X_test, y_test = block(10**9, 100_000)
+    far_test = da.from_array(X_test, chunks=(50_000, N_FEATURES))
     with two_workers() as client:
-        X, y = far_rows(n_rows)
-        for evaluations in (50, 100, 200, 400):
-            model = DaskDCONRegressor(**settings(max_evaluations=evaluations), client=client)
-            fitted, seconds = timed(model, X, y)
-            error = float(np.mean((fitted.predict(X_test) - y_test) ** 2))
-            yield {
-                "what": "rivals",
-                "rows": n_rows,
-                "method": f"dconnet, {evaluations}",
-                "seconds": seconds,
-                "mse": error,
-            }
-        try:
-            from xgboost.dask import DaskXGBRegressor
-        except ImportError:
-            return
-        for n_trees in (50, 200, 800):
-            rival = DaskXGBRegressor(n_estimators=n_trees, tree_method="hist")
-            rival.client = client
-            fitted, seconds = timed(rival, X, y)
-            error = float(np.mean((np.asarray(fitted.predict(da.from_array(X_test)).compute()) - y_test) ** 2))
-            yield {"what": "rivals", "rows": n_rows, "method": f"XGBoost, {n_trees}", "seconds": seconds, "mse": error}
+        X, y = client.persist(far_rows(n_rows))  # for all of them: rows are not made anew in each pass
+        wait([X, y])
+        for name, make in _methods():
+            fitted, seconds = timed(make(client), X, y)
+            error = float(np.mean((np.asarray(dask.compute(fitted.predict(far_test))[0]) - y_test) ** 2))
+            yield {"what": "rivals", "rows": n_rows, "method": name, "seconds": seconds, "mse": error}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=["overhead", "rows", "parquet", "rivals"])
+    parser.add_argument("which", choices=["overhead", "rows", "parquet", "rivals", "workers"])
     parser.add_argument("--rows", type=float, help="number of rows")
     parser.add_argument("--sizes", nargs="+", default=["1e5", "3e5", "1e6"], help="numbers of rows, of `rows`")
     parser.add_argument("--work", type=int, nargs="+", default=range(len(WORK)), help="which work, by number")
