@@ -15,8 +15,6 @@ constexpr double kNearShare = 1.0 / 16.0;
 constexpr double kRoom = 2.0;
 // One row in so many tells how far the near ones reach.
 constexpr std::size_t kSpacing = 16;
-// Numbers that the sums of several leaves may take up before they are merged.
-constexpr std::size_t kMostParts = std::size_t{1} << 22;
 
 double distance(const double* v, const double* w, std::size_t columns) {
   double square = 0.0;
@@ -47,7 +45,7 @@ FarRows::FarRows(LeafPasses& passes)
       counts_(passes.leaves(), kCounts),
       strayed_(passes.leaves(), 1),
       ratios_(passes.leaves() * (kLeaf / kSpacing)),
-      parts_(std::min(passes.leaves(), std::max<std::size_t>(2, kMostParts / sums_.size())) * sums_.size()),
+      parts_(std::min(passes.leaves(), LeafPasses::leaves_at_once(sums_.size())) * sums_.size()),
       minus_ones_(room_, -1.0),
       minus_g_(room_),
       minus_h_(room_) {

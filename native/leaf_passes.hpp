@@ -16,6 +16,7 @@
 // A far row cannot have come to its kink at v unless |z_j| <= |q_j| |v - its reference|.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
@@ -73,6 +74,11 @@ class LeafPasses {
  public:
   // How many references the rows can tell apart.
   static constexpr std::size_t kReferences = 64;
+  // How many leaves to ask at once for so many numbers each: all of them, unless they would take too much room.
+  static std::size_t leaves_at_once(std::size_t numbers) {
+    constexpr std::size_t kMostNumbers = std::size_t{1} << 22;
+    return std::max<std::size_t>(2, kMostNumbers / numbers);
+  }
 
   virtual ~LeafPasses() = default;
 
@@ -109,6 +115,12 @@ class LeafPasses {
   virtual void stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) = 0;
   // Hands over the rows that the last `choose` or `stray` has counted; these are near from then on.
   virtual void collect(const PackedRows& to) = 0;
+
+  // What is to be known of zero (see `ZeroPoint`), for the leaves from `first` to `last` (exclusively), zero_size() numbers for
+  // each: the matrix of q qᵀ, on and above the diagonal, over the rows whose multipliers at x are between their bounds;
+  // lambda q; and over the rows with q x > 0, beta_g q x and (q x)².
+  virtual void zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) = 0;
+  std::size_t zero_size() const { return stride() * stride() + stride() + 2; }
 
   // Every `spacing`-th row, a power of two, of each leaf, one after the other: padded, and their slopes.
   virtual void sample_rows(std::size_t spacing, double* q) = 0;

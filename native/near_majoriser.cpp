@@ -28,6 +28,7 @@ std::unique_ptr<Sample> sample_of(LeafPasses& passes) {
 NearMajoriser::NearMajoriser(LeafPasses& passes)
     : far_(passes),
       near_(far_),
+      zero_(passes),
       sample_(sample_of(passes)),
       tangent_(passes.stride()),
       trial_tangent_(passes.stride()),
@@ -64,6 +65,7 @@ Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
   trial_source_ = Source::kNearRows;
   std::copy_n(v, tangent_.size(), answer);
   if (solve_over_near(v, next, answer, outcome)) return outcome;
+  if (max_abs(answer, tangent_.size()) == 0.0 && solve_at_zero(v, answer, outcome)) return outcome;
   const std::size_t used = outcome.iterations;
   trial_source_ = Source::kAllRows;
   if (!far_.passes().may_be_whole()) {  // stay here
@@ -90,6 +92,11 @@ bool NearMajoriser::solve_over_near(const double* v, bool next, double* answer, 
     if (is_far_ && sample_) far_.look(v, false);
     if (!centre(v)) return false;
   }
+  return solve_in_rounds(v, next, answer, outcome);
+}
+
+// From the answer, which is the lowest point so far.
+bool NearMajoriser::solve_in_rounds(const double* v, bool next, double* answer, Outcome& outcome) {
   for (std::size_t round = 0; round < kMostRounds; ++round) {
     const Outcome end = near_.solve(tangent_.data(), problem_.curvature, problem_.gamma, limits_.gap,
                                     limits_.solver_iterations, next, answer);
@@ -100,6 +107,22 @@ bool NearMajoriser::solve_over_near(const double* v, bool next, double* answer, 
     if (!follow(v, strayed, next, answer)) return false;
   }
   return false;
+}
+
+// Where the way led to zero, or began there. If that is not the solution, the programme falls from zero to another point, and
+// goes on from there: nothing leads back.
+bool NearMajoriser::solve_at_zero(const double* v, double* answer, Outcome& outcome) {
+  const ZeroPoint::Verdict verdict =
+      zero_.examine(tangent_.data(), problem_.curvature, problem_.gamma, answer, outcome.iterations);
+  if (verdict == ZeroPoint::Verdict::kUnknown) return false;
+  if (verdict == ZeroPoint::Verdict::kSolution) {
+    trial_source_ = Source::kAllRows;
+    changed_ = far_.passes().rows();
+    outcome = {outcome.iterations, true, Method::kOrigin};
+    return true;
+  }
+  if (!is_lower(answer, far_.look(answer, false).convex_hinges) || !centre(v)) return false;
+  return solve_in_rounds(v, false, answer, outcome);
 }
 
 // The near rows are those about where all rows were looked at last. False if too many are at their kinks there.

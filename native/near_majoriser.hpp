@@ -10,6 +10,7 @@
 #include "majoriser.hpp"
 #include "near_rows.hpp"
 #include "sample.hpp"
+#include "zero_point.hpp"
 
 namespace dconnet {
 
@@ -29,6 +30,8 @@ class NearMajoriser : public Majoriser {
 
  private:
   bool solve_over_near(const double* v, bool next, double* answer, Outcome& outcome);
+  bool solve_in_rounds(const double* v, bool next, double* answer, Outcome& outcome);
+  bool solve_at_zero(const double* v, double* answer, Outcome& outcome);
   bool start_from_sample(const double* v, double* answer);
   bool centre(const double* v);
   bool follow(const double* v, std::size_t strayed, bool& next, double* answer);
@@ -47,6 +50,7 @@ class NearMajoriser : public Majoriser {
 
   FarRows far_;
   NearRows near_;
+  ZeroPoint zero_;
   std::unique_ptr<Sample> sample_;
   std::unique_ptr<SolverOverAll> all_;  // made the first time that it is needed
   const Proceed* watch_ = nullptr;

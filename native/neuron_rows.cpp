@@ -87,6 +87,22 @@ DCONNET_INLINE void add_listed(const double* Q, std::size_t stride, const Row* r
   }
 }
 
+// The multipliers of rows at zero: the middle of their bounds, moved along and back into these. Lists those that stay between
+// their bounds, and adds the slopes and the squares of what is moved beyond the kinks.
+DCONNET_INLINE std::size_t move_multipliers(std::size_t rows, std::size_t first, const double* along, const double* slope,
+                                            double* multipliers, Row* between, double* rise) {
+  std::size_t found = 0;
+  for (std::size_t j = 0; j < rows; ++j) {
+    const double moved = 0.5 * slope[j] + along[j], beyond = along[j] > 0.0 ? along[j] : 0.0;
+    multipliers[j] = moved < 0.0 ? 0.0 : (moved > slope[j] ? slope[j] : moved);
+    between[found] = static_cast<Row>(first + j);
+    found += moved > 0.0 && moved < slope[j];
+    rise[0] += slope[j] * beyond;
+    rise[1] += beyond * beyond;
+  }
+  return found;
+}
+
 }  // namespace
 
 NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n_outputs, Team& team)
@@ -347,6 +363,27 @@ void NeuronRows::collect(const PackedRows& to) {
       places_[j] = Place::kNear;
     }
   });
+}
+
+void NeuronRows::zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) {
+  std::fill_n(sums, (last - first) * zero_size(), 0.0);
+  rows_.team().run(last - first, [&](std::size_t i, std::size_t) {
+    add_to_zero_sums(rows_.leaves()[first + i], x, sums + i * zero_size());
+  });
+}
+
+void NeuronRows::add_to_zero_sums(const Leaf& leaf, const double* x, double* sums) const {
+  double *pull = sums + stride() * stride(), *rise = pull + stride();
+  double along[kTile], multipliers[kTile], ones[kTile];
+  Row between[kTile];
+  std::fill_n(ones, kTile, 1.0);
+  for (std::size_t first = leaf.first; first < leaf.end(); first += kTile) {
+    const std::size_t count = std::min(kTile, leaf.end() - first);
+    multiply(design().row(first), count, stride(), x, along);
+    const std::size_t found = fastest<move_multipliers>(count, first, along, beta_g_.data() + first, multipliers, between, rise);
+    add_transposed(design().row(first), count, stride(), multipliers, pull);
+    design().add_gram(between, ones, found, sums);
+  }
 }
 
 void NeuronRows::sample_rows(std::size_t spacing, double* q) {

@@ -40,6 +40,7 @@ class NeuronRows : public LeafPasses {
   void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) override;
   void stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) override;
   void collect(const PackedRows& to) override;
+  void zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) override;
   void sample_rows(std::size_t spacing, double* q) override;
   void sample_slopes(std::size_t spacing, double* beta_g) override;
   Team* team() override { return &rows_.team(); }
@@ -61,6 +62,7 @@ class NeuronRows : public LeafPasses {
   void add_outputs(const Leaf& leaf, const double* alpha, double sign);
   void split_slopes(const Leaf& leaf, const double* alpha, Split split);
   void look_at(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients);
+  void add_to_zero_sums(const Leaf& leaf, const double* x, double* sums) const;
   bool is_in_doubt(std::size_t row, double noise, const double* distances) const;
 
   std::size_t n_hidden_, n_outputs_;

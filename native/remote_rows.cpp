@@ -71,13 +71,29 @@ void collect(NeuronRows& rows, std::vector<double>& answer) {
   }
 }
 
+// Of the leaves that the question names, from the first to the last, those that are here: calls sums(first, last, answer) with
+// room for `size` numbers for each of them.
+template <typename Sums>
+void sum_leaves(std::size_t first_leaf, std::size_t leaves, std::size_t size, Reader& reader, std::vector<double>& answer,
+                const Sums& sums) {
+  const std::size_t first = std::max(reader.count(), first_leaf), last = std::min(reader.count(), first_leaf + leaves);
+  if (first >= last) return;
+  answer.resize((last - first) * size);
+  sums(first - first_leaf, last - first_leaf, answer.data());
+}
+
 void far_sums(NeuronRows& rows, std::size_t first_leaf, Reader& reader, std::vector<double>& answer) {
   const bool anew = reader.number() != 0.0;
-  const std::size_t first = std::max(reader.count(), first_leaf), end = first_leaf + rows.leaves();
-  const std::size_t last = std::min(reader.count(), end);
-  if (first >= last) return;
-  answer.resize((last - first) * (rows.stride() * rows.stride() + 2 * rows.stride()));
-  rows.far_sums(anew, first - first_leaf, last - first_leaf, answer.data());
+  const std::size_t size = rows.stride() * rows.stride() + 2 * rows.stride();
+  sum_leaves(first_leaf, rows.leaves(), size, reader, answer, [&](std::size_t first, std::size_t last, double* sums) {
+    rows.far_sums(anew, first, last, sums);
+  });
+}
+
+void zero_sums(NeuronRows& rows, std::size_t first_leaf, Reader& reader, std::vector<double>& answer) {
+  const double* x = reader.take(rows.stride());
+  sum_leaves(first_leaf, rows.leaves(), rows.zero_size(), reader, answer,
+             [&](std::size_t first, std::size_t last, double* sums) { rows.zero_sums(x, first, last, sums); });
 }
 
 }  // namespace
@@ -104,6 +120,7 @@ bool is_question(const NeuronRows& rows, Pass pass, const double* question, std:
     case Pass::kSampleSlopes: return size == 1 && is_spacing(*question);
     case Pass::kChoose: return size == 1;
     case Pass::kFarSums: return size == 3;
+    case Pass::kZeroSums: return size == stride + 2;
     case Pass::kStray:
       return size > stride + 2 && question[stride + 1] == static_cast<double>(size - stride - 2) &&
              size - stride - 2 < LeafPasses::kReferences;
@@ -135,6 +152,7 @@ void answer_question(NeuronRows& rows, std::size_t first_leaf, Pass pass, const 
     }
     case Pass::kChoose: answer.resize(leaves * kCounts); return rows.choose(reader.number(), answer.data());
     case Pass::kFarSums: return far_sums(rows, first_leaf, reader, answer);
+    case Pass::kZeroSums: return zero_sums(rows, first_leaf, reader, answer);
     case Pass::kStray: {
       const double* v = reader.take(stride);
       const double noise = reader.number();
@@ -280,6 +298,11 @@ void RemoteRows::collect(const PackedRows& to) {
     const double* numbers = from + stride();
     to.beta_g[i] = numbers[0], to.beta_h[i] = numbers[1], to.z[i] = numbers[2], to.active[i] = numbers[3] != 0.0;
   }
+}
+
+void RemoteRows::zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) {
+  say(x, stride()).say(static_cast<double>(first)).say(static_cast<double>(last));
+  ask_for(Pass::kZeroSums, (last - first) * zero_size(), NAN, sums);
 }
 
 void RemoteRows::sample_rows(std::size_t spacing, double* q) {

@@ -16,7 +16,7 @@
 namespace dconnet {
 
 enum class Pass : unsigned char {
-  kTakeUp, kOpen, kLook, kClose, kRatios, kChoose, kFarSums, kStray, kCollect, kSampleRows, kSampleSlopes, kAllSlopes,
+  kTakeUp, kOpen, kLook, kClose, kRatios, kChoose, kFarSums, kStray, kCollect, kZeroSums, kSampleRows, kSampleSlopes, kAllSlopes,
   kPasses
 };
 
@@ -51,6 +51,7 @@ class RemoteRows : public LeafPasses {
   void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) override;
   void stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) override;
   void collect(const PackedRows& to) override;
+  void zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) override;
   void sample_rows(std::size_t spacing, double* q) override;
   void sample_slopes(std::size_t spacing, double* beta_g) override;
   // All rows are fetched the first time, and their slopes each time.

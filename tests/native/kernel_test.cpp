@@ -21,6 +21,7 @@
 #include "sample.hpp"
 #include "solver.hpp"
 #include "sweep.hpp"
+#include "zero_point.hpp"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Every allocation is counted.
@@ -810,6 +811,46 @@ void test_origin() {
   }
 }
 
+// The same for rows of which only sums are told, however many threads there are. Multipliers between bounds that are `tight`
+// are hard to find; `falls` as above.
+void test_zero_point(bool tight, bool falls, std::size_t threads) {
+  subject = std::string("zero point: ") + (tight ? "tight" : "loose") + (falls ? ", falls" : "");
+  Random random(78);
+  const std::size_t rows = 20000, columns = 7;
+  const Vector matrix = random_design(random, rows, columns);
+  const Design design(matrix.data(), rows, columns);
+  const Vector slope = random.uniforms(rows, 0.5, 2.0);
+  Vector y(rows), pull(rows);
+  const Vector plane = random.normals(columns), side = product(matrix, rows, columns, plane.data());
+  for (std::size_t j = 0; j < rows; ++j) {
+    y[j] = -slope[j];  // of which beta_g is made, for an output weight of one half
+    const double share = tight ? (side[j] > 0.0 ? 0.98 : 0.02) : random.uniform(0.2, 0.8);
+    pull[j] = slope[j] * (falls ? (side[j] > 0.0 ? 1.5 : 0.3) : share);
+  }
+  Vector linear = transposed_product(matrix, rows, columns, pull.data());
+  linear.resize(design.stride(), 0.0);
+  dconnet::Team team(threads);
+  dconnet::NeuronRows neuron_rows(design, 1, 1, team);
+  neuron_rows.tell_near_from_far();
+  neuron_rows.set_targets(y.data());
+  const double alpha = 0.5, curvature = 0.25, gamma = 0.1;
+  Vector v(design.stride(), 0.0), squares(neuron_rows.leaves()), sums(neuron_rows.leaves() * dconnet::kLookSums);
+  neuron_rows.take_up(&alpha, v.data(), squares.data());
+  neuron_rows.open(&alpha, v.data(), Split::kPaper, sums.data(), nullptr);
+  dconnet::ZeroPoint zero(neuron_rows);
+  std::size_t rounds = 0;
+  const auto verdict = zero.examine(linear.data(), curvature, gamma, v.data(), rounds);
+  CHECK(rounds > 0 && rounds <= 20);
+  CHECK(verdict == (falls ? dconnet::ZeroPoint::Verdict::kDescends : dconnet::ZeroPoint::Verdict::kSolution));
+  CHECK((largest(v) == 0.0) == !falls);
+  if (!falls) return;
+  const Vector z = product(matrix, rows, columns, v.data());
+  const Programme programme{design, linear.data(), slope.data(), curvature, gamma};
+  CHECK(dconnet::value(programme, v.data(), z.data()) < 0.0);
+  static const Vector first = v;  // of one thread
+  CHECK(v == first);
+}
+
 // The walk alone, without the methods behind it: cold, and then with a new linear term from where it ended.
 void test_face_walk(double slope_size) {
   subject = "face walk " + std::to_string(slope_size);
@@ -1160,6 +1201,10 @@ int main() {
   test_many_rows();
   test_sample();
   test_origin();
+  for (const std::size_t threads : {1, 3}) {
+    for (const bool tight : {false, true}) test_zero_point(tight, false, threads);
+    test_zero_point(false, true, threads);
+  }
   for (const double slope_size : {0.1, 1.0, 10.0}) test_face_walk(slope_size);
   for (const double gamma : {1e-3, 1e-2, 1.0}) test_inexact_walk(gamma);
   for (const std::size_t copies : {1, 2, 5, 20}) test_face_walk_among_copies(copies);
