@@ -64,6 +64,7 @@ Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
   recentred_ = false;
   trial_source_ = Source::kNearRows;
   std::copy_n(v, tangent_.size(), answer);
+  if (max_abs(tangent_.data(), tangent_.size()) == 0.0) return end_at_zero(answer, 0);  // nothing pulls away from there
   if (solve_over_near(v, next, answer, outcome)) return outcome;
   if (max_abs(answer, tangent_.size()) == 0.0 && solve_at_zero(v, answer, outcome)) return outcome;
   const std::size_t used = outcome.iterations;
@@ -109,6 +110,13 @@ bool NearMajoriser::solve_in_rounds(const double* v, bool next, double* answer, 
   return false;
 }
 
+Outcome NearMajoriser::end_at_zero(double* answer, std::size_t iterations) {
+  std::fill_n(answer, tangent_.size(), 0.0);
+  trial_source_ = Source::kAllRows;
+  changed_ = far_.passes().rows();
+  return {iterations, true, Method::kOrigin};
+}
+
 // Where the way led to zero, or began there. If that is not the solution, the programme falls from zero to another point, and
 // goes on from there: nothing leads back.
 bool NearMajoriser::solve_at_zero(const double* v, double* answer, Outcome& outcome) {
@@ -116,9 +124,7 @@ bool NearMajoriser::solve_at_zero(const double* v, double* answer, Outcome& outc
       zero_.examine(tangent_.data(), problem_.curvature, problem_.gamma, answer, outcome.iterations);
   if (verdict == ZeroPoint::Verdict::kUnknown) return false;
   if (verdict == ZeroPoint::Verdict::kSolution) {
-    trial_source_ = Source::kAllRows;
-    changed_ = far_.passes().rows();
-    outcome = {outcome.iterations, true, Method::kOrigin};
+    outcome = end_at_zero(answer, outcome.iterations);
     return true;
   }
   if (!is_lower(answer, far_.look(answer, false).convex_hinges) || !centre(v)) return false;

@@ -32,6 +32,7 @@ class NearMajoriser : public Majoriser {
   bool solve_over_near(const double* v, bool next, double* answer, Outcome& outcome);
   bool solve_in_rounds(const double* v, bool next, double* answer, Outcome& outcome);
   bool solve_at_zero(const double* v, double* answer, Outcome& outcome);
+  Outcome end_at_zero(double* answer, std::size_t iterations);
   bool start_from_sample(const double* v, double* answer);
   bool centre(const double* v);
   bool follow(const double* v, std::size_t strayed, bool& next, double* answer);

@@ -1,6 +1,7 @@
 """A sweep over rows that others have is the sweep over all of them, to the bit."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -100,29 +101,48 @@ def test_an_exception_of_those_asked_ends_the_sweep():
     assert np.isfinite(V).all()
 
 
-def test_a_programme_that_needs_more_rows_than_may_be_fetched_leaves_its_neuron():
-    problem, V, alpha = whitened_setting(n_rows=17_000, n_columns=5, n_hidden=N_HIDDEN)
-    # Whatever a neuron adds is too much: its best weights are zero, where all rows are at their kinks.
-    problem, alpha = replace(problem, y=-np.abs(problem.y) - 1.0), np.abs(alpha)
-    fetched, workers = [], ask_all(scattered(problem, [0]))
+def asking(workers):
+    """The same, and a list of how many numbers each answer had."""
+    sizes = []
 
     def ask(which, question):
         answer = workers(which, question)
-        fetched.append(answer.size)
+        sizes.append(answer.size)
         return answer
 
+    return ask, sizes
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_programme_whose_solution_is_zero_needs_sums_alone(split):
+    problem, V, alpha = whitened_setting(n_rows=17_000, n_columns=5, n_hidden=N_HIDDEN)
+    # Whatever a neuron adds is too much: its best weights are zero, where all rows are at their kinks.
+    problem, alpha = replace(problem, y=-np.abs(problem.y) - 1.0), np.abs(alpha)
+    ask, sizes = asking(ask_all(scattered(problem, [0])))
+    *_, unsolved = run(remote_sweep(problem, ask, most_numbers=0), problem, V, alpha, split)
+    assert unsolved == 0
+    assert not V.any()
+    assert max(sizes) < problem.Q.size / 4
+
+
+def test_a_programme_that_needs_more_rows_than_may_be_fetched_leaves_its_neuron():
+    problem, V, alpha = whitened_setting(n_rows=17_000, n_columns=5, n_hidden=N_HIDDEN)
+    # Copies of a few rows are at their kinks together, which the walk over near rows cannot settle.
+    few_rows = np.random.default_rng(0).integers(-1, 2, size=problem.Q.shape).astype(float)
+    problem = SimpleNamespace(Q=np.linalg.qr(few_rows)[0], y=problem.y, gamma=problem.gamma)
+    ask, sizes = asking(ask_all(scattered(problem, [0])))
     V_all, V_none = V.copy(), V.copy()
     n_numbers = 8 * 17_000
     *_, unsolved = run(remote_sweep(problem, ask, most_numbers=n_numbers), problem, V_all, alpha, "net")
     assert unsolved == 0
-    assert not V_all.any()
-    assert max(fetched) == n_numbers
-    fetched.clear()
+    assert max(sizes) == n_numbers
+    sizes.clear()
     few = remote_sweep(problem, ask, most_numbers=n_numbers - 1)
-    _, programmes, _, _, unsolved = run(few, problem, V_none, alpha, "net")
-    assert programmes == unsolved == N_HIDDEN
-    np.testing.assert_array_equal(V_none, V)
-    assert max(fetched) < n_numbers
+    *_, unsolved = run(few, problem, V_none, alpha, "net")
+    assert 0 < unsolved <= N_HIDDEN
+    assert max(sizes) < n_numbers
+    moved = (V_none != V).any(axis=1)
+    assert moved.sum() == N_HIDDEN - unsolved
 
 
 def test_answers_of_another_length_are_refused():
