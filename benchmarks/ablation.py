@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import replace
-from pathlib import Path
 
 from timing import ONE_THREAD
 
 os.environ.update(ONE_THREAD)  # before NumPy is imported
 
-from cells import Result, Store, add_run_options, builds
+from cells import Result, Store, add_pack_option, add_run_options, builds
 from contests import LARGER, Cell, Contest, add_grid_options, grid
 from dconnet.training.accelerated import Moves
 from paper_data import require_data
@@ -45,7 +44,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_grid_options(parser, hidden=(20,), gammas=(1e-2, 1e-4), seeds=1)
     parser.add_argument("--seconds", type=float, default=1.0, help="wall time of each run")
-    parser.add_argument("--pack", type=Path, help="file to collect the cells in")
+    add_pack_option(parser)
     add_run_options(parser, "ablation")
     return parser.parse_args()
 

@@ -17,7 +17,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from timing import ONE_THREAD
 
@@ -33,7 +32,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cells import Result, Store, add_run_options, builds
+from cells import Result, Store, add_pack_option, add_run_options, builds
 from dconnet import DCONClassifier, TableEncoder
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import HeldOut
@@ -193,7 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="+", choices=NAMES, metavar="NAME", default=NAMES)
     parser.add_argument("--splits", type=int, default=3, help="number of splits of each dataset")
-    parser.add_argument("--pack", type=Path, help="file to collect the cells in")
+    add_pack_option(parser)
     add_run_options(parser, "calibration")
     chosen = parser.parse_args()
     console, store = make_console(), Store(chosen.results)

@@ -77,6 +77,11 @@ def add_run_options(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--report", action="store_true", help="compute nothing, only show what is there")
 
 
+def add_pack_option(parser: argparse.ArgumentParser) -> None:
+    """The option of those whose raw results stand beside their tables in the documentation."""
+    parser.add_argument("--pack", type=Path, metavar="FILE", help="file to collect the cells in, a line each")
+
+
 def builds(results: Iterable[Result]) -> list[str]:
     """A sentence of warning where results of several builds are mixed, else none."""
     number = len({result["build"] for result in results})

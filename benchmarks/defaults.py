@@ -1,6 +1,6 @@
 """The default estimators in any units, against the best gamma in hindsight and against linear models.
 
-    python benchmarks/defaults.py [--datasets NAME ...] [--splits 3] [--jobs 1] [--report]
+    python benchmarks/defaults.py [--datasets NAME ...] [--splits 3] [--jobs 1] [--report] [--pack FILE]
 
 Every fit is kept in a file of its own, so that a run can be stopped at any time and goes on with the same command.
 Time is that of the processor.
@@ -29,7 +29,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cells import Result, Store, add_run_options, builds
+from cells import Result, Store, add_pack_option, add_run_options, builds
 from dconnet import DCONClassifier, DCONRegressor
 from dconnet.estimators.gammas import GAMMAS
 from dconnet.paper.datasets import Choices, load_dataset
@@ -225,17 +225,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="+", choices=NAMES, metavar="NAME", default=NAMES)
     parser.add_argument("--splits", type=int, default=3, help="number of splits of each dataset")
+    add_pack_option(parser)
     add_run_options(parser, "defaults")
     chosen = parser.parse_args()
     console, store = make_console(), Store(chosen.results)
+    cells = [cell for name in chosen.datasets for cell in cells_of(name, chosen.splits)]
     if not chosen.report:
         require_data()
-        store.compute([c for name in chosen.datasets for c in cells_of(name, chosen.splits)], run, chosen.jobs, console)
+        store.compute(cells, run, chosen.jobs, console)
+    if chosen.pack:
+        store.pack(cells, chosen.pack)
     for name, classify in (("regression", False), ("classification", True)):
         report = table_of(store, chosen, classify)
-        report.notes += builds(
-            [r for name in chosen.datasets for c in cells_of(name, chosen.splits) if (r := store.read(c))]
-        )
+        report.notes += builds(result for result in map(store.read, cells) if result is not None)
         report.publish(f"defaults-{name}", console, chosen.results)
 
 

@@ -1,6 +1,6 @@
 """Does depth help? Layer-wise networks against a shallow one with as many weights.
 
-    python benchmarks/depth.py [--datasets radial ...] [--seeds 3] [--jobs 2] [--report]
+    python benchmarks/depth.py [--datasets radial ...] [--seeds 3] [--jobs 2] [--report] [--pack FILE]
 
 All choices are made on a validation set: the test error serves for the tables alone. Every fit is kept in a file of its
 own, so that a run can be stopped at any time and goes on with the same command. No limit is one of time.
@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
-from cells import Result, Store, add_run_options, builds
+from cells import Result, Store, add_pack_option, add_run_options, builds
 from dconnet import LayerwiseDCONRegressor
 from paper_data import DATASETS, require_data, table
 from report import Report, geometric_mean, make_console
@@ -176,6 +176,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=tuple(METHODS), help="kinds of networks")
     parser.add_argument("--gammas", nargs="+", type=float, default=GAMMAS, metavar="GAMMA", help="what to choose from")
     parser.add_argument("--seeds", type=int, default=3, help="number of splits of each dataset")
+    add_pack_option(parser)
     add_run_options(parser, "depth")
     return parser.parse_args()
 
@@ -190,6 +191,8 @@ def main() -> None:
         if any(cell.dataset in DATASETS for cell in cells):
             require_data()
         store.compute(cells, run, chosen.jobs, console)
+    if chosen.pack:
+        store.pack(cells, chosen.pack)
     warning = builds(result for result in map(store.read, cells) if result is not None)
     for part in PARTS:
         report = errors_table(store, chosen, part)

@@ -17,7 +17,6 @@ import os
 import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from timing import ONE_THREAD
@@ -28,7 +27,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from sklearn.exceptions import ConvergenceWarning
 
-from cells import Result, Store, add_run_options, builds
+from cells import Result, Store, add_pack_option, add_run_options, builds
 from dconnet import DCONRegressor, Network, optimise
 from defaults import data_of
 from report import Report, geometric_mean, make_console
@@ -209,7 +208,7 @@ def main() -> None:
     parser.add_argument("--hidden", nargs="+", type=int, default=(10, 20, 50))
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--seconds", type=float, default=60.0, help="limit for each optimum")
-    parser.add_argument("--pack", type=Path, help="file to collect the cells in")
+    add_pack_option(parser)
     add_run_options(parser, "optimise")
     options = parser.parse_args()
     cells = [

@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from timing import ONE_THREAD
 
@@ -28,7 +27,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
-from cells import Result, Store, add_run_options, builds
+from cells import Result, Store, add_pack_option, add_run_options, builds
 from contests import Contest, Scoreboard, TimeUp
 from dconnet import DCONRegressor, Problem
 from dconnet.paper.datasets import Parts, split_rows
@@ -244,7 +243,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--splits", type=int, default=10, help="number of splits of each dataset")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=tuple(METHODS), help="who predicts")
     parser.add_argument("--max-seconds", type=float, default=5.0, help="limit for one fit")
-    parser.add_argument("--pack", type=Path, help="file to collect the cells in")
+    add_pack_option(parser)
     add_run_options(parser, "prediction")
     return parser.parse_args()
 

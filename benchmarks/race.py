@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from timing import ONE_THREAD
 
@@ -20,7 +19,7 @@ os.environ.update(ONE_THREAD)  # before NumPy is imported
 
 from rich.console import Console
 
-from cells import Result, Store, add_run_options
+from cells import Result, Store, add_pack_option, add_run_options
 from contests import LARGER, Cell, Contest, add_grid_options, grid
 from paper_data import has_mnist, require_data
 from report import make_console
@@ -46,7 +45,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--marks", nargs="+", type=float, default=MARKS, metavar="SECONDS", help="when to compare")
     parser.add_argument("--rivals", nargs="+", choices=OPPONENTS, default=OPPONENTS, help="who races")
     parser.add_argument("--champion", choices=tuple(RIVALS), default="accelerated", help="who meets the others")
-    parser.add_argument("--pack", type=Path, help="file to collect the cells in")
+    add_pack_option(parser)
     parser.add_argument("--larger", action="store_true", help=f"race on larger data: {', '.join(LARGER)}")
     add_run_options(parser, "race")
     if parser.parse_known_args()[0].larger:

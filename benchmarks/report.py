@@ -1,7 +1,8 @@
-"""Tables of ratios: on the terminal, and as Markdown files."""
+"""Tables of ratios: on the terminal, and as files of Markdown and CSV."""
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -55,11 +56,13 @@ class Report:
         return f"# {self.title}\n\n{rows}" + "".join(f"\n{note}\n" for note in self.notes)
 
     def publish(self, name: str, console: Console, folder: Path = OUTPUT) -> None:
-        """Print the table, and replace the file of that name in one stroke."""
+        """Print the table, and replace the files of that name, each in one stroke: for readers, and for programs."""
         console.print(self.table())
         folder.mkdir(parents=True, exist_ok=True)
         with written_whole(folder / f"{name}.md") as file:
             file.write(self.markdown())
+        with written_whole(folder / f"{name}.csv") as file:
+            csv.writer(file, lineterminator="\n").writerows([self.header, *self.lines])
 
 
 def make_console() -> Console:

@@ -14,7 +14,6 @@ import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from timing import ONE_THREAD
 
@@ -23,7 +22,7 @@ os.environ.update(ONE_THREAD)  # before NumPy is imported
 import numpy as np
 from sklearn.datasets import make_friedman1
 
-from cells import Result, Store, add_run_options, builds
+from cells import Result, Store, add_pack_option, add_run_options, builds
 from contests import Contest
 from dconnet import Problem
 from dconnet.convex.backend import get_backend
@@ -127,7 +126,7 @@ def main() -> None:
     parser.add_argument("--gammas", nargs="+", type=float, default=[0.01, 0.1, 1.0], metavar="GAMMA")
     parser.add_argument("--seeds", type=int, default=1, help="number of starts for each problem")
     parser.add_argument("--evaluations", nargs="+", type=int, default=[50, 150, 400], metavar="NUMBER")
-    parser.add_argument("--pack", type=Path, metavar="FILE", help="write all results into this file")
+    add_pack_option(parser)
     add_run_options(parser, "samples")
     chosen = parser.parse_args()
     datasets = chosen.datasets or (HALVES[chosen.half] if chosen.half else DATASETS)
