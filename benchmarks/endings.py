@@ -50,6 +50,16 @@ def line(name: str, endings: list[Ending]) -> tuple[str, ...]:
     return name, f"{converged} of {len(endings)}", *quartiles, f"{sum(ending[2] for ending in endings):.3g} s"
 
 
+def fits_of(grid: list[tuple[str, int, float]], endings: dict[str, list[Ending]]) -> Report:
+    report = Report(
+        "Each fit", ("dataset", "neurons", "gamma", "Newton steps", "RegLoss", "stationarity", "seconds", "converged")
+    )
+    for variant, found in endings.items():
+        for cell, (loss, reached, seconds, converged) in zip(grid, found, strict=True):
+            report.add(*cell, variant, f"{loss:.8g}", f"{reached:.3g}", f"{seconds:.3g}", converged)
+    return report
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hidden", type=int, nargs="+", default=[10, 20, 30])
@@ -68,6 +78,7 @@ def main() -> None:
     for variant, found in endings.items():
         report.add(*line(variant, found))
     report.publish("endings", make_console())
+    fits_of(grid, endings).publish("endings-fits", make_console())
 
 
 if __name__ == "__main__":
