@@ -122,6 +122,21 @@ def test_controls_are_compared_with_the_cells_of_table_1(tmp_path):
     assert medians.rows[0][list(medians.header).index("L-BFGS over Adam")] == "2.25"
 
 
+def test_scalers_are_compared_on_the_same_splits(tmp_path):
+    fill(tmp_path, "table1", TABLE1)
+    found = {table1.Cell("DS1", 10, 0, "adam"): errors(6.0, test=2.0), table1.Cell("DS1", 10, 0, "paper"): errors(2.0)}
+    fill(tmp_path, "scalers", found)
+    assert get_experiment("scalers").settings.scaler_fit == "training"
+    summary, training, _ = tables_of(section_of(tmp_path, "scalers"))
+    rows = {tuple(row[:3]): row[3:] for row in summary.rows}
+    # Split 1, which Table 1 has, counts for neither.
+    assert rows["Algorithm 1", "training", "all rows"][:2] == [1, "3.00"]  # 4 / 1 - 1
+    assert rows["Algorithm 1", "training", "training rows"][:2] == [1, "2.00"]  # 6 / 2 - 1
+    assert rows["Algorithm 1", "test", "training rows"][-1] == "1 of 1"  # 2 / 1 - 1
+    assert rows["accelerated", "test", "training rows"] == [0, *[MISSING] * 4]
+    assert training.rows[0][1:] == ["3.00", "2.00", MISSING, MISSING]
+
+
 def test_few_splits_have_restarts():
     cells = controls.cells(controls.Plan())
     assert {cell.split for cell in cells if cell.method == "restart"} == set(range(5))

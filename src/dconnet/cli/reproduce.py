@@ -31,7 +31,7 @@ def reproduce(
 ) -> None:
     """Repeat an experiment of the paper.
 
-    The experiments are table1, controls, baselines, convergence, assumptions, mnist, solvers, proximal,
+    The experiments are table1, controls, scalers, baselines, convergence, assumptions, mnist, solvers, proximal,
     runtime, overparameterised and overregularised.
     Every result is saved as soon as it is computed. A run that was stopped continues where it stopped.
     """

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dconnet.paper import fits, printed
 from dconnet.paper.datasets import TABLES, Split
 from dconnet.paper.experiment import Experiment, Findings
@@ -133,14 +131,11 @@ def _summary(comparisons: Comparisons) -> Table:
 
 def _medians(comparisons: Comparisons, part: str) -> Table:
     columns = [pair for pair in PAIRS if comparisons[(*pair, part)].values]
-    rows = [[dataset, *(_over_widths(comparisons[(*pair, part)], dataset) for pair in columns)] for dataset in TABLES]
+    rows = [
+        [dataset, *(number(comparisons[(*pair, part)].over_widths(dataset)) for pair in columns)] for dataset in TABLES
+    ]
     header = ("", *(f"{LABELS[ours]} over {LABELS[theirs]}" for ours, theirs in columns))
     return Table(f"The median over all widths and splits, {part} data:", header, rows)
-
-
-def _over_widths(comparison: Comparison, dataset: str) -> str:
-    values = [value for n in printed.WIDTHS for value in comparison.values.get((dataset, n), [])]
-    return number(float(np.median(values)) if values else None)
 
 
 def _errors(results: Results) -> Iterator[list[object]]:

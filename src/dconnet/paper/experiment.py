@@ -25,6 +25,7 @@ from dconnet.paper.store import Result, Store, key_of, plain
 NAMES = (
     "table1",
     "controls",
+    "scalers",
     "baselines",
     "convergence",
     "assumptions",
@@ -122,8 +123,8 @@ def get_experiment(name: str) -> Experiment:
     >>> get_experiment("table2")
     Traceback (most recent call last):
     ...
-    ValueError: There is no experiment 'table2'. Choose one of table1, controls, baselines, convergence, assumptions, \
-mnist, solvers, proximal, runtime, overparameterised, overregularised.
+    ValueError: There is no experiment 'table2'. Choose one of table1, controls, scalers, baselines, convergence, \
+assumptions, mnist, solvers, proximal, runtime, overparameterised, overregularised.
     """
     if name not in NAMES:
         raise ValueError(f"There is no experiment {name!r}. Choose one of {', '.join(NAMES)}.")

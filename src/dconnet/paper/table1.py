@@ -157,6 +157,11 @@ class Comparison:
         found = self.values.get((dataset, n_hidden))
         return float(np.median(found)) if found else float("nan")
 
+    def over_widths(self, dataset: str) -> float:
+        """Median over all widths and splits."""
+        found = [value for n in printed.WIDTHS for value in self.values.get((dataset, n), [])]
+        return float(np.median(found)) if found else float("nan")
+
     def _printed(self, dataset: str) -> list[str]:
         table = printed.IMPROVEMENTS.get(self.baseline)
         columns = () if table is None else table[dataset][PARTS.index(self.part)]
