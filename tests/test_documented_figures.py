@@ -1,0 +1,164 @@
+"""Tables of the documentation, computed anew from the runs that are stored beside it."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+STORED = DOCS / "benchmarks"
+
+pytestmark = pytest.mark.skipif(not STORED.is_dir(), reason="the documentation is not part of this distribution")
+
+
+def stored(name):
+    return [json.loads(line) for line in (STORED / name).read_text(encoding="utf-8").splitlines()]
+
+
+def row_of(page, *begin):
+    """The cells of the row of a table that begins with these, the first of its page."""
+    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+    rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|"))
+    return next(row for row in rows if tuple(row[: len(begin)]) == begin)
+
+
+def geometric(ratios):
+    return float(np.exp(np.mean(np.log(ratios))))
+
+
+def contests(name):
+    """RegLoss of every runner at every mark, by the contest."""
+    found = {}
+    for record in stored(name):
+        key = tuple(record["cell"][field] for field in ("dataset", "n_hidden", "gamma"))
+        found.setdefault(key, {})[record["cell"]["runner"]] = record["result"]["regloss"]
+    return found
+
+
+def ratios_of(found, champion, rival, mark=0):
+    return np.array([losses[champion][mark] / losses[rival][mark] for losses in found.values()])
+
+
+def standing(ratios):
+    """Win, tie and loss, geometric mean, median, and how many are worse by more than 5 %."""
+    wins, losses = int(np.sum(ratios < 0.999)), int(np.sum(ratios > 1.001))
+    tally = f"{wins} / {len(ratios) - wins - losses} / {losses}"
+    return [tally, f"{geometric(ratios):.3f}", f"{np.median(ratios):.3f}", str(int(np.sum(ratios > 1.05)))]
+
+
+RIVALS = {"kernel": "the kernel's own L-BFGS", "scipy-brisk": "SciPy's L-BFGS-B, brisk", "scipy": "SciPy's L-BFGS-B"}
+
+
+def test_races():
+    found = contests("race.jsonl")
+    assert len(found) == 135
+    lines = (DOCS / "accelerated.md").read_text(encoding="utf-8").splitlines()
+    for champion in ("defaults", "accelerated"):
+        for rival, name in RIVALS.items():
+            end = f"| {name} | " + " | ".join(standing(ratios_of(found, champion, rival))) + " |"
+            assert any(line.endswith(end) for line in lines), end
+    end = "| default settings | " + " | ".join(standing(ratios_of(found, "accelerated", "defaults"))) + " |"
+    assert any(line.endswith(end) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("rival", "name"),
+    [
+        ("kernel", "against the kernel's L-BFGS"),
+        ("scipy-brisk", "against SciPy's, brisk"),
+        ("scipy", "against SciPy's"),
+    ],
+)
+def test_races_by_gamma(rival, name):
+    found = contests("race.jsonl")
+    means = [
+        geometric(ratios_of({key: found[key] for key in found if key[2] == gamma}, "accelerated", rival))
+        for gamma in (0.1, 0.01, 0.001, 0.0001, 0.00001)
+    ]
+    assert row_of("accelerated.md", name)[1:] == [f"{mean:.3f}" for mean in means]
+
+
+def test_races_against_algorithm_1_and_adam():
+    found = contests("race-paper-adam.jsonl")
+    assert len(found) == 45
+    page = (DOCS / "accelerated.md").read_text(encoding="utf-8")
+    for rival in ("paper", "adam"):
+        for mark, name in enumerate(("0.25 s", "1 s")):
+            assert f"| {name} | " + " | ".join(standing(ratios_of(found, "accelerated", rival, mark))) + " |" in page
+    portfolio = {key: losses for key, losses in found.items() if key[0] == "DS3"}
+    assert ratios_of(portfolio, "accelerated", "paper", 1).min() > 0.98
+    assert ratios_of(portfolio, "accelerated", "adam", 1).min() > 0.995
+
+
+def test_the_readme_quotes_the_races():
+    found = contests("race.jsonl")
+    text = " ".join((DOCS.parent / "README.md").read_text(encoding="utf-8").split())
+    ratios = {rival: ratios_of(found, "defaults", rival) for rival in RIVALS}
+    wins, _, ties, _, losses = standing(ratios["kernel"])[0].split()
+    median = 100.0 * (1.0 - np.median(ratios["kernel"]))
+    lower = {rival: 100.0 * (1.0 - geometric(some)) for rival, some in ratios.items()}
+    assert (
+        f"the loss was lower in {wins} of 135 contests, within 0.1 % in {ties} and higher in {losses}, and "
+        f"{lower['kernel']:.0f} % lower on average (geometric mean; median {median:.0f} %)"
+    ) in text
+    assert f"it was {lower['scipy']:.0f} % lower, or {lower['scipy-brisk']:.0f} % if its tolerance" in text
+
+
+PARTS = {
+    "no race": "race",
+    "no burst": "bursts (race and hops still use L-BFGS)",
+    "no hops": "hops",
+    "restarts for hops": "hops, but with restarts",
+    "no sweeps": "sweeps",
+    "no extrapolation": "extrapolation",
+    "no balance": "balancing",
+    "no revival": "revival",
+    "no Newton steps": "Newton steps",
+    "L-BFGS alone": "everything but L-BFGS with restarts",
+    "sweeps alone": "everything but the sweeps",
+}
+
+
+@pytest.mark.parametrize("runner", PARTS)
+def test_ablation(runner):
+    found = contests("ablation.jsonl")
+    ratios = ratios_of(found, runner, "full")
+    gammas = np.array([gamma for _, _, gamma in found])
+    means = [geometric(some) for some in (ratios, ratios[gammas == 1e-2], ratios[gammas == 1e-4])]
+    figures = [*means, ratios.min(), ratios.max()]
+    assert row_of("accelerated.md", PARTS[runner])[1:] == [f"{figure:.3f}" for figure in figures]
+
+
+def test_calibration():
+    losses = {}
+    for record in stored("calibration.jsonl"):
+        losses.setdefault(record["cell"]["dataset"], {}).setdefault(record["cell"]["method"], []).append(
+            record["result"]
+        )
+    for dataset, methods in losses.items():
+        network = methods["network"]
+        figures = [np.mean([one[name] for one in network]) for name in ("loss", "raw", "offsets")]
+        row = row_of("benchmarks.md", dataset)
+        assert row[1:5] == [str(len(network)), *(f"{figure:.3f}" for figure in figures)], dataset
+
+
+def test_digits():
+    found = {}
+    for run in stored("digits.jsonl"):
+        found.setdefault(run["max_evaluations"], []).append(run)
+    for limit, runs in found.items():
+        (validation,), (test,) = ({f"{run[part]:.4f}" for run in runs} for part in ("validation", "test"))
+        row = row_of("benchmarks.md", str(limit))
+        assert row[1:4] == [validation, test, f"{np.mean([run['regloss'] for run in runs]):.4f}"]
+        for cell, name in zip(row[4:], ("seconds", "processor_seconds"), strict=True):
+            seconds = [run[name] for run in runs]
+            assert cell == f"{min(seconds):.0f} to {max(seconds):.0f}"
+
+
+def test_peak_memory():
+    with (STORED / "memory.csv").open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            begin = (line["rows"], line["algorithm"], line["gamma"])
+            assert row_of("benchmarks.md", *begin)[3] == line["peak memory / X"]
