@@ -174,6 +174,29 @@ def test_gammas_on_ds6(page, networks, improvement):
         assert quartiles[1] / quartiles[0] < 1.6
 
 
+def test_lbfgs_with_ten_neurons(improvement):
+    places = {part: improvement("lbfgs", "adam", part) for part in ("training", "test")}
+    assert set(places["training"]) == {(dataset, 10) for dataset in DATASETS}
+    assert len(ahead(places["training"])) == len(ahead(improvement("accelerated", "lbfgs", "training"))) == 9
+    assert not ahead(improvement("paper", "lbfgs", "training"))
+    assert len(ahead(places["test"])) == 3  # "on three datasets only"
+    test = improvement("paper", "lbfgs", "test")
+    assert len(ahead(test)) == 5  # "five of nine by medians"
+    assert combined(test.values(), "geometric") < 0.0
+    without = [values for (dataset, _), values in test.items() if dataset != "DS4"]
+    assert combined(without, "geometric") > 0.0  # "because of DS4"
+
+
+def test_matched_penalties_and_the_net_split(page, networks, improvement):
+    penalties = {key: found["penalty"] for key, found in networks.items() if key[3] == "matched"}
+    strongest = [key for key, penalty in penalties.items() if penalty > 1e-4]  # 0.01 over the root of the rows
+    assert f"it chooses the strongest of the four in {len(strongest)} of {len(penalties)} fits" in page
+    assert len(ahead(improvement("paper", "matched", "training"))) == 7  # "seven of nine"
+    net = improvement("net", "paper", "training")
+    assert len(ahead(net)) == len(net) == 9
+    assert f"({sum(map(len, net.values()))} cells of the net split)" in page
+
+
 def combined(values, how):
     """Over all combinations: the median of medians, or the geometric mean minus one."""
     if how == "median":
