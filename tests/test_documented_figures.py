@@ -13,6 +13,9 @@ STORED = DOCS / "benchmarks"
 pytestmark = pytest.mark.skipif(not STORED.is_dir(), reason="the documentation is not part of this distribution")
 
 
+TOLERANCES = ("0.01", "0.001", "0.0001", "1e-09")
+
+
 def stored(name):
     return [json.loads(line) for line in (STORED / name).read_text(encoding="utf-8").splitlines()]
 
@@ -157,8 +160,48 @@ def test_digits():
             assert cell == f"{min(seconds):.0f} to {max(seconds):.0f}"
 
 
+def sheet(name):
+    with (STORED / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def test_peak_memory():
-    with (STORED / "memory.csv").open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            begin = (line["rows"], line["algorithm"], line["gamma"])
-            assert row_of("benchmarks.md", *begin)[3] == line["peak memory / X"]
+    for line in sheet("memory"):
+        begin = (line["rows"], line["algorithm"], line["gamma"])
+        assert row_of("benchmarks.md", *begin)[3] == line["peak memory / X"]
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "ratio"),
+    [("epoch", "rows x features", "time / floor"), ("osqp-epoch", "gamma", "time osqp / native")],
+)
+def test_epochs(name, first, ratio):
+    ratios = {}
+    for line in sheet(name):
+        ratios.setdefault((line[first], line["split"]), []).append(line[ratio])
+    for begin, expected in ratios.items():
+        assert row_of("benchmarks.md", *begin)[2:] == expected
+
+
+def test_growth_with_the_rows():
+    for line in sheet("rows"):
+        assert row_of("benchmarks.md", line["rows"])[2:] == [line["exponent"], line["peak memory / data"]]
+
+
+def test_inexact_programmes():
+    for line in sheet("inexact"):
+        begin = (line["data"], line["solver"], line["split"])
+        assert row_of("algorithm.md", *begin)[3:] == list(line.values())[3:]
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [("admm", ("peak memory", "m x m form", "iterations", "time / native", "iteration")), ("parallel", TOLERANCES)],
+)
+def test_solvers_for_many_rows(name, columns):
+    """Sizes and settings are not repeated from row to row there: the figures stand in the same order."""
+    page = (DOCS / "solvers.md").read_text(encoding="utf-8")
+    place = 0
+    for line in sheet(name):
+        if "torch" not in line.get("settings", ""):
+            place = page.index("| " + " | ".join(line[column] for column in columns) + " |", place)
