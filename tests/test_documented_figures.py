@@ -204,4 +204,5 @@ def test_solvers_for_many_rows(name, columns):
     place = 0
     for line in sheet(name):
         if "torch" not in line.get("settings", ""):
-            place = page.index("| " + " | ".join(line[column] for column in columns) + " |", place)
+            place = page.find("| " + " | ".join(line[column] for column in columns) + " |", place + 1)
+            assert place > 0, line
