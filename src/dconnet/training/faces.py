@@ -27,7 +27,7 @@ from dconnet.training.newton import orthogonal_to
 NOISE = 1e-11
 
 # Multiplications for a step above which none is tried.
-LARGEST_WORK = 3e9
+LARGEST_WORK = 1e10
 
 # The least decrease, as a share of F, after which another step is worth while.
 SETTLED = 1e-13

@@ -1,10 +1,12 @@
 """Training that finds the width of the network: neurons are added while they lower RegLoss.
 
 Balanced neurons make RegLoss convex over the measures of neurons, whatever their number. An epoch is a round: joint
-steps on all weights; neurons with the same active rows become one, and those that carry nothing go; Newton steps take
-the convex problem over the sides that the rows have now to its minimum; then a search for the directions in which new
-neurons lower RegLoss most, and several of them join. At the end none does: where the search is exact, no network of any
-width is better, and the residual proves it.
+steps on all weights; neurons with the same active rows become one, and those that carry nothing go; then a search for
+the directions in which new neurons lower RegLoss most. As many as there are neurons are offered, and all, old and new,
+get the lengths that are best together: a lasso, which lets most of them vanish again. Near the end, Newton steps take
+the convex problem over the sides that the rows have now to its minimum. Where the search is exact, no network of any
+width is better at the end, and the residual proves it; elsewhere the gap is an estimate, and growth ends at a larger
+one, or where rounds lower RegLoss no more by much.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet._text import no_network_is_better
+from dconnet._text import no_network_is_better, per_cent
 from dconnet.convex.backend import Backend
 from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
@@ -28,32 +30,34 @@ from dconnet.training.descent import Descent, Options, State
 from dconnet.training.dual import DualPoint
 from dconnet.training.early_stopping import Validation
 from dconnet.training.faces import Faces, balanced, merged, vectors
+from dconnet.training.lengths import best_lengths
 from dconnet.training.newcomers import climbed, most_different, random_starts
 
 # Neurons to start from.
 START = 4
-# Neurons that may join in one round: these at least, and this share of those that are there; more beyond two features.
-FEWEST_NEW, NEW_SHARE, LARGE_SHARE = 8, 0.15, 0.3
-# New directions differ by this angle, and by less the more neurons there are.
-WIDEST_ANGLE, ANGLE = 0.2, 1.5
-# Evaluations of RegLoss in the joint steps of a round, and beyond two features.
-EVALUATIONS, MANY_EVALUATIONS = 300, 1000
+# New directions that are offered in one round: as many as there are neurons, and these at least. With few features they
+# differ by an angle of one over the number of neurons, beyond by at most this, and by less the more neurons there are.
+FEWEST_NEW, WIDEST_ANGLE = 20, 0.2
+# Evaluations of RegLoss in the joint steps of a round.
+EVALUATIONS = 300
 # Random directions from which the search for new neurons climbs.
-STARTS = 32
-# The same before it is said that there are none, how many climbs go to the end then, and parts of the sphere that
-# branch and bound looks at.
-MANY_STARTS, MANY_POLISHED, PARTS = 256, 64, 50_000
-# All patterns are enumerated once climbing finds nothing above this; until then, it does.
-NEARLY = 1.05
+STARTS = 64
+# Below this correlation it does so thoroughly: so many climbs go to the end, into the kinks of rows.
+NEAR, POLISHED = 1.5, 64
+# The same before it is said that there are none, and parts of the sphere that branch and bound looks at.
+MANY_STARTS, PARTS = 256, 50_000
+# Where all patterns can be enumerated, they are once climbing finds nothing above this: the neurons stay where they are
+# then, and are exchanged for better ones. With several outputs, it is later, as the enumeration finds only one.
+LATE, LATE_OF_SEVERAL = 3.0, 1.05
 # Newton steps in a round, and the gain at which they end, as a share of the gap to the lower bound.
 NEWTON_STEPS, NEWTON_SHARE = 100, 1e-4
-# Beyond two features, there are none while a round lowers RegLoss by more than this share of it.
-FAST = 0.003
+# There are none before the correlation is below this.
+CLOSE = 1.01
 # Below this excess of the correlation over one, they go on to the last digits.
 LAST_DIGITS = 1e-4
 # Entries of the hidden layer of all rows up to which neurons are merged and faces are looked at.
 LARGEST_LAYER = 20_000_000
-# Passes over new neurons to find their output weights.
+# Passes over new neurons to find their output weights, with several outputs.
 PASSES = 20
 # Up to this times the estimated gap, only the proved one is told.
 ALIKE = 1.5
@@ -73,12 +77,15 @@ class Newcomers:
         The largest ``|rᵀ σ(Q v)| / gamma``; above one, a new neuron lowers RegLoss.
     exact : bool
         Whether no direction has a larger one, but for rounding.
+    thorough : bool
+        Whether the search did what it can to find more.
     directions : array of shape (n, rank)
         Directions of length one that lower RegLoss.
     """
 
     correlation: float
     exact: bool
+    thorough: bool
     directions: FloatArray
 
 
@@ -137,32 +144,40 @@ class GrowingDescent(AcceleratedDescent):
     def step(self, state: State) -> None:
         """One round: joint steps, fewer neurons for the same, Newton steps, new neurons."""
         self.prepare(state)  # for the width of today
-        self.budget = EVALUATIONS if self.is_enumerable else MANY_EVALUATIONS
-        self.explore(state)
+        self.budget = EVALUATIONS
+        if not self.is_late:
+            self.explore(state)
         if self.seconds_left() > 0.0:
             self.settle_in(state)
         if self.seconds_left() > 0.0:
             self.newcomers = self.search(state)
-            if self.newcomers.correlation > 1.0 + self.options.tol and len(self.newcomers.directions):
+            if not self.has_reached_bound(state) and len(self.newcomers.directions):
                 self.add(state, self.newcomers.directions)
             state.n_epochs += 1
 
+    @property
+    def correlation(self) -> float:
+        """The largest correlation that the last search found."""
+        return np.inf if self.newcomers is None else self.newcomers.correlation
+
+    @property
+    def is_late(self) -> bool:
+        """Whether neurons are only exchanged for better ones, by enumeration: joint steps take them off the kinks."""
+        if self.newcomers is None or not self.is_enumerable or self.problem.n_outputs > 1:
+            return False
+        return self.newcomers.exact or self.newcomers.correlation <= LATE
+
     def settle_in(self, state: State) -> None:
         """Simplify the network, and take it to a minimum."""
-        if self.problem.n_outputs == 1 and self.problem.n_rows * len(state.alpha) <= LARGEST_LAYER:
+        if self.problem.n_outputs == 1 and self.fits_in_memory(len(state.alpha)):
             self.simplify(state)
-            if self.is_worth_polishing(state):
+            if self.correlation <= CLOSE:
                 self.polish(state)
         else:
             self.block_descent(state)
             self.balance(state)
             self.newton(state)
         self.prune(state)
-
-    def is_worth_polishing(self, state: State) -> bool:
-        """Whether to take Newton steps: with many features, not while joint steps lower RegLoss fast."""
-        before = state.history.epochs[-1].objective
-        return self.is_enumerable or before - self.objective(state) <= FAST * before
 
     def block_descent(self, state: State) -> None:
         """A sweep with the output layer, as in the paper; it is not an epoch of its own."""
@@ -218,25 +233,42 @@ class GrowingDescent(AcceleratedDescent):
         """The directions in which new neurons lower RegLoss most."""
         Q, gamma = self.white.Q, self.problem.gamma
         residual = self.residual(state)
-        values, directions = climbed(Q, residual, random_starts(state.V, STARTS, self.rng))
-        exact = self.is_enumerable and bool(np.max(values) <= NEARLY * gamma)
+        exact = thorough = self.is_late
+        if not exact:
+            values, directions, thorough = self.climb(state, residual)
+            late = LATE if self.problem.n_outputs == 1 else LATE_OF_SEVERAL
+            exact = self.is_enumerable and bool(np.max(values) <= late * gamma)
         if exact:
             values, directions = candidates(Q, residual, floor=gamma)
-        elif np.max(values) <= gamma * (1.0 + self.options.tol):
-            values, directions = self.search_on(state, residual)
         largest = float(np.max(values))
         if exact:
             largest = max(largest, gamma) + rounding(Q, residual)
         self.note_bound(residual, largest, exact)
         pays = values > gamma
         chosen = self.choose(state, residual, values[pays], directions[pays])
-        return Newcomers(largest / gamma, exact, chosen)
+        return Newcomers(largest / gamma, exact, thorough or exact, chosen)
+
+    def climb(self, state: State, residual: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+        """Values and directions where climbs end, and whether all was done to find large ones.
+
+        Most climbs follow the gradient, which is enough while much is left to gain. What it misses are maxima in the
+        kinks of rows: these are where further climbs go to the end.
+        """
+        Q, gamma = self.white.Q, self.problem.gamma
+        values, directions = climbed(Q, residual, random_starts(state.V, STARTS, self.rng))
+        if self.is_enumerable or np.max(values) > NEAR * gamma:
+            return values, directions, False
+        values, directions = climbed(Q, residual, random_starts(state.V, STARTS, self.rng), polished=POLISHED)
+        if np.max(values) > gamma * (1.0 + self.tolerance):
+            return values, directions, False
+        values, directions = self.search_on(state, residual)
+        return values, directions, True
 
     def search_on(self, state: State, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Climb from many more starts, and then by branch and bound, before it is said that nothing was found."""
         Q, gamma = self.white.Q, self.problem.gamma
-        values, directions = climbed(Q, residual, random_starts(state.V, MANY_STARTS, self.rng), polished=MANY_POLISHED)
-        if np.max(values) > gamma * (1.0 + self.options.tol) or not can_search(Q, self.problem.n_outputs):
+        values, directions = climbed(Q, residual, random_starts(state.V, MANY_STARTS, self.rng), polished=POLISHED)
+        if np.max(values) > gamma * (1.0 + self.tolerance) or not can_search(Q, self.problem.n_outputs):
             return values, directions
         limit = None if self.options.max_seconds is None else max(self.seconds_left(), 0.0)
         first = directions[np.argmax(values)][None, :]
@@ -244,6 +276,11 @@ class GrowingDescent(AcceleratedDescent):
         self.proved = self.proved.improved(DualPoint.scaled(self.white, residual, bound))
         value = abs(float(residual @ np.maximum(Q @ v, 0.0)))
         return np.append(values, value), np.vstack([directions, v])
+
+    @property
+    def tolerance(self) -> float:
+        """The relative gap at which growth ends: larger where it is an estimate."""
+        return self.options.tol if self.is_enumerable else float(np.sqrt(self.options.tol))
 
     def note_bound(self, residual: FloatArray, largest: float, exact: bool) -> None:
         """Improve the lower bounds by the residual of the network.
@@ -258,17 +295,37 @@ class GrowingDescent(AcceleratedDescent):
     def choose(self, state: State, residual: FloatArray, values: FloatArray, directions: FloatArray) -> FloatArray:
         """Of the directions found, some that differ."""
         n_hidden = len(state.alpha)
-        share = NEW_SHARE if self.is_enumerable else LARGE_SHARE
-        most = min(max(FEWEST_NEW, int(share * n_hidden)), self.most - n_hidden)
         if self.problem.n_outputs == 1:
             groups = np.sign(np.maximum(directions @ self.white.Q.T, 0.0) @ residual)
         else:
             groups = np.zeros(len(values))
-        angle = min(WIDEST_ANGLE, ANGLE / np.sqrt(n_hidden + 1.0))
+        angle = min(WIDEST_ANGLE, 1.0 / (n_hidden if self.is_enumerable else np.sqrt(n_hidden)))
+        most = max(FEWEST_NEW, n_hidden)
         found: FloatArray = directions[most_different(values, directions, groups, most, angle)]
         return found
 
     def add(self, state: State, directions: FloatArray) -> None:
+        """Let neurons join: all get the lengths that lower RegLoss most, and those that are of no use go."""
+        if self.problem.n_outputs == 1 and self.fits_in_memory(len(state.alpha) + len(directions)):
+            self.replace(state, *self.joined(state, directions))
+        else:
+            self.append(state, directions)
+
+    def joined(self, state: State, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """V and alpha of the neurons and of those with new directions, with the best lengths of all."""
+        Q, y, gamma = self.white.Q, self.white.y, self.problem.gamma
+        W, signs = vectors(state.V, state.alpha)
+        lengths = np.linalg.norm(W, axis=1)
+        new = np.sign(hidden_layer(Q, directions).T @ self.residual(state))
+        U = np.vstack([W[lengths > 0.0] / lengths[lengths > 0.0, None], directions])
+        signs = np.concatenate([signs[lengths > 0.0], new])
+        best = best_lengths(signs * hidden_layer(Q, U), y, gamma)
+        if best is None:
+            return state.V, state.alpha
+        W, signs = best[best > 0.0, None] * U[best > 0.0], signs[best > 0.0]
+        return balanced(*(reduced(Q, W, signs) if len(W) > self.most else (W, signs)))
+
+    def append(self, state: State, directions: FloatArray) -> None:
         """Let neurons join, with the output weights that lower RegLoss most while all others stay."""
         activations = hidden_layer(self.white.Q, directions)
         outputs = best_outputs(activations, self.residual(state), self.problem.gamma)
@@ -279,30 +336,57 @@ class GrowingDescent(AcceleratedDescent):
         V = roots[:, None] * directions[useful]
         self.replace(state, np.vstack([state.V, V]), np.concatenate([state.alpha, alpha]))
 
+    def fits_in_memory(self, n_hidden: int) -> bool:
+        """Whether the outputs of so many neurons on all rows may be held at once."""
+        return self.problem.n_rows * n_hidden <= LARGEST_LAYER
+
     def has_converged(self, state: State) -> bool:
-        """Whether the lower bound is reached, which an exact search proves, or RegLoss falls no more."""
+        """Whether the lower bound is reached, or RegLoss falls no more."""
         if self.newcomers is None or state.risen:
             return False
-        bound = self.proved if self.is_enumerable else max(self.dual, self.proved, key=lambda point: point.bound)
-        return self.gap(state, bound) <= self.options.tol or self.has_stalled(state)
+        return self.has_reached_bound(state) or self.has_stalled(state)
+
+    def has_reached_bound(self, state: State) -> bool:
+        """Whether RegLoss is nearly as low as the bound that is proved, or that a thorough search leads to."""
+        if self.gap(state, self.proved) <= self.options.tol:
+            return True
+        is_thorough = self.newcomers is not None and self.newcomers.thorough and not self.is_enumerable
+        return is_thorough and self.gap(state, self.dual) <= self.tolerance
 
     def has_stalled(self, state: State) -> bool:
         """Whether RegLoss has hardly fallen for some rounds."""
         last = state.history.objective[-STALLED_ROUNDS - 1 :]
-        return len(last) > STALLED_ROUNDS and bool(last[0] - last[-1] <= STALLED * self.options.tol * last[0])
+        return len(last) > STALLED_ROUNDS and bool(last[0] - last[-1] <= self.least_fall * last[0])
+
+    @property
+    def least_fall(self) -> float:
+        """What RegLoss falls by in some rounds at least, as a share, for growth to go on."""
+        return STALLED * self.options.tol if self.is_enumerable else self.tolerance
 
     def progress(self, state: State) -> str:
-        """How close to convergence, for the message."""
+        """How close to convergence, and by which criterion, for the message."""
         n_hidden, found = len(state.alpha), self.newcomers
         width = f"{n_hidden} neuron{'s' * (n_hidden != 1)}"
         if found is None:
             return width
+        none_found = found.correlation <= 1.0 + self.options.tol
+        room = "" if none_found or self.has_reached_bound(state) else ", and new ones would lower RegLoss"
+        return ". ".join([width + room, *self.reason(state), *self.gap_in_words(state, none_found)])
+
+    def reason(self, state: State) -> list[str]:
+        """Why growth ends short of the lower bound, if it does."""
+        if self.has_reached_bound(state) or not self.has_stalled(state):
+            return []
+        return [f"RegLoss fell by less than {per_cent(self.least_fall)} in {STALLED_ROUNDS} rounds"]
+
+    def gap_in_words(self, state: State, none_found: bool) -> list[str]:
+        """What is estimated and what is proved on the networks of all widths."""
         estimated, proved = self.gap(state, self.dual), self.gap(state, self.proved)
-        room = "" if found.correlation <= 1.0 + self.options.tol else ", and new ones would lower RegLoss"
-        if proved <= ALIKE * max(estimated, self.options.tol):
-            return f"{width}{room}. {no_network_is_better(proved, proved=True)}"
-        guess = no_network_is_better(estimated, proved=False) if room else "No new neuron was found that lowers RegLoss"
-        return f"{width}{room}. {guess}" + (f". {no_network_is_better(proved, proved=True)}" if proved < 1.0 else "")
+        known = [no_network_is_better(proved, proved=True)] if proved < 1.0 else []
+        if known and proved <= ALIKE * max(estimated, self.options.tol):
+            return known
+        guess = no_network_is_better(estimated, proved=False)
+        return ["No new neuron was found that lowers RegLoss" if none_found else guess, *known]
 
     def step_norm(self, network: Network, before: Network) -> float:
         """Distance of the weights from those before; NaN if there are more or fewer of them."""
@@ -315,6 +399,7 @@ class GrowingDescent(AcceleratedDescent):
             "n_hidden": len(state.alpha),
             "correlation": None if found is None else found.correlation,
             "exact": found is not None and found.exact,
+            "thorough": found is not None and found.thorough,
         }
         arrays = {"dual": self.dual.multipliers.copy(), "proved": self.proved.multipliers.copy()}
         return Descent.snapshot(self, state, validation) | Snapshot(own, arrays)
@@ -323,8 +408,10 @@ class GrowingDescent(AcceleratedDescent):
         """Go on from a snapshot, with the limits of today; see `Descent.resume`."""
         n_hidden, rank = int(found.values["n_hidden"]), self.white.Q.shape[1]
         state.V, state.alpha = np.empty((n_hidden, rank)), np.empty((n_hidden, *state.alpha.shape[1:]))
-        correlation, exact = found.values["correlation"], bool(found.values["exact"])
-        self.newcomers = None if correlation is None else Newcomers(float(correlation), exact, np.empty((0, rank)))
+        correlation = found.values["correlation"]
+        exact, thorough = bool(found.values["exact"]), bool(found.values["thorough"])
+        none = np.empty((0, rank))
+        self.newcomers = None if correlation is None else Newcomers(float(correlation), exact, thorough, none)
         y = self.white.y
         self.dual, self.proved = (DualPoint(self.white, found.array(name, y.shape)) for name in ("dual", "proved"))
         Descent.resume(self, state, found, validation)

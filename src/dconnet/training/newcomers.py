@@ -16,9 +16,11 @@ from dconnet.convex.programme import Programme
 # Numbers that one batch of the search may hold.
 BATCH = 2_000_000
 MAX_STEPS = 50
+# A climb ends with a step that gains no more than this share.
+GAIN = 1e-6
 # Directions that are climbed to the end, for either sign, and entries of the design up to which there are so many.
 POLISHED = 8
-POLISHED_ENTRIES = 500_000
+POLISHED_ENTRIES = 20_000
 
 
 def random_starts(V: FloatArray, n_starts: int, rng: np.random.Generator) -> FloatArray:
@@ -96,16 +98,19 @@ def _ascended(Q: FloatArray, w: FloatArray, starts: FloatArray) -> tuple[FloatAr
 
 
 def _ascend(Q: FloatArray, w: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Repeat the step while any of the values improves; the best place of each start is kept."""
+    """Repeat the step from every start until it improves no more; the best place of each is kept."""
     best, places = np.full(len(V), -np.finfo(np.float64).max), V.copy()
+    climbing = np.arange(len(V))
     for _ in range(MAX_STEPS):
         Z = V @ Q.T
         values, pull = _values_and_pull(Z, w)
-        better = values > best + 1e-12 * np.abs(best)
+        better = values > best[climbing] + GAIN * np.abs(best[climbing])
         if not better.any():
             break
-        best, places = np.where(better, values, best), np.where(better[:, None], V, places)
-        V = _normalised(((Z > 0.0) * pull) @ Q)
+        climbing = climbing[better]
+        best[climbing], places[climbing] = values[better], V[better]
+        Z = Z[better]
+        V = _normalised(((Z > 0.0) * (pull if w.ndim == 1 else pull[better])) @ Q)
     return best, places
 
 
