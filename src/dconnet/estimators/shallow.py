@@ -309,9 +309,11 @@ class DCONRegressor(Regression, _Shallow):
         Number of hidden neurons. "auto" finds it by growth: neurons that lower RegLoss are added, those with the same
         active rows are merged, and those that carry nothing go, until no new neuron lowers RegLoss, or, with early
         stopping, until the validation error no longer falls. With one or two features and up to 2000 different rows,
-        the network is then proved to be optimal among those of all widths, up to ``tol``; ``message_`` tells. For few
-        rows and a small gamma, such a network may have many neurons: it fits noise, as far as gamma lets it. With more
-        features it may take minutes and longer: set ``max_seconds``, which returns what was reached.
+        the network is then proved to be optimal among those of all widths, up to ``tol``. With more features, growth
+        ends where the gap to the best network of any width is estimated to be at most the root of ``tol``, as a share
+        of RegLoss, or where RegLoss falls by less than that in three rounds; ``message_`` tells which. For few rows and
+        a small gamma, such a network may have many neurons: it fits noise, as far as gamma lets it. Where that would
+        take minutes, a limit on the work ends growth, unless ``max_seconds`` or ``max_evaluations`` is given.
     gamma : float or "auto", default="auto"
         Strength of the data-weighted regularisation, in units of the standard deviation of y; with ``scale=False``, in
         the units of the data. "auto" chooses among 0.001, 0.01, 0.03, 0.1, 0.3, 1 and 3 by the error of short fits in

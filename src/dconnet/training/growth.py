@@ -22,7 +22,7 @@ from dconnet.convex.backend import Backend
 from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, hidden_layer
-from dconnet.training.accelerated import AcceleratedDescent, Moves
+from dconnet.training.accelerated import EVALUATION, AcceleratedDescent, Moves
 from dconnet.training.arrangement import can_enumerate, candidates, rounding
 from dconnet.training.checkpoint import Snapshot
 from dconnet.training.cones import can_search, search_cones
@@ -32,6 +32,7 @@ from dconnet.training.early_stopping import Validation
 from dconnet.training.faces import Faces, balanced, merged, vectors
 from dconnet.training.lengths import best_lengths
 from dconnet.training.newcomers import climbed, most_different, random_starts
+from dconnet.training.result import Status
 
 # Neurons to start from.
 START = 4
@@ -42,8 +43,8 @@ FEWEST_NEW, WIDEST_ANGLE = 20, 0.2
 EVALUATIONS = 300
 # Random directions from which the search for new neurons climbs.
 STARTS = 64
-# Below this correlation it does so thoroughly: so many climbs go to the end, into the kinks of rows.
-NEAR, POLISHED = 1.5, 64
+# Few of the climbs go to the end, into the kinks of rows; below this correlation, so many.
+FEW_POLISHED, NEAR, POLISHED = 8, 1.5, 64
 # The same before it is said that there are none, and parts of the sphere that branch and bound looks at.
 MANY_STARTS, PARTS = 256, 50_000
 # Where all patterns can be enumerated, they are once climbing finds nothing above this: the neurons stay where they are
@@ -55,6 +56,8 @@ NEWTON_STEPS, NEWTON_SHARE = 100, 1e-4
 CLOSE = 1.01
 # Below this excess of the correlation over one, they go on to the last digits.
 LAST_DIGITS = 1e-4
+# Multiplications in the joint steps of a whole fit for which no limit is set: about half a minute with a small gamma.
+MOST_WORK = 2e11
 # Entries of the hidden layer of all rows up to which neurons are merged and faces are looked at.
 LARGEST_LAYER = 20_000_000
 # Passes over new neurons to find their output weights, with several outputs.
@@ -135,6 +138,7 @@ class GrowingDescent(AcceleratedDescent):
         self.newcomers: Newcomers | None = None
         self.dual = self.proved = DualPoint.zero(self.white)
         self.is_enumerable = can_enumerate(self.white.Q, self.problem.n_outputs)
+        self.work = 0.0  # multiplications in joint steps
 
     @property
     def most(self) -> int:
@@ -147,11 +151,12 @@ class GrowingDescent(AcceleratedDescent):
         self.budget = EVALUATIONS
         if not self.is_late:
             self.explore(state)
-        if self.seconds_left() > 0.0:
+            self.work += state.tally.evaluations * EVALUATION * self.n_entries() * len(state.alpha)
+        if self.has_time():
             self.settle_in(state)
-        if self.seconds_left() > 0.0:
+        if self.has_time():
             self.newcomers = self.search(state)
-            if not self.has_reached_bound(state) and len(self.newcomers.directions):
+            if self.has_time() and not self.has_reached_bound(state) and len(self.newcomers.directions):
                 self.add(state, self.newcomers.directions)
             state.n_epochs += 1
 
@@ -254,20 +259,31 @@ class GrowingDescent(AcceleratedDescent):
         Most climbs follow the gradient, which is enough while much is left to gain. What it misses are maxima in the
         kinks of rows: these are where further climbs go to the end.
         """
-        Q, gamma = self.white.Q, self.problem.gamma
-        values, directions = climbed(Q, residual, random_starts(state.V, STARTS, self.rng))
+        gamma = self.problem.gamma
+        values, directions = self.climb_from(state, residual, STARTS)
         if self.is_enumerable or np.max(values) > NEAR * gamma:
             return values, directions, False
-        values, directions = climbed(Q, residual, random_starts(state.V, STARTS, self.rng), polished=POLISHED)
+        values, directions = self.climb_from(state, residual, STARTS, POLISHED)
         if np.max(values) > gamma * (1.0 + self.tolerance):
             return values, directions, False
         values, directions = self.search_on(state, residual)
-        return values, directions, True
+        return values, directions, self.has_time()
+
+    def climb_from(
+        self, state: State, residual: FloatArray, n_starts: int, polished: int = FEW_POLISHED
+    ) -> tuple[FloatArray, FloatArray]:
+        """Values and directions where climbs from random starts and from the neurons end; some go to the end."""
+        starts = random_starts(state.V, n_starts, self.rng)
+        return climbed(self.white.Q, residual, starts, polished, self.has_time)
+
+    def has_time(self) -> bool:
+        """Whether time is left, if it is limited."""
+        return self.seconds_left() > 0.0
 
     def search_on(self, state: State, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Climb from many more starts, and then by branch and bound, before it is said that nothing was found."""
         Q, gamma = self.white.Q, self.problem.gamma
-        values, directions = climbed(Q, residual, random_starts(state.V, MANY_STARTS, self.rng), polished=POLISHED)
+        values, directions = self.climb_from(state, residual, MANY_STARTS, POLISHED)
         if np.max(values) > gamma * (1.0 + self.tolerance) or not can_search(Q, self.problem.n_outputs):
             return values, directions
         limit = None if self.options.max_seconds is None else max(self.seconds_left(), 0.0)
@@ -346,6 +362,13 @@ class GrowingDescent(AcceleratedDescent):
             return False
         return self.has_reached_bound(state) or self.has_stalled(state)
 
+    def verdict(self, state: State, validation: Validation | None) -> Status:
+        """Whether to continue, and why not."""
+        found = super().verdict(state, validation)
+        has_limit = self.options.max_seconds is not None or self.options.max_evaluations is not None
+        is_spent = self.work > MOST_WORK and not has_limit
+        return Status.WORK_LIMIT if found is Status.RUNNING and is_spent else found
+
     def has_reached_bound(self, state: State) -> bool:
         """Whether RegLoss is nearly as low as the bound that is proved, or that a thorough search leads to."""
         if self.gap(state, self.proved) <= self.options.tol:
@@ -397,6 +420,7 @@ class GrowingDescent(AcceleratedDescent):
         found = self.newcomers
         own = {
             "n_hidden": len(state.alpha),
+            "work": self.work,
             "correlation": None if found is None else found.correlation,
             "exact": found is not None and found.exact,
             "thorough": found is not None and found.thorough,
@@ -408,6 +432,7 @@ class GrowingDescent(AcceleratedDescent):
         """Go on from a snapshot, with the limits of today; see `Descent.resume`."""
         n_hidden, rank = int(found.values["n_hidden"]), self.white.Q.shape[1]
         state.V, state.alpha = np.empty((n_hidden, rank)), np.empty((n_hidden, *state.alpha.shape[1:]))
+        self.work = float(found.values["work"])
         correlation = found.values["correlation"]
         exact, thorough = bool(found.values["exact"]), bool(found.values["thorough"])
         none = np.empty((0, rank))

@@ -6,6 +6,8 @@ larger than what it finds. With several outputs, r has a column for each, and th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dconnet._arrays import FloatArray
@@ -29,17 +31,23 @@ def random_starts(V: FloatArray, n_starts: int, rng: np.random.Generator) -> Flo
 
 
 def climbed(
-    Q: FloatArray, r: FloatArray, starts: FloatArray, polished: int = POLISHED
+    Q: FloatArray,
+    r: FloatArray,
+    starts: FloatArray,
+    polished: int = POLISHED,
+    proceed: Callable[[], bool] = lambda: True,
 ) -> tuple[FloatArray, FloatArray]:
     """Values ``|rᵀ σ(Q v)|`` and directions v where climbs from the starts end, the best of them to the last digit.
 
-    ``polished`` is the number of these for either sign, fewer for large designs.
+    ``polished`` is the number of these for either sign, fewer for large designs, and while ``proceed`` says so.
     """
     solver = Native().prepare(Q)
     parts = []
     for w in [r] if r.ndim == 2 else [r, -r]:
         values, V = _ascended(Q, w, starts)
         for place in np.argsort(-values)[: _n_polished(Q, polished)]:
+            if not proceed():
+                break
             polish = _polished_for_several if r.ndim == 2 else _polished
             values[place], V[place] = polish(solver, Q, w, V[place])
         parts.append((values, V))

@@ -25,6 +25,10 @@ class Status(Enum):
     EVALUATION_LIMIT = (
         "Stopped by max_evaluations after {epochs} epochs, not converged: {progress}. Raise max_evaluations or tol."
     )
+    WORK_LIMIT = (
+        "Stopped by the limit on the work of growth after {epochs} epochs, not converged: {progress}. "
+        "Raise gamma or tol, or set max_seconds or max_evaluations, which take the place of this limit."
+    )
     EARLY_STOPPED = (
         "Stopped early after {epochs} epochs: the validation error has not improved for {patience} epochs. "
         "The best network was restored."
@@ -37,8 +41,8 @@ class Status(Enum):
 
     @property
     def is_limit(self) -> bool:
-        """Whether a limit on epochs, time or evaluations kept the fit from convergence."""
-        return self in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.EVALUATION_LIMIT)
+        """Whether a limit on epochs, time, evaluations or work kept the fit from convergence."""
+        return self in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.EVALUATION_LIMIT, Status.WORK_LIMIT)
 
     @property
     def is_success(self) -> bool:
