@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from dconnet import DCONClassifier, DCONRegressor, Network, Problem
+from dconnet.certificates import global_gap
 from dconnet.convex.backend import get_backend
 from dconnet.model.problem import hidden_layer
 from dconnet.training.descent import Options
@@ -15,7 +16,7 @@ from dconnet.training.dual import DualPoint
 from dconnet.training.faces import Faces, balanced, merged, vectors
 from dconnet.training.growth import GrowingDescent, best_outputs, reduced
 from dconnet.training.initialization import xavier
-from dconnet.training.newcomers import most_different
+from dconnet.training.newcomers import climbed, most_different
 from dconnet.training.result import Status
 
 
@@ -125,6 +126,28 @@ def test_no_wide_network_breaks_a_bound(seed, n_hidden, gamma, n_features):
     network = wide_network(problem, n_hidden, seed)
     assert problem.objective(network) >= descent.proved.bound
     assert solution.objective >= descent.proved.bound * (1.0 - 1e-12)
+
+
+@pytest.mark.parametrize(("n_features", "gamma"), [(3, 0.3), (3, 0.03), (4, 0.1)])
+def test_more_features_reach_what_a_cone_programme_reaches(n_features, gamma):
+    problem = posed(n_rows=7, n_features=n_features, gamma=gamma, seed=1)
+    best = by_clarabel(problem)
+    for tol, rel in [(1e-6, 3e-3), (1e-12, 1e-5)]:
+        descent, solution = grown(problem, tol=tol)
+        assert solution.objective == pytest.approx(best, rel=rel)
+        assert descent.proved.bound <= best * (1.0 + 1e-7)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(st.integers(0, 10_000), st.integers(1, 60), st.sampled_from([1.0, 0.1]), st.integers(3, 5))
+def test_no_wide_network_breaks_a_bound_by_branch_and_bound(seed, n_hidden, gamma, n_features):
+    problem = posed(n_rows=20, n_features=n_features, gamma=gamma, seed=seed % 4)
+    descent, solution = grown(problem)
+    assert np.all(np.diff(solution.history.objective) <= 0.0)
+    bound = max(descent.proved.bound, global_gap(problem, solution.network, max_parts=2000).proved_bound)
+    assert bound > 0.0
+    assert problem.objective(wide_network(problem, n_hidden, seed)) >= bound
+    assert solution.objective >= bound * (1.0 - 1e-12)
 
 
 def test_many_features_grow_as_far_as_the_search_sees():
@@ -342,6 +365,75 @@ def test_growth_on_hardly_any_data(X, y, scale):
     assert model.status_ is Status.CONVERGED
     assert np.all(np.isfinite(model.predict(X)))
     assert "It is proved" in model.message_
+
+
+@pytest.fixture(scope="module")
+def wide_table():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(120, 6))
+    return X, np.abs(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=120)
+
+
+def test_a_limit_on_work_ends_growth_unless_another_is_given(wide_table, monkeypatch):
+    monkeypatch.setattr("dconnet.training.growth.MOST_WORK", 1.0)
+    with pytest.warns(ConvergenceWarning, match="limit on the work of growth"):
+        model = DCONRegressor("auto", gamma=0.03, random_state=0).fit(*wide_table)
+    assert model.status_ is Status.WORK_LIMIT
+    assert model.n_iter_ == 1
+    assert DCONRegressor("auto", gamma=0.03, max_seconds=1e6, random_state=0).fit(*wide_table).n_iter_ > 1
+    assert DCONRegressor("auto", gamma=0.03, max_evaluations=10**9, random_state=0).fit(*wide_table).n_iter_ > 1
+
+
+@pytest.mark.parametrize("place", ["climbed", "best_lengths", "merged"])
+def test_an_interrupt_returns_what_was_reached(wide_table, monkeypatch, place):
+    from dconnet.training import growth
+
+    real, calls = getattr(growth, place), []
+
+    def interrupted(*args):
+        calls.append(place)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(growth, place, interrupted)
+    model = DCONRegressor("auto", gamma=0.1, random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="the network reached so far was kept"):
+        model.fit(*wide_table)
+    assert model.status_ is Status.INTERRUPTED
+    objectives = model.history_.objective
+    assert np.all(np.diff(objectives) <= 0.0)
+    assert model.objective_ == pytest.approx(objectives[-1])
+    assert objectives[-1] < 0.9 * objectives[0]
+
+
+def test_many_features_stop_early_and_have_several_outputs_and_classes(wide_table):
+    X, y = wide_table
+    model = DCONRegressor("auto", gamma=1e-3, early_stopping=True, n_iter_no_change=2, random_state=0).fit(X, y)
+    assert model.status_ is Status.EARLY_STOPPED
+    Y = np.column_stack([y, X[:, 0] - y])
+    model = DCONRegressor("auto", gamma=0.3, random_state=0).fit(X, Y)
+    assert model.status_ is Status.CONVERGED
+    assert np.all(np.diff(model.history_.objective) <= 0.0)
+    assert model.predict(X).shape == (120, 2)
+    classifier = DCONClassifier("auto", gamma=0.3, random_state=0).fit(X, y > 0.5)
+    assert classifier.score(X, y > 0.5) > 0.85
+
+
+def test_without_time_no_climb_goes_to_the_end():
+    problem = posed(n_rows=60, n_features=5).whitened
+    starts = np.random.default_rng(0).normal(size=(20, 6))
+    asked = []
+
+    def proceed():
+        asked.append(None)
+        return len(asked) <= 3
+
+    few, _ = climbed(problem.Q, problem.y, starts, 20, proceed)
+    all_values, _ = climbed(problem.Q, problem.y, starts, 20)
+    assert len(asked) == 5  # three climbs, and a refusal for each sign
+    assert np.all(few <= all_values * (1.0 + 1e-12))
+    assert np.sum(few < all_values * (1.0 - 1e-6)) > 5
 
 
 def test_growth_without_time_keeps_a_state_to_go_on_from(data, tmp_path):

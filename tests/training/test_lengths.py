@@ -1,0 +1,52 @@
+"""The best lengths of neurons with given directions: optimality conditions, and outputs that depend on each other."""
+
+import numpy as np
+import pytest
+
+from dconnet.training.lengths import best_lengths
+
+
+def outputs_and_targets(n_rows, n, seed):
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(n_rows, 4)))[0]
+    directions = rng.normal(size=(n, 4))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    return np.maximum(Q @ directions.T, 0.0) * rng.choice([-1.0, 1.0], size=n), rng.normal(size=n_rows)
+
+
+def value(A, y, gamma, c):
+    return np.sum((y - A @ c) ** 2) + 2.0 * gamma * np.sum(c)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("n", [5, 30, 120])
+def test_no_length_can_be_changed_for_the_better(gamma, n):
+    A, y = outputs_and_targets(50, n, seed=n)
+    c = best_lengths(A, y, gamma)
+    slopes = gamma - A.T @ (y - A @ c)
+    assert np.all(c >= 0.0)
+    assert np.all(slopes >= -1e-5 * gamma)
+    np.testing.assert_allclose(slopes[c > 1e-6], 0.0, atol=1e-5 * gamma)
+
+
+def test_the_same_output_twice_is_no_obstacle():
+    A, y = outputs_and_targets(40, 10, seed=1)
+    twice = np.hstack([A, A, 0.0 * A])
+    once, both = best_lengths(A, y, 0.1), best_lengths(twice, y, 0.1)
+    assert value(twice, y, 0.1, both) == pytest.approx(value(A, y, 0.1, once), rel=1e-9)
+
+
+def test_too_large_a_penalty_leaves_nothing():
+    A, y = outputs_and_targets(40, 10, seed=2)
+    assert not np.any(best_lengths(A, y, 1.01 * np.max(A.T @ y)))
+
+
+def test_a_search_that_does_not_end_is_told(monkeypatch):
+    A, y = outputs_and_targets(40, 10, seed=3)
+
+    def fail(*args, **options):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr("dconnet.training.lengths.optimize.nnls", fail)
+    assert best_lengths(A, y, 0.01) is None
+    assert best_lengths(np.full((3, 2), np.nan), np.ones(3), 0.1) is None
