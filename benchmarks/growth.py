@@ -280,7 +280,8 @@ def draw(store: Store, cells: list[Cell], path: Path) -> None:
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    found = [(cell, result) for cell in cells if cell.part == "proofs" and (result := store.read(cell))]
+    real = [cell for cell in cells if cell.part == "proofs" and cell.dataset in DATASETS]
+    found = [(cell, result) for cell in real if (result := store.read(cell))]
     smallest = min(cell.gamma for cell, _ in found)
     shown = sorted((each for each in found if each[0].gamma == smallest), key=lambda each: -each[1]["rows"])[:3]
     figure, axes = plt.subplots(1, len(shown), figsize=(3.4 * len(shown), 3.2), layout="constrained")

@@ -45,6 +45,8 @@ EVALUATIONS = 300
 STARTS = 64
 # Few of the climbs go to the end, into the kinks of rows; below this correlation, so many.
 FEW_POLISHED, NEAR, POLISHED = 8, 1.5, 64
+# These are for designs of up to so many entries; for larger ones, there are fewer.
+POLISHED_ENTRIES = 20_000
 # The same before it is said that there are none, and parts of the sphere that branch and bound looks at.
 MANY_STARTS, PARTS = 256, 50_000
 # Where all patterns can be enumerated, they are once climbing finds nothing above this: the neurons stay where they are
@@ -274,7 +276,8 @@ class GrowingDescent(AcceleratedDescent):
     ) -> tuple[FloatArray, FloatArray]:
         """Values and directions where climbs from random starts and from the neurons end; some go to the end."""
         starts = random_starts(state.V, n_starts, self.rng)
-        return climbed(self.white.Q, residual, starts, polished, self.has_time)
+        fewer = max(1, min(polished, polished * POLISHED_ENTRIES // self.white.Q.size))
+        return climbed(self.white.Q, residual, starts, fewer, self.has_time)
 
     def has_time(self) -> bool:
         """Whether time is left, if it is limited."""

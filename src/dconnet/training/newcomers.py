@@ -22,7 +22,7 @@ MAX_STEPS = 50
 GAIN = 1e-6
 # Directions that are climbed to the end, for either sign, and entries of the design up to which there are so many.
 POLISHED = 8
-POLISHED_ENTRIES = 20_000
+POLISHED_ENTRIES = 500_000
 
 
 def random_starts(V: FloatArray, n_starts: int, rng: np.random.Generator) -> FloatArray:
