@@ -45,8 +45,9 @@ from dconnet.training.trainer import Trainer
 
 # Of a limited time, short fits for gamma or for probabilities take no more than this share of what is left.
 SHORT_FITS_SHARE = 1.0 / 3.0
-# Neurons of the short fits where the width of the network is found by growth.
-WIDTH_OF_SHORT_FITS = 20
+# The width of the short fits where the network itself finds its own: wide, as it may become. In narrow fits, the width
+# keeps a network from fitting noise, and too small a gamma is chosen.
+WIDTH_OF_SHORT_FITS = 100
 
 
 class _Shallow(DCONEstimator):
