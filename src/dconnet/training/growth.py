@@ -58,8 +58,8 @@ NEWTON_STEPS, NEWTON_SHARE = 100, 1e-4
 CLOSE = 1.01
 # Below this excess of the correlation over one, they go on to the last digits.
 LAST_DIGITS = 1e-4
-# Multiplications in the joint steps of a whole fit for which no limit is set: about half a minute with a small gamma.
-MOST_WORK = 2e11
+# Multiplications in the joint steps of a whole fit for which no limit is set: about a minute with a small gamma.
+MOST_WORK = 5e11
 # Entries of the hidden layer of all rows up to which neurons are merged and faces are looked at.
 LARGEST_LAYER = 20_000_000
 # Passes over new neurons to find their output weights, with several outputs.
