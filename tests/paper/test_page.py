@@ -311,6 +311,16 @@ def test_assumptions(page):
     assert {key[1] for key, cell in found.items() if cell["missing_rank"]} == {"DS5"}
 
 
+def test_solvers(page):
+    found = stored("solvers", "solver")
+    ours, admm = found["native",], found["admm",]
+    assert f"RegLoss is lower with ADMM ({admm['objective'][-1]:.4f} against {ours['objective'][-1]:.4f})" in page
+    assert f"a little lower ({admm['test']:.3f} against {ours['test']:.3f})" in page
+    assert f"It took {admm['seconds']:.0f} seconds where our own took {ours['seconds']:.0f}." in page
+    weights = [np.array(one["weights"]) for one in (admm, ours)]
+    assert 0.9 < np.linalg.norm(weights[0] - weights[1]) / np.linalg.norm(weights[1]) < 1.1  # as long as they are
+
+
 def test_run_times(page):
     sizes = stored("runtime", "n_samples", "n_features").values()
     seconds = [found["seconds"] for found in sizes]
