@@ -1,10 +1,12 @@
 """Workers that die, leave or join in the middle of a fit; Ctrl-C; a checkpoint after the cluster is gone."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import dask
 import dask.array as da
@@ -69,6 +71,34 @@ def test_a_worker_that_is_killed_is_made_up_for(client, monkeypatch, expected, a
     assert meddling.n_rounds > max(at)
     np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
     client.wait_for_workers(2, timeout=60)
+
+
+class SteppingPart:
+    """A part in whose place another one is made while it takes a step."""
+
+    def __init__(self, replacement=None):
+        self.steps, self.replacement = 0, replacement
+
+    def move(self):
+        if self.replacement is not None:
+            worker._held().keep("some fit", 0, self.replacement)
+
+    def rest(self):
+        pass
+
+
+def test_a_part_that_was_made_anew_has_not_taken_the_step_of_the_one_before():
+    new = SteppingPart()
+    old = SteppingPart(new)
+    worker._held().keep("some fit", 0, old)
+    here = SimpleNamespace(address="here", state=SimpleNamespace(nthreads=1))
+    step = worker.Question("some fit", {"here": [0]}, 0, ("move", ()))
+    assert asyncio.run(worker.take_step(step, here)) == {0: None}
+    assert (old.steps, new.steps) == (1, 0)
+    assert asyncio.run(worker.take_step(step, here)) == {0: None}
+    assert new.steps == 1
+    assert asyncio.run(worker.take_step(step, here)) == {0: worker.Behind(1)}
+    worker._held().drop("some fit", None)
 
 
 def test_a_search_survives_a_kill(client, monkeypatch):

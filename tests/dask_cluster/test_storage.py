@@ -3,6 +3,8 @@
 import gc
 import mmap
 import os
+import subprocess
+import sys
 
 import dask.array as da
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
 from dconnet.distributed import storage, worker
+from dconnet.distributed.cluster import Parts
 from dconnet.distributed.storage import Storage, give_back_pages
 
 MEGABYTE = 1 << 20
@@ -76,6 +79,30 @@ def test_arrays_that_are_given_up_need_no_memory(tmp_path):
     np.testing.assert_array_equal(other, np.arange(1000))
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_that_ends_leaves_the_arrays_of_its_parent(tmp_path):
+    code = f"""if True:
+        import os, sys
+        import numpy as np
+        from dconnet.distributed.storage import Storage
+        array = Storage({str(tmp_path)!r}, 8).keep(np.arange(1000.0))
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            assert np.array_equal(array, np.arange(1000.0))
+        sys.exit()"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_arrays_of_objects_are_neither_counted_nor_in_files(tmp_path):
+    room = Storage(str(tmp_path), 8)
+    labels = np.array(["a", None], dtype=object)
+    assert room.keep(labels) is labels
+    del labels
+    room.zeros((0,))
+    assert room.in_memory == 0
+
+
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room on the disk cannot be asked for")
 def test_a_full_disk_is_told(tmp_path, monkeypatch):
     def full(*arguments):
@@ -126,6 +153,36 @@ def test_a_fit_on_rows_in_files_has_the_same_bits(client, request, options):
     assert all(seen)
     assert np.array_equal(model.network_.parameters, expected.network_.parameters)
     assert np.array_equal(model.history_.objective, expected.history_.objective)
+
+
+@pytest.mark.parametrize("is_far", [False, True])
+def test_a_disk_that_fills_up_in_the_middle_of_a_fit_is_told(client, request, monkeypatch, is_far):
+    def fill():
+        from dconnet.distributed.storage import Storage
+
+        def full(*arguments):
+            raise OSError(28, "No space left on device")
+
+        Storage.plain, Storage.zeros = Storage.zeros, full
+
+    def clear():
+        from dconnet.distributed.storage import Storage
+
+        Storage.zeros = Storage.plain
+
+    step = Parts.step
+
+    def step_on_a_full_disk(parts, name, *arguments, **options):
+        if name == "take_basis":
+            client.run(fill)
+            request.addfinalizer(lambda: client.run(clear))
+            parts._far.update(parts.places.values() if is_far else ())
+        step(parts, name, *arguments, **options)
+
+    monkeypatch.setattr(Parts, "step", step_on_a_full_disk)
+    X, y = rows(600)
+    with pytest.raises(OSError, match="No space left"):
+        DaskDCONRegressor(**OPTIONS).fit(da.from_array(X, chunks=(250, 3)), da.from_array(y, chunks=250))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -22,7 +22,7 @@ from distributed import CancelledError, Client, Future, KilledWorker
 from dconnet.distributed import worker
 from dconnet.distributed.loading import Expected
 from dconnet.distributed.part import Summary
-from dconnet.distributed.rounds import asked
+from dconnet.distributed.rounds import LostWorkerError, asked
 from dconnet.distributed.worker import Behind, Call, Question
 from dconnet.model.leaves import Block, LeafTree
 
@@ -194,7 +194,7 @@ class Parts:
         found: dict[int, Any] = {}
         for address, own_numbers in parts.items():
             answer = answers[address]
-            if isinstance(answer, OSError):  # as all errors of connections are
+            if isinstance(answer, LostWorkerError):
                 answer = dict.fromkeys(own_numbers, Behind(None))
             if isinstance(answer, BaseException):
                 raise answer

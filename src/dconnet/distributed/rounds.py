@@ -18,10 +18,14 @@ from distributed.protocol.pickle import dumps
 CONNECT_SECONDS = 2.0
 
 
+class LostWorkerError(Exception):
+    """A worker is gone, or its connection: not an error that it tells, such as that of a full disk."""
+
+
 def asked(
     client: Client, far: set[str], addresses: Sequence[str], function: Callable[..., Any], *arguments: Any
 ) -> dict[str, Any]:
-    """What a function says on each of these workers, or the error there; an OSError for a worker that is gone.
+    """What a function says on each of these workers, or the error there; a `LostWorkerError` for one that is gone.
 
     Parameters
     ----------
@@ -60,13 +64,14 @@ async def _answer(client: Client, address: str, message: dict[str, Any], far: se
         except _UnreachableError as error:
             known = await client.scheduler.ncores()
             if address not in known:
-                return error
+                return LostWorkerError(str(error))
             far.add(address)
         except OSError as error:
-            return error
-    # An error of the worker, or of its connection, comes back as an answer.
+            return LostWorkerError(str(error))
+    # An error of the connection comes back as an answer.
     found = await client.scheduler.broadcast(msg=message, workers=[address], on_error="return")
-    return _told(found[address])
+    response = found[address]
+    return LostWorkerError(str(response)) if isinstance(response, OSError) else _told(response)
 
 
 class _UnreachableError(OSError):

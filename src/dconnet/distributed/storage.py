@@ -61,7 +61,9 @@ class Storage:
 
     def keep(self, array: NDArray[Any]) -> NDArray[Any]:
         """The array itself, or a copy of it in a file."""
-        if array.dtype.hasobject or self._takes(array.nbytes):
+        if array.dtype.hasobject:
+            return array
+        if self._takes(array.nbytes):
             return self._counted(array)
         kept: NDArray[Any] = self._in_file(array.nbytes).view(array.dtype).reshape(array.shape)
         kept[...] = array
@@ -90,7 +92,7 @@ class Storage:
             self._used += _pages(n_bytes)
             self._files.add(segment)
         array = np.frombuffer(segment, np.uint8, n_bytes, first)
-        weakref.finalize(array, _give_up, segment, first, n_bytes)
+        weakref.finalize(array, _give_up, segment, first, n_bytes, os.getpid())
         return array
 
     @property
@@ -123,8 +125,10 @@ def _mapped_file(folder: str | None, n_bytes: int) -> mmap.mmap:
         return mmap.mmap(file.fileno(), n_bytes)
 
 
-def _give_up(segment: mmap.mmap, first: int, n_bytes: int) -> None:
+def _give_up(segment: mmap.mmap, first: int, n_bytes: int, owner: int) -> None:
     """Nobody needs these bytes any more, neither in memory nor on the disk."""
+    if os.getpid() != owner:  # a fork that ends: the file is still that of its parent
+        return
     for advice in ("MADV_DONTNEED", "MADV_REMOVE"):
         if hasattr(mmap, advice):
             with suppress(OSError):  # not every file system can give back room on the disk

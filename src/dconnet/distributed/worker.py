@@ -119,15 +119,15 @@ def hold(fit: str, number: int, expected: Expected, X: Any, y: Any, weight: Any)
     return summary
 
 
-async def answer(question: Question, dask_worker: Worker) -> dict[int, Any]:
+async def answer(question: Question, dask_worker: Worker, *, is_step: bool = False) -> dict[int, Any]:
     """The answers of all parts that this worker is asked for, by their numbers."""
     loop, pool = asyncio.get_running_loop(), _threads(dask_worker.state.nthreads)
     numbers = question.parts.get(dask_worker.address, ())
-    waiting = [loop.run_in_executor(pool, _answer_of, question, number) for number in numbers]
+    waiting = [loop.run_in_executor(pool, _answer_of, question, number, is_step) for number in numbers]
     return dict(zip(numbers, await asyncio.gather(*waiting), strict=True))
 
 
-def _answer_of(question: Question, number: int) -> Any:
+def _answer_of(question: Question, number: int, is_step: bool) -> Any:
     part = _held().get(question.fit, number)
     if part is None:
         return Behind(None)
@@ -136,19 +136,16 @@ def _answer_of(question: Question, number: int) -> Any:
     name, arguments = question.call
     try:
         with one_blas_thread():
-            return getattr(part, name)(*question.own.get(number, ()), *arguments)
+            found = getattr(part, name)(*question.own.get(number, ()), *arguments)
+        part.steps += is_step  # of this part, even if another one has been made in its place since then
+        return found
     finally:
         part.rest()
 
 
 async def take_step(question: Question, dask_worker: Worker) -> dict[int, Any]:
     """As `answer`, for a step that changes the parts."""
-    answers = await answer(question, dask_worker)
-    for number, found in answers.items():
-        part = _held().get(question.fit, number)
-        if part is not None and not isinstance(found, Behind):
-            part.steps += 1
-    return answers
+    return await answer(question, dask_worker, is_step=True)
 
 
 async def drop(fit: str, numbers: Sequence[int] | None = None) -> None:
