@@ -384,6 +384,14 @@ def test_a_limit_on_work_ends_growth_unless_another_is_given(wide_table, monkeyp
     assert DCONRegressor("auto", gamma=0.03, max_evaluations=10**9, random_state=0).fit(*wide_table).n_iter_ > 1
 
 
+def test_growth_goes_on_where_no_best_lengths_are_found(wide_table, monkeypatch):
+    expected = DCONRegressor("auto", gamma=0.1, random_state=0).fit(*wide_table)
+    monkeypatch.setattr("dconnet.training.growth.best_lengths", lambda *arguments: None)
+    model = DCONRegressor("auto", gamma=0.1, random_state=0).fit(*wide_table)
+    assert np.all(np.diff(model.history_.objective) <= 0.0)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=0.02)
+
+
 @pytest.mark.parametrize("place", ["climbed", "best_lengths", "merged"])
 def test_an_interrupt_returns_what_was_reached(wide_table, monkeypatch, place):
     from dconnet.training import growth

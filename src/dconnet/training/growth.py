@@ -325,13 +325,16 @@ class GrowingDescent(AcceleratedDescent):
 
     def add(self, state: State, directions: FloatArray) -> None:
         """Let neurons join: all get the lengths that lower RegLoss most, and those that are of no use go."""
+        joined = None
         if self.problem.n_outputs == 1 and self.fits_in_memory(len(state.alpha) + len(directions)):
-            self.replace(state, *self.joined(state, directions))
-        else:
+            joined = self.joined(state, directions)
+        if joined is None:
             self.append(state, directions)
+        else:
+            self.replace(state, *joined)
 
-    def joined(self, state: State, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """V and alpha of the neurons and of those with new directions, with the best lengths of all."""
+    def joined(self, state: State, directions: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """V and alpha of the neurons and those with new directions, with the best lengths; None without these."""
         Q, y, gamma = self.white.Q, self.white.y, self.problem.gamma
         W, signs = vectors(state.V, state.alpha)
         lengths = np.linalg.norm(W, axis=1)
@@ -340,7 +343,7 @@ class GrowingDescent(AcceleratedDescent):
         signs = np.concatenate([signs[lengths > 0.0], new])
         best = best_lengths(signs * hidden_layer(Q, U), y, gamma)
         if best is None:
-            return state.V, state.alpha
+            return None
         W, signs = best[best > 0.0, None] * U[best > 0.0], signs[best > 0.0]
         return balanced(*(reduced(Q, W, signs) if len(W) > self.most else (W, signs)))
 
