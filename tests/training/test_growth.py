@@ -454,6 +454,15 @@ def test_growth_without_time_keeps_a_state_to_go_on_from(data, tmp_path):
     assert model.status_ is Status.CONVERGED
 
 
+@pytest.mark.parametrize("limit", ["LARGEST_LASSO", "LASSO_SPEED"])
+def test_growth_without_a_lasso(monkeypatch, limit):
+    monkeypatch.setattr(f"dconnet.training.growth.{limit}", 0.0)
+    monkeypatch.setattr("dconnet.training.growth.best_lengths", lambda *_: pytest.fail("a lasso that takes too long"))
+    _, solution = grown(posed(n_features=4, gamma=0.3), max_epochs=15, max_seconds=60)
+    assert np.all(np.diff(solution.history.objective) <= 0.0)
+    assert solution.network.n_hidden > 4
+
+
 def test_many_rows_are_not_merged_but_swept(monkeypatch):
     monkeypatch.setattr("dconnet.training.growth.LARGEST_LAYER", 0)
     problem = posed(n_features=2, gamma=0.3)

@@ -62,6 +62,11 @@ LAST_DIGITS = 1e-4
 MOST_WORK = 5e11
 # Entries of the hidden layer of all rows up to which neurons are merged and faces are looked at.
 LARGEST_LAYER = 20_000_000
+# Work of a lasso for the lengths of all neurons, rows times their square, up to which there is one, and how much of it
+# is done in a second. Nobody looks at the clock meanwhile: where time would not be enough, or beyond the limit, new
+# neurons get their lengths one after the other.
+LARGEST_LASSO = 7.5e9
+LASSO_SPEED = 2.5e9
 # Passes over new neurons to find their output weights, with several outputs.
 PASSES = 20
 # Up to this times the estimated gap, only the proved one is told.
@@ -326,7 +331,7 @@ class GrowingDescent(AcceleratedDescent):
     def add(self, state: State, directions: FloatArray) -> None:
         """Let neurons join: all get the lengths that lower RegLoss most, and those that are of no use go."""
         joined = None
-        if self.problem.n_outputs == 1 and self.fits_in_memory(len(state.alpha) + len(directions)):
+        if self.problem.n_outputs == 1 and self.may_have_lasso(len(state.alpha) + len(directions)):
             joined = self.joined(state, directions)
         if joined is None:
             self.append(state, directions)
@@ -361,6 +366,11 @@ class GrowingDescent(AcceleratedDescent):
     def fits_in_memory(self, n_hidden: int) -> bool:
         """Whether the outputs of so many neurons on all rows may be held at once."""
         return self.problem.n_rows * n_hidden <= LARGEST_LAYER
+
+    def may_have_lasso(self, n_hidden: int) -> bool:
+        """Whether the lengths of so many neurons are found at once in memory and time that can be spared."""
+        work = self.problem.n_rows * n_hidden**2
+        return self.fits_in_memory(n_hidden) and work <= min(LARGEST_LASSO, LASSO_SPEED * self.seconds_left())
 
     def has_converged(self, state: State) -> bool:
         """Whether the lower bound is reached, or RegLoss falls no more."""
