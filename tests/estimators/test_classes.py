@@ -153,7 +153,9 @@ class TestThreads:
             model.fit(X, LABELS)
         assert model.statuses_ == 3 * (Status.INTERRUPTED,)
         assert [len(history) > 1 for history in model.histories_] == 3 * [True]
-        assert model.score(X, LABELS) > 0.8
+        # How good a network is depends on how far its thread has come, but it is better than its start.
+        assert [history.objective[-1] < history.objective[0] for history in model.histories_] == 3 * [True]
+        assert np.isin(model.predict(X), LABELS).all()
 
     def test_ctrl_c_at_the_end_is_not_lost(self, monkeypatch):
         press_after(monkeypatch, AcceleratedDescent, "solution", 3)
