@@ -36,11 +36,14 @@ class FaceWalk {
              double* multipliers, ActiveGram& gram, std::size_t& steps, const Enough& enough = {});
   // Whether the last walk ended early.
   bool ended_early() const { return ended_early_; }
+  // Whether it could go on from where it ended: it had no steps left.
+  bool is_out_of_steps() const { return out_of_steps_; }
 
  private:
   struct Release {
     std::size_t row;
     Side side;
+    double wrong;  // by how much it was held against its will
   };
 
   bool start(const Programme& programme, const double* v, const double* z, ActiveGram& gram);
@@ -55,6 +58,7 @@ class FaceWalk {
   void ground(std::size_t row);
   void collect_crossings(double limit);
   bool change_sides(const Stop& stop);
+  Release wish_of(const Programme& programme, std::size_t kink) const;
   bool release(const Programme& programme);
   bool settle_releases(const double* v);
   bool hold_wrong_releases(const double* v);
@@ -77,7 +81,7 @@ class FaceWalk {
   double bound_ = 0.0;        // the best one on the programme so far
   bool bounding_ = false;     // whether any is wanted
   bool whole_way_ = false;    // whether all crossings on the way to the minimiser of the face are known
-  bool ended_early_ = false;
+  bool ended_early_ = false, out_of_steps_ = false;
   std::vector<double> clipped_;  // columns
 };
 

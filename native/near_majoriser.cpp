@@ -10,6 +10,9 @@ namespace {
 
 // Where answers over the near rows make others stray so often, all rows are looked at.
 constexpr std::size_t kMostRounds = 20;
+// Steps of a walk after which it is worth a pass over the rows to see which have strayed: without these it may go on for
+// long in vain. Then twice as many, and so on. From 32 to 64 makes little difference.
+constexpr std::size_t kFirstSteps = 48;
 constexpr int kMostHalvings = 20;
 // Share of the rows that change sides in a step from which on the next solution is far away, too.
 constexpr double kMany = 0.02;
@@ -51,6 +54,7 @@ Look NearMajoriser::open(const NeuronProblem& problem, const Limits& limits, con
   convex_hinges_ = look.convex_hinges;
   source_ = Source::kAllRows;
   is_far_ = true;
+  strayed_ = false;
   at_zero_ = look.largest == 0.0;
   if (sample_) {
     sample_->forget();
@@ -80,32 +84,37 @@ Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
   return outcome;
 }
 
-// Over the rows near a centre, to which those are added that have strayed at an answer. False if that comes to no end, or to
-// zero, where all rows meet.
+// Over the rows near a centre, to which those are added that have strayed at an answer. The centre moves along once some
+// have. False if that comes to no end, or to zero, where all rows meet.
 bool NearMajoriser::solve_over_near(const double* v, bool next, double* answer, Outcome& outcome) {
   lowest_value_ = convex_value(v, convex_hinges_);
   std::copy_n(v, lowest_.size(), lowest_.data());
   if (is_far_ && start_from_sample(v, answer)) {
     next = false;
     if (!centre(v)) return false;
-  } else if (source_ == Source::kAllRows) {
+  } else if (source_ == Source::kAllRows || strayed_) {
     next = false;
-    if (is_far_ && sample_) far_.look(v, false);
+    if (strayed_ || (is_far_ && sample_)) far_.look(v, false);
     if (!centre(v)) return false;
   }
+  strayed_ = false;
   return solve_in_rounds(v, next, answer, outcome);
 }
 
 // From the answer, which is the lowest point so far.
 bool NearMajoriser::solve_in_rounds(const double* v, bool next, double* answer, Outcome& outcome) {
-  for (std::size_t round = 0; round < kMostRounds; ++round) {
+  std::size_t steps = kFirstSteps;
+  for (std::size_t round = 0; round < kMostRounds; ++round, steps *= 2) {
     const Outcome end = near_.solve(tangent_.data(), problem_.curvature, problem_.gamma, limits_.gap,
-                                    limits_.solver_iterations, next, answer);
+                                    std::min(steps, limits_.solver_iterations), next, answer);
     outcome = {outcome.iterations + end.iterations, end.converged, end.method};
-    if (!end.converged) return false;
+    const bool goes_on = end.out_of_steps && end.iterations == steps;
+    if (!end.converged && !goes_on) return false;
     const std::size_t strayed = far_.stray(answer);
-    if (strayed == 0) return true;
-    if (!follow(v, strayed, next, answer)) return false;
+    strayed_ = strayed_ || strayed > 0;
+    if (strayed == 0 && end.converged) return true;
+    next = true;
+    if (strayed > 0 && !follow(v, strayed, next, answer)) return false;
   }
   return false;
 }

@@ -61,6 +61,7 @@ class NearMajoriser : public Majoriser {
   Source source_ = Source::kAllRows, trial_source_ = Source::kAllRows;
   bool recentred_ = false;     // since the point at hand was accepted
   bool is_far_ = true;         // whether the next solution may be far away
+  bool strayed_ = false;       // whether rows have, in the last programme
   bool at_zero_ = false;       // whether the point at hand is zero
   double convex_hinges_ = 0.0;    // at the point at hand
   double lowest_value_ = 0.0;     // of the programme, at lowest_

@@ -81,7 +81,10 @@ Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t 
   std::size_t used = 0;
   const Method method = walk(programme, max_iterations, resume, v, z, multipliers, gram, used, enough);
   if (method != Method::kNone) return {used, true, method};
-  if (programme.base) return {used, false};  // for all rows, those that are left out included
+  if (programme.base) {  // what else there is, is for all rows, those that are left out included
+    walked_ = max_abs(v, columns) > 0.0 && face_walk_.is_out_of_steps();
+    return {used, false, Method::kNone, walked_};
+  }
   Outcome outcome = escalate(programme, tolerance, max_iterations - used, v, z, multipliers, gram);
   outcome.iterations += used;
   return outcome;

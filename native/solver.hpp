@@ -21,6 +21,7 @@ struct Outcome {
   std::size_t iterations;
   bool converged;  // to the tolerance in both the duality gap and the optimality conditions
   Method method = Method::kNone;  // of a converged answer
+  bool out_of_steps = false;      // the next call, for the same programme, may go on from there
 };
 
 class Sample;

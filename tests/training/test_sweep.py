@@ -47,6 +47,18 @@ def test_sweeps_over_many_rows_end_in_the_same_network(split):
     assert (tally.visited, tally.refused, tally.unsolved) == (3, 0, 0)
 
 
+def test_walks_that_are_held_up_end_in_the_same_network():
+    # Many columns make walks so long that they stop on the way to see which far rows have strayed.
+    problem, V, alpha = whitened_setting(n_rows=9_000, n_columns=60, n_hidden=2)
+    V_python, order = V.copy(), np.arange(2)
+    tally = make_sweep(problem, get_backend("native"), 2, "paper", max_dca_iter=6).run(V, alpha, order, np.inf)
+    solver = get_backend("native").prepare(problem.Q)
+    tally_python = PythonSweep(problem, solver, "paper", max_dca_iter=6).run(V_python, alpha, order, np.inf)
+    assert tally.iterations > 48 * tally.programmes
+    np.testing.assert_allclose(V, V_python, atol=1e-8 * np.abs(V_python).max())
+    assert (tally.programmes, tally.unsolved) == (tally_python.programmes, 0)
+
+
 @pytest.mark.parametrize("split", SPLITS)
 def test_threads_change_no_bit(split):
     ends = []
