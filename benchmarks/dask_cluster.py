@@ -186,7 +186,7 @@ def _spilled(dask_worker: Any) -> int:
 
 def _in_files(dask_worker: Any) -> int:
     """Bytes that rows take in files of the worker."""
-    return worker._storage(dask_worker.local_directory, dask_worker.memory_manager.memory_limit).in_files
+    return worker.storage_of(dask_worker.local_directory, dask_worker.memory_manager.memory_limit).in_files
 
 
 def parquet(given: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -219,10 +219,10 @@ def test_nothing_is_left_with_the_workers(client):
     from dconnet.distributed import worker
 
     DaskDCONRegressor(**OPTIONS).fit(*arrays())
-    assert list(client.run(lambda: len(worker._held().parts)).values()) == [0, 0]
+    assert list(client.run(lambda: len(worker.HELD.parts)).values()) == [0, 0]
     with pytest.raises(ValueError, match="NaN"):
         DaskDCONRegressor(**OPTIONS).fit(arrays()[0], with_nan(arrays()[1]))
-    assert list(client.run(lambda: len(worker._held().parts)).values()) == [0, 0]
+    assert list(client.run(lambda: len(worker.HELD.parts)).values()) == [0, 0]
 
 
 def test_without_a_client_there_is_an_error(monkeypatch):

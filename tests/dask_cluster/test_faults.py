@@ -81,7 +81,7 @@ class SteppingPart:
 
     def move(self):
         if self.replacement is not None:
-            worker._held().keep("some fit", 0, self.replacement)
+            worker.HELD.keep("some fit", 0, self.replacement)
 
     def rest(self):
         pass
@@ -90,7 +90,7 @@ class SteppingPart:
 def test_a_part_that_was_made_anew_has_not_taken_the_step_of_the_one_before():
     new = SteppingPart()
     old = SteppingPart(new)
-    worker._held().keep("some fit", 0, old)
+    worker.HELD.keep("some fit", 0, old)
     here = SimpleNamespace(address="here", state=SimpleNamespace(nthreads=1))
     step = worker.Question("some fit", {"here": [0]}, 0, ("move", ()))
     assert asyncio.run(worker.take_step(step, here)) == {0: None}
@@ -98,7 +98,7 @@ def test_a_part_that_was_made_anew_has_not_taken_the_step_of_the_one_before():
     assert asyncio.run(worker.take_step(step, here)) == {0: None}
     assert new.steps == 1
     assert asyncio.run(worker.take_step(step, here)) == {0: worker.Behind(1)}
-    worker._held().drop("some fit", None)
+    worker.HELD.drop("some fit", None)
 
 
 def test_a_search_survives_a_kill(client, monkeypatch):
@@ -113,7 +113,7 @@ def test_a_search_survives_a_kill(client, monkeypatch):
 
 def test_parts_that_a_worker_has_given_up_are_made_again(client, monkeypatch, expected):
     client.wait_for_workers(2, timeout=60)
-    Meddling(monkeypatch, [15], lambda: client.run(lambda: worker._held().parts.clear()))
+    Meddling(monkeypatch, [15], lambda: client.run(lambda: worker.HELD.parts.clear()))
     model = DaskDCONRegressor(**OPTIONS).fit(*far(*rows()))
     np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
 
@@ -126,7 +126,7 @@ def test_a_sweep_whose_rows_are_lost_begins_anew(client, monkeypatch):
     X, y = X[np.argsort(X[:, 0])], np.abs(X[:, 1])
     expected = DCONRegressor(**options).fit(X, y).history_.objective
     client.wait_for_workers(2, timeout=60)
-    rounds = Meddling(monkeypatch, [35, 60], lambda: client.run(lambda: worker._held().parts.clear()))
+    rounds = Meddling(monkeypatch, [35, 60], lambda: client.run(lambda: worker.HELD.parts.clear()))
     model = DaskDCONRegressor(**options).fit(*(da.from_array(a, chunks=(5000, *a.shape[1:])) for a in (X, y)))
     assert rounds.n_rounds > 100
     np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
@@ -225,7 +225,7 @@ def test_an_interrupt_keeps_what_was_reached(client, monkeypatch):
         model.fit(X, y)
     assert model.status_.name == "INTERRUPTED"
     assert model.predict(X).compute().shape == y.shape
-    assert set(client.run(lambda: len(worker._held().parts)).values()) == {0}
+    assert set(client.run(lambda: len(worker.HELD.parts)).values()) == {0}
     assert not client.futures
 
 

@@ -5,6 +5,9 @@ import mmap
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import sleep
 
 import dask.array as da
 import numpy as np
@@ -79,6 +82,24 @@ def test_arrays_that_are_given_up_need_no_memory(tmp_path):
     np.testing.assert_array_equal(other, np.arange(1000))
 
 
+def test_threads_of_a_worker_that_ask_at_once_share_its_room(tmp_path, monkeypatch):
+    """Each with a room of its own would take the whole share of the memory."""
+    at_once = Barrier(4)
+
+    def slow(folder, limit):
+        sleep(0.05)
+        return Storage(folder, limit)
+
+    def ask(_):
+        at_once.wait()
+        return worker.storage_of(str(tmp_path), 8)
+
+    monkeypatch.setattr(worker, "Storage", slow)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(ask, range(4)))
+    assert len({id(room) for room in found}) == 1
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_a_fork_that_ends_leaves_the_arrays_of_its_parent(tmp_path):
     code = f"""if True:
@@ -145,7 +166,7 @@ def test_a_fit_on_rows_in_files_has_the_same_bits(client, request, options):
     seen = []
 
     def look(epoch):
-        held = client.run(lambda: [is_in_file(part.padded) for part in worker._held().parts.values()])
+        held = client.run(lambda: [is_in_file(part.padded) for part in worker.HELD.parts.values()])
         seen.extend(each for own in held.values() for each in own)
 
     model = DaskDCONRegressor(**OPTIONS, **options, callback=look).fit(*far)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, wraps
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 from distributed import Worker, get_worker
 
@@ -21,6 +21,9 @@ from dconnet._threads import one_blas_thread
 from dconnet.distributed.loading import Expected, loaded
 from dconnet.distributed.part import Part, Summary
 from dconnet.distributed.storage import Storage
+
+Arguments = TypeVarTuple("Arguments")
+T = TypeVar("T")
 
 # Parts of a fit that nobody has asked for this long are given up: its client may be gone.
 FORGOTTEN_SECONDS = 1800.0
@@ -92,17 +95,28 @@ class _Held:
         self.asked = {fit: last for fit, last in self.asked.items() if fit not in gone}
 
 
-@cache
-def _held() -> _Held:
-    return _Held()
+HELD = _Held()
 
 
-@cache
-def _storage(folder: str, limit: int | None) -> Storage:
+def _made_once(make: Callable[[*Arguments], T]) -> Callable[[*Arguments], T]:
+    """As `functools.cache`, which may call the function twice for threads that ask at once."""
+    lock, cached = Lock(), cache(make)
+
+    @wraps(make)
+    def of(*arguments: *Arguments) -> T:
+        with lock:
+            return cached(*arguments)
+
+    return of
+
+
+@_made_once
+def storage_of(folder: str, limit: int | None) -> Storage:
+    """The room for arrays of the worker with this folder and this much memory."""
     return Storage(folder, limit)
 
 
-@cache
+@_made_once
 def _threads(n_threads: int) -> ThreadPoolExecutor:
     """Threads of this worker, so that its event loop stays free to answer the scheduler."""
     return ThreadPoolExecutor(n_threads, thread_name_prefix="dconnet")
@@ -111,11 +125,11 @@ def _threads(n_threads: int) -> ThreadPoolExecutor:
 def hold(fit: str, number: int, expected: Expected, X: Any, y: Any, weight: Any) -> Summary:
     """A task: make a part of a block, and keep it."""
     worker = get_worker()
-    storage = _storage(worker.local_directory, worker.memory_manager.memory_limit)
+    storage = storage_of(worker.local_directory, worker.memory_manager.memory_limit)
     with one_blas_thread():
         part, summary = loaded(X, y, weight, expected, number, worker.address, storage)
     part.rest()
-    _held().keep(fit, number, part)
+    HELD.keep(fit, number, part)
     return summary
 
 
@@ -128,7 +142,7 @@ async def answer(question: Question, dask_worker: Worker, *, is_step: bool = Fal
 
 
 def _answer_of(question: Question, number: int, is_step: bool) -> Any:
-    part = _held().get(question.fit, number)
+    part = HELD.get(question.fit, number)
     if part is None:
         return Behind(None)
     if part.steps != question.n_steps:
@@ -150,4 +164,4 @@ async def take_step(question: Question, dask_worker: Worker) -> dict[int, Any]:
 
 async def drop(fit: str, numbers: Sequence[int] | None = None) -> None:
     """Give up parts of a fit, or all of them."""
-    _held().drop(fit, numbers)
+    HELD.drop(fit, numbers)
