@@ -267,15 +267,14 @@ struct SweepLeaves {
   std::size_t first_leaf;
 };
 
-nb::ndarray<nb::numpy, double, nb::ndim<1>> answer(SweepLeaves& self, std::size_t pass, Vector question) {
+nb::ndarray<nb::numpy, double, nb::ndim<1>> answer(SweepLeaves& self, Vector round) {
   std::vector<double> numbers;
-  bool understood = pass < static_cast<std::size_t>(dconnet::Pass::kPasses);
-  if (understood) {
+  bool understood = false;
+  {
     nb::gil_scoped_release unlocked;
-    understood = dconnet::answer(self.rows, self.first_leaf, static_cast<dconnet::Pass>(pass), question.data(),
-                                 question.size(), numbers);
+    understood = dconnet::answer(self.rows, self.first_leaf, round.data(), round.size(), numbers);
   }
-  if (!understood) throw nb::value_error("this is no question of a sweep over rows like these");
+  if (!understood) throw nb::value_error("this is no round of a sweep over rows like these");
   return handed_over(std::move(numbers));
 }
 
@@ -286,9 +285,7 @@ class RemoteSweep {
               nb::callable ask, std::size_t most_numbers)
       : ask_(std::move(ask)),
         sweep_(std::move(parts), columns, n_hidden, n_outputs, most_numbers,
-               [this](dconnet::Pass pass, const std::vector<double>& question, std::vector<double>& answer) {
-                 return this->ask(pass, question, answer);
-               }) {
+               [this](const std::vector<double>& round, std::vector<double>& answers) { return this->ask(round, answers); }) {
     rethrow();
   }
 
@@ -303,12 +300,12 @@ class RemoteSweep {
   }
 
  private:
-  bool ask(dconnet::Pass pass, const std::vector<double>& question, std::vector<double>& answer) {
+  bool ask(const std::vector<double>& round, std::vector<double>& answers) {
     nb::gil_scoped_acquire locked;
     try {
-      const nb::object said = ask_(static_cast<std::size_t>(pass), handed_over(std::vector<double>(question)));
+      const nb::object said = ask_(handed_over(std::vector<double>(round)));
       const Vector numbers = nb::cast<Vector>(said);
-      answer.assign(numbers.data(), numbers.data() + numbers.size());
+      answers.assign(numbers.data(), numbers.data() + numbers.size());
       return true;
     } catch (...) {
       if (!failed_) failed_ = std::current_exception();
@@ -754,8 +751,8 @@ NB_MODULE(_native, module) {
            },
            nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("y"), nb::arg("n_hidden"),
            nb::arg("first_leaf"), nb::arg("team") = nb::none())
-      .def("answer", alone(&answer), nb::arg("which"), nb::arg("question"),
-           "Answer a question of a RemoteSweep. Its whole answer is what all who have leaves say, in the order of these.");
+      .def("answer", alone(&answer), nb::arg("round"),
+           "Answer the questions of a RemoteSweep. Its whole answer is what all who have leaves say, in the order of these.");
   nb::class_<Bound<RemoteSweep>>(module, "RemoteSweep", "Sweeps over the neurons of a network, on rows that others have.")
       .def(nb::init<std::vector<std::size_t>, std::size_t, std::size_t, std::size_t, nb::callable, std::size_t>(),
            nb::arg("rows"), nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"), nb::arg("ask"),
@@ -764,7 +761,7 @@ NB_MODULE(_native, module) {
            "unless they have more than `most_numbers`; then its neuron stays where it is.")
       .def("run", alone(&RemoteSweep::run), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
-           kept("V"), "As Sweep.run; ask(which, question) returns the answers of all who have leaves, one after the other.");
+           kept("V"), "As Sweep.run; ask(round) returns the answers of all who have leaves, one after the other.");
   module.attr("LEAF") = dconnet::kLeaf;
   module.def("has_far_rows", &dconnet::FarRows::pays_for, nb::arg("rows"), nb::arg("columns"),
              "Whether rows are so many that a sweep solves programmes over those near their kinks alone.");

@@ -13,8 +13,6 @@ constexpr std::size_t kRowsPerColumn = 40;
 // Share of the rows that are taken to be near, and room for more than those.
 constexpr double kNearShare = 1.0 / 16.0;
 constexpr double kRoom = 2.0;
-// One row in so many tells how far the near ones reach.
-constexpr std::size_t kSpacing = 16;
 
 double distance(const double* v, const double* w, std::size_t columns) {
   double square = 0.0;
@@ -44,7 +42,7 @@ FarRows::FarRows(LeafPasses& passes)
       slopes_(passes.leaves(), 2 * stride()),
       counts_(passes.leaves(), kCounts),
       strayed_(passes.leaves(), 1),
-      ratios_(passes.leaves() * (kLeaf / kSpacing)),
+      ratios_(passes.leaves() * LeafPasses::kRatios),
       parts_(std::min(passes.leaves(), LeafPasses::leaves_at_once(sums_.size())) * sums_.size()),
       minus_ones_(room_, -1.0),
       minus_g_(room_),
@@ -91,7 +89,7 @@ std::size_t FarRows::centre() {
 
 // Within which share of its norm a row is near: estimated from some of them.
 double FarRows::reach() {
-  passes_.ratios(kSpacing, ratios_.data());
+  passes_.ratios(ratios_.data());
   const auto first = std::partition(ratios_.begin(), ratios_.end(), [](double ratio) { return !(ratio >= 0.0); });
   if (first == ratios_.end()) return 0.0;
   const auto at = first + static_cast<std::ptrdiff_t>(kNearShare * static_cast<double>(ratios_.end() - first));

@@ -74,6 +74,8 @@ class LeafPasses {
  public:
   // How many references the rows can tell apart.
   static constexpr std::size_t kReferences = 64;
+  // One row in so many tells how far rows are from their kinks.
+  static constexpr std::size_t kRatioSpacing = 16, kRatios = kLeaf / kRatioSpacing;
   // How many leaves to ask at once for so many numbers each: all of them, unless they would take too much room.
   static std::size_t leaves_at_once(std::size_t numbers) {
     constexpr std::size_t kMostNumbers = std::size_t{1} << 22;
@@ -102,8 +104,8 @@ class LeafPasses {
   // Gives the network the neuron with its weights where all rows were looked at last.
   virtual void close(const double* alpha) = 0;
 
-  // |z_j| / |q_j| of every `spacing`-th row, a power of two, of each leaf (leaves, kLeaf / spacing); -1 where there is none.
-  virtual void ratios(std::size_t spacing, double* ratios) = 0;
+  // |z_j| / |q_j| of one row in kRatioSpacing of each leaf (leaves, kRatios); -1 where there is none.
+  virtual void ratios(double* ratios) = 0;
   // Where all rows were looked at, those with |z_j| <= reach |q_j| become near, the others far. Counts (leaves, kCounts).
   virtual void choose(double reach, double* counts) = 0;
   // Sums over the far active rows of the leaves from `first` to `last` (exclusively): the matrix of q qᵀ, on and above the

@@ -241,12 +241,11 @@ void NeuronRows::split_slopes(const Leaf& leaf, const double* alpha, Split split
   }
 }
 
-void NeuronRows::ratios(std::size_t spacing, double* ratios) {
-  const std::size_t per_leaf = kLeaf / spacing;
+void NeuronRows::ratios(double* ratios) {
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    double* to = ratios + i * per_leaf;
-    std::fill_n(to, per_leaf, -1.0);
-    for (std::size_t j = leaf.first; j < leaf.end(); j += spacing, ++to) {
+    double* to = ratios + i * kRatios;
+    std::fill_n(to, kRatios, -1.0);
+    for (std::size_t j = leaf.first; j < leaf.end(); j += kRatioSpacing, ++to) {
       if (norms_[j] > 0.0) *to = std::fabs(z_[j]) / norms_[j];
     }
   });
@@ -349,6 +348,11 @@ void NeuronRows::stray(const double* v, double noise, std::size_t number, const 
 std::size_t NeuronRows::listed() const { return std::accumulate(listed_.begin(), listed_.end(), std::size_t{0}); }
 
 void NeuronRows::collect(const PackedRows& to) {
+  copy_listed(to);
+  take_listed();
+}
+
+void NeuronRows::copy_listed(const PackedRows& to) {
   for (std::size_t i = 1; i < leaves(); ++i) offsets_[i] = offsets_[i - 1] + listed_[i - 1];
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     for (std::size_t k = 0; k < listed_[i]; ++k) {
@@ -359,6 +363,14 @@ void NeuronRows::collect(const PackedRows& to) {
       to.beta_h[at] = beta_h_[j];
       to.z[at] = z_[j];
       to.active[at] = places_[j] == Place::kActive;
+    }
+  });
+}
+
+void NeuronRows::take_listed() {
+  rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
+    for (std::size_t k = 0; k < listed_[i]; ++k) {
+      const Row j = list_[leaf.first + k];
       if (places_[j] == Place::kActive) summed_[j] = 0;  // the driver takes it out of the sums
       places_[j] = Place::kNear;
     }

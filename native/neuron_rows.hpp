@@ -35,7 +35,7 @@ class NeuronRows : public LeafPasses {
   void open(const double* alpha, const double* v, Split split, double* sums, double* gradients) override;
   void look(const double* v, double* sums, double* gradients) override;
   void close(const double* alpha) override;
-  void ratios(std::size_t spacing, double* ratios) override;
+  void ratios(double* ratios) override;
   void choose(double reach, double* counts) override;
   void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) override;
   void stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) override;
@@ -48,6 +48,9 @@ class NeuronRows : public LeafPasses {
 
   // How many rows the last `choose` or `stray` has counted.
   std::size_t listed() const;
+  // The two halves of `collect`: copies of these rows, and that they are near from then on.
+  void copy_listed(const PackedRows& to);
+  void take_listed();
   // What a driver needs that walks over all rows itself. Opens a neuron and returns its largest slope.
   double open(const double* alpha, const double* v, Split split, LeafSums& room);
   const double* beta_g() const { return beta_g_.data(); }

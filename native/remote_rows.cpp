@@ -10,17 +10,29 @@ namespace {
 
 // Numbers for each row that is handed over, behind the row itself.
 constexpr std::size_t kPacked = 4;
-// The numbers of a question, one after the other.
+// The share of its rows that a part hands over before anybody knows whether all of them are wanted: as many as may be near.
+constexpr double kMostUnasked = 1.0 / 8.0;
+
+// Numbers, one after the other.
 class Reader {
  public:
-  explicit Reader(const double* numbers) : at_(numbers) {}
+  Reader(const double* numbers, std::size_t size) : at_(numbers), end_(numbers + size) {}
   const double* take(std::size_t count) { return std::exchange(at_, at_ + count); }
   double number() { return *take(1); }
   std::size_t count() { return static_cast<std::size_t>(number()); }
 
+  std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
+  // Whether a length comes next that is at most what is left behind it.
+  bool has_length() const { return left() > 0 && *at_ >= 0.0 && *at_ <= static_cast<double>(left() - 1); }
+
  private:
-  const double* at_;
+  const double *at_, *end_;
 };
+
+void append(const std::vector<double>& numbers, std::vector<double>& to) {
+  to.push_back(static_cast<double>(numbers.size()));
+  to.insert(to.end(), numbers.begin(), numbers.end());
+}
 
 // Appends what the largest blocks of leaves add up to, the first of which has this number.
 void append_blocks(std::size_t first, std::size_t width, const std::vector<double>& leaves, std::vector<double>& to) {
@@ -59,11 +71,13 @@ void look(NeuronRows& rows, std::size_t first_leaf, Pass pass, Reader& reader, s
   append_blocks(first_leaf, width, gradients, answer);
 }
 
-void collect(NeuronRows& rows, std::vector<double>& answer) {
+// The rows that were counted last, if they are no more than this share of all.
+void copy_listed(NeuronRows& rows, double share, std::vector<double>& answer) {
   const std::size_t count = rows.listed(), stride = rows.stride(), width = stride + kPacked;
+  if (static_cast<double>(count) > share * static_cast<double>(rows.rows())) return;
   std::vector<double> q(count * stride), beta_g(count), beta_h(count), z(count);
   std::vector<unsigned char> active(count);
-  rows.collect({q.data(), beta_g.data(), beta_h.data(), z.data(), active.data()});
+  rows.copy_listed({q.data(), beta_g.data(), beta_h.data(), z.data(), active.data()});
   answer.resize(count * width);
   for (std::size_t i = 0; i < count; ++i) {
     double* to = std::copy_n(q.data() + i * stride, stride, answer.data() + i * width);
@@ -96,10 +110,6 @@ void zero_sums(NeuronRows& rows, std::size_t first_leaf, Reader& reader, std::ve
              [&](std::size_t first, std::size_t last, double* sums) { rows.zero_sums(x, first, last, sums); });
 }
 
-}  // namespace
-
-namespace {
-
 // A power of two, at most as long as a leaf.
 bool is_spacing(double number) {
   for (std::size_t spacing = 1; spacing <= kLeaf; spacing *= 2) {
@@ -115,25 +125,24 @@ bool is_question(const NeuronRows& rows, Pass pass, const double* question, std:
     case Pass::kOpen: return size == rows.n_outputs() + 2 + stride;
     case Pass::kLook: return size == stride + 1;
     case Pass::kClose: return size == rows.n_outputs();
-    case Pass::kRatios:
     case Pass::kSampleRows:
     case Pass::kSampleSlopes: return size == 1 && is_spacing(*question);
-    case Pass::kChoose: return size == 1;
+    case Pass::kChoose:
+    case Pass::kCopyListed: return size == 1;
     case Pass::kFarSums: return size == 3;
     case Pass::kZeroSums: return size == stride + 2;
     case Pass::kStray:
       return size > stride + 2 && question[stride + 1] == static_cast<double>(size - stride - 2) &&
              size - stride - 2 < LeafPasses::kReferences;
-    case Pass::kCollect:
+    case Pass::kRatios:
+    case Pass::kTakeListed:
     case Pass::kAllSlopes: return size == 0;
     case Pass::kPasses: return false;
   }
   return false;
 }
 
-void answer_question(NeuronRows& rows, std::size_t first_leaf, Pass pass, const double* question,
-                     std::vector<double>& answer) {
-  Reader reader(question);
+void answer_question(NeuronRows& rows, std::size_t first_leaf, Pass pass, Reader reader, std::vector<double>& answer) {
   const std::size_t stride = rows.stride(), leaves = rows.leaves();
   answer.clear();
   switch (pass) {
@@ -145,11 +154,7 @@ void answer_question(NeuronRows& rows, std::size_t first_leaf, Pass pass, const 
     case Pass::kOpen:
     case Pass::kLook: return look(rows, first_leaf, pass, reader, answer);
     case Pass::kClose: return rows.close(reader.take(rows.n_outputs()));
-    case Pass::kRatios: {
-      const std::size_t spacing = reader.count();
-      answer.resize(leaves * (kLeaf / spacing));
-      return rows.ratios(spacing, answer.data());
-    }
+    case Pass::kRatios: answer.resize(leaves * LeafPasses::kRatios); return rows.ratios(answer.data());
     case Pass::kChoose: answer.resize(leaves * kCounts); return rows.choose(reader.number(), answer.data());
     case Pass::kFarSums: return far_sums(rows, first_leaf, reader, answer);
     case Pass::kZeroSums: return zero_sums(rows, first_leaf, reader, answer);
@@ -160,7 +165,8 @@ void answer_question(NeuronRows& rows, std::size_t first_leaf, Pass pass, const 
       answer.resize(leaves);
       return rows.stray(v, noise, number, reader.take(number), answer.data());
     }
-    case Pass::kCollect: return collect(rows, answer);
+    case Pass::kCopyListed: return copy_listed(rows, reader.number(), answer);
+    case Pass::kTakeListed: return rows.take_listed();
     case Pass::kSampleRows: {
       const std::size_t spacing = reader.count();
       answer.resize(sampled_rows(rows.rows(), spacing) * stride);
@@ -178,10 +184,19 @@ void answer_question(NeuronRows& rows, std::size_t first_leaf, Pass pass, const 
 
 }  // namespace
 
-bool answer(NeuronRows& rows, std::size_t first_leaf, Pass pass, const double* question, std::size_t size,
-            std::vector<double>& answer) {
-  if (!is_question(rows, pass, question, size)) return false;
-  answer_question(rows, first_leaf, pass, question, answer);
+bool answer(NeuronRows& rows, std::size_t first_leaf, const double* round, std::size_t size, std::vector<double>& answers) {
+  Reader reader(round, size);
+  std::vector<double> answer;
+  while (reader.left() > 0) {
+    const double pass = reader.number();
+    if (!(pass >= 0.0 && pass < static_cast<double>(Pass::kPasses)) || !reader.has_length()) return false;
+    const std::size_t count = reader.count();
+    const double* numbers = reader.take(count);
+    const Pass which = static_cast<Pass>(pass);
+    if (!is_question(rows, which, numbers, count)) return false;
+    answer_question(rows, first_leaf, which, Reader(numbers, count), answer);
+    append(answer, answers);
+  }
   return true;
 }
 
@@ -223,41 +238,82 @@ std::size_t RemoteRows::blocks() const {
 bool RemoteRows::may_be_whole() const { return rows_ <= most_numbers_ / stride(); }
 
 RemoteRows& RemoteRows::say(const double* numbers, std::size_t count) {
-  question_.insert(question_.end(), numbers, numbers + count);
+  said_.insert(said_.end(), numbers, numbers + count);
   return *this;
 }
 
-// Asks what was said, and waits for so many numbers.
-void RemoteRows::ask(Pass pass, std::size_t expected, double otherwise) {
-  failed_ = failed_ || !ask_(pass, question_, answer_) || answer_.size() != expected;
-  if (failed_) answer_.assign(expected, otherwise);
-  question_.clear();
+// Makes what was said a question of the next round.
+RemoteRows& RemoteRows::put(Pass pass) {
+  waiting_.push_back({pass, std::exchange(said_, {}), {}});
+  return *this;
 }
 
-void RemoteRows::ask_for(Pass pass, std::size_t expected, double otherwise, double* to) {
-  ask(pass, expected, otherwise);
-  std::copy(answer_.begin(), answer_.end(), to);
+void RemoteRows::ask() {
+  std::vector<double> round, answers;
+  for (const Question& question : waiting_) {
+    round.push_back(static_cast<double>(question.pass));
+    append(question.numbers, round);
+  }
+  asked_ = std::exchange(waiting_, {});
+  failed_ = failed_ || !ask_(round, answers) || !sort_answers(answers);
+}
+
+// Puts the answers of all parts to one question after the other; false if these are not all that there is.
+bool RemoteRows::sort_answers(const std::vector<double>& answers) {
+  Reader reader(answers.data(), answers.size());
+  for (const std::size_t rows : parts_) {
+    for (std::size_t i = 0; rows > 0 && i < asked_.size(); ++i) {
+      if (!reader.has_length()) return false;
+      const std::size_t count = reader.count();
+      const double* numbers = reader.take(count);
+      asked_[i].answer.insert(asked_[i].answer.end(), numbers, numbers + count);
+    }
+  }
+  return reader.left() == 0;
+}
+
+// Whether the last round has told that, all of it.
+bool RemoteRows::is_told(Pass pass, std::size_t expected) const {
+  return std::any_of(asked_.begin(), asked_.end(), [&](const Question& question) {
+    return question.pass == pass && question.answer.size() == expected;
+  });
+}
+
+// What the last round has told: so many numbers.
+const std::vector<double>& RemoteRows::told(Pass pass, std::size_t expected, double otherwise) {
+  const auto is_it = [&](const Question& question) { return question.pass == pass; };
+  std::vector<double>& answer = std::find_if(asked_.begin(), asked_.end(), is_it)->answer;
+  failed_ = failed_ || answer.size() != expected;
+  if (failed_) answer.assign(expected, otherwise);
+  return answer;
+}
+
+void RemoteRows::tell(Pass pass, std::size_t expected, double otherwise, double* to) {
+  const std::vector<double>& answer = told(pass, expected, otherwise);
+  std::copy(answer.begin(), answer.end(), to);
 }
 
 void RemoteRows::take_up(const double* alpha, const double* V, double* squares) {
-  say(alpha, n_hidden_ * n_outputs_).say(V, n_hidden_ * columns_).ask_for(Pass::kTakeUp, leaves(), NAN, squares);
+  say(alpha, n_hidden_ * n_outputs_).say(V, n_hidden_ * columns_).put(Pass::kTakeUp).ask();
+  tell(Pass::kTakeUp, leaves(), NAN, squares);
 }
 
 void RemoteRows::open(const double* alpha, const double* v, Split split, double* sums, double* gradients) {
-  say(alpha, n_outputs_).say(split == Split::kNet).say(v, stride()).say(1.0);
-  ask(Pass::kOpen, leaves() * kLookSums + blocks() * 2 * stride(), NAN);
-  split_looks(sums, gradients);
+  say(alpha, n_outputs_).say(split == Split::kNet).say(v, stride()).say(1.0).put(Pass::kOpen);
+  if (spacing_ > 0) say(static_cast<double>(spacing_)).put(Pass::kSampleSlopes);
+  ask();
+  split_looks(Pass::kOpen, sums, gradients);
 }
 
+// All rows are looked at where the next centre may be.
 void RemoteRows::look(const double* v, double* sums, double* gradients) {
-  say(v, stride()).say(gradients != nullptr);
-  ask(Pass::kLook, leaves() * kLookSums + (gradients ? blocks() * 2 * stride() : 0), NAN);
-  split_looks(sums, gradients);
+  say(v, stride()).say(gradients != nullptr).put(Pass::kLook).put(Pass::kRatios).ask();
+  split_looks(Pass::kLook, sums, gradients);
 }
 
-void RemoteRows::split_looks(double* sums, double* gradients) {
+void RemoteRows::split_looks(Pass pass, double* sums, double* gradients) {
   const std::size_t width = gradients ? 2 * stride() : 0;
-  const double* from = answer_.data();
+  const double* from = told(pass, leaves() * kLookSums + blocks() * width, NAN).data();
   each_part([&](std::size_t first, std::size_t last) {
     std::copy_n(from, (last - first) * kLookSums, sums + first * kLookSums);
     from += (last - first) * kLookSums;
@@ -265,62 +321,78 @@ void RemoteRows::split_looks(double* sums, double* gradients) {
   });
 }
 
-void RemoteRows::close(const double* alpha) { say(alpha, n_outputs_).ask(Pass::kClose, 0, 0.0); }
+void RemoteRows::close(const double* alpha) { say(alpha, n_outputs_).put(Pass::kClose); }
 
-void RemoteRows::ratios(std::size_t spacing, double* ratios) {
-  say(static_cast<double>(spacing)).ask_for(Pass::kRatios, leaves() * (kLeaf / spacing), -1.0, ratios);
+void RemoteRows::ratios(double* ratios) {
+  if (!is_told(Pass::kRatios, leaves() * kRatios)) put(Pass::kRatios).ask();
+  tell(Pass::kRatios, leaves() * kRatios, -1.0, ratios);
 }
 
 void RemoteRows::choose(double reach, double* counts) {
-  say(reach).ask_for(Pass::kChoose, leaves() * kCounts, 0.0, counts);
+  say(reach).put(Pass::kChoose).ask();
+  tell(Pass::kChoose, leaves() * kCounts, 0.0, counts);
   listed_ = 0;
   for (std::size_t i = 0; i < leaves(); ++i) listed_ += static_cast<std::size_t>(counts[i * kCounts + kNear]);
 }
 
+// The last of these sums are followed by the rows that are near.
 void RemoteRows::far_sums(bool anew, std::size_t first, std::size_t last, double* sums) {
-  say(anew).say(static_cast<double>(first)).say(static_cast<double>(last));
-  ask_for(Pass::kFarSums, (last - first) * (stride() * stride() + 2 * stride()), NAN, sums);
+  say(anew).say(static_cast<double>(first)).say(static_cast<double>(last)).put(Pass::kFarSums);
+  if (last == leaves()) say(1.0).put(Pass::kCopyListed);
+  ask();
+  tell(Pass::kFarSums, (last - first) * (stride() * stride() + 2 * stride()), NAN, sums);
 }
 
 void RemoteRows::stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) {
-  say(v, stride()).say(noise).say(static_cast<double>(number)).say(distances, number);
-  ask_for(Pass::kStray, leaves(), 0.0, counts);
+  say(v, stride()).say(noise).say(static_cast<double>(number)).say(distances, number).put(Pass::kStray);
+  say(kMostUnasked).put(Pass::kCopyListed).ask();
+  tell(Pass::kStray, leaves(), 0.0, counts);
   listed_ = 0;
   for (std::size_t i = 0; i < leaves(); ++i) listed_ += static_cast<std::size_t>(counts[i]);
 }
 
 void RemoteRows::collect(const PackedRows& to) {
   const std::size_t width = stride() + kPacked;
-  ask(Pass::kCollect, listed_ * width, 0.0);
+  if (!is_told(Pass::kCopyListed, listed_ * width)) say(1.0).put(Pass::kCopyListed).ask();
+  const std::vector<double>& answer = told(Pass::kCopyListed, listed_ * width, 0.0);
   for (std::size_t i = 0; i < listed_; ++i) {
-    const double* from = answer_.data() + i * width;
+    const double* from = answer.data() + i * width;
     std::copy_n(from, stride(), to.q + i * stride());
     const double* numbers = from + stride();
     to.beta_g[i] = numbers[0], to.beta_h[i] = numbers[1], to.z[i] = numbers[2], to.active[i] = numbers[3] != 0.0;
   }
+  put(Pass::kTakeListed);
 }
 
 void RemoteRows::zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) {
-  say(x, stride()).say(static_cast<double>(first)).say(static_cast<double>(last));
-  ask_for(Pass::kZeroSums, (last - first) * zero_size(), NAN, sums);
+  say(x, stride()).say(static_cast<double>(first)).say(static_cast<double>(last)).put(Pass::kZeroSums).ask();
+  tell(Pass::kZeroSums, (last - first) * zero_size(), NAN, sums);
 }
 
 void RemoteRows::sample_rows(std::size_t spacing, double* q) {
-  say(static_cast<double>(spacing));
-  ask_for(Pass::kSampleRows, sampled(spacing) * stride(), 0.0, q);
+  fetch_rows(spacing, q);
+  spacing_ = spacing;
+}
+
+void RemoteRows::fetch_rows(std::size_t spacing, double* q) {
+  say(static_cast<double>(spacing)).put(Pass::kSampleRows).ask();
+  tell(Pass::kSampleRows, sampled(spacing) * stride(), 0.0, q);
 }
 
 void RemoteRows::sample_slopes(std::size_t spacing, double* beta_g) {
-  say(static_cast<double>(spacing)).ask_for(Pass::kSampleSlopes, sampled(spacing), 0.0, beta_g);
+  const std::size_t expected = sampled(spacing);
+  if (!is_told(Pass::kSampleSlopes, expected)) say(static_cast<double>(spacing)).put(Pass::kSampleSlopes).ask();
+  tell(Pass::kSampleSlopes, expected, 0.0, beta_g);
 }
 
 WholeRows RemoteRows::whole() {
   if (whole_.empty()) {
     whole_.push_back(Design::with_room(rows_, columns_));
-    sample_rows(1, whole_.back().extend(0, rows_));
+    fetch_rows(1, whole_.back().extend(0, rows_));
   }
   slopes_.resize(rows_);
-  ask_for(Pass::kAllSlopes, rows_, 0.0, slopes_.data());
+  put(Pass::kAllSlopes).ask();
+  tell(Pass::kAllSlopes, rows_, 0.0, slopes_.data());
   return {&whole_.back(), slopes_.data()};
 }
 

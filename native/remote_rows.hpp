@@ -1,7 +1,8 @@
 // Rows that are elsewhere: every pass is a question to those who have them, and their answers, put one after the other in
 // the order of their rows, are the answer.
 //
-// Questions and answers are plain numbers. `answer` is the other end: it asks the rows that are there. Each of those who have
+// Questions and answers are plain numbers, and a round has several of them: beside the one that cannot wait, those before it
+// that need no answer, and those that are likely to come next. `answer` is the other end: it asks the rows that are there. Each of those who have
 // rows has leaves of its own. Where all of these are full but the very last one, the sums are those of one machine, to the bit.
 // Gradients are told for the largest blocks of leaves, as a tree merges them (`LeafTree`): those of a block stand for its first
 // leaf, and the others have none.
@@ -16,18 +17,19 @@
 namespace dconnet {
 
 enum class Pass : unsigned char {
-  kTakeUp, kOpen, kLook, kClose, kRatios, kChoose, kFarSums, kStray, kCollect, kZeroSums, kSampleRows, kSampleSlopes, kAllSlopes,
-  kPasses
+  kTakeUp, kOpen, kLook, kClose, kRatios, kChoose, kFarSums, kStray, kCopyListed, kTakeListed, kZeroSums, kSampleRows,
+  kSampleSlopes, kAllSlopes, kPasses
 };
 
-// What those answer who have the rows whose first leaf is this one of all; false if it is no question.
-bool answer(NeuronRows& rows, std::size_t first_leaf, Pass pass, const double* question, std::size_t size,
-            std::vector<double>& answer);
+// What those answer who have the rows whose first leaf is this one of all; false if there is something that is no question. The
+// numbers of a round: for each question its pass, how many numbers it has, and these. Those of the answers likewise, without
+// the pass.
+bool answer(NeuronRows& rows, std::size_t first_leaf, const double* round, std::size_t size, std::vector<double>& answers);
 
 class RemoteRows : public LeafPasses {
  public:
-  // Writes the answers to a question, one after the other; false if there is none.
-  using Ask = std::function<bool(Pass pass, const std::vector<double>& question, std::vector<double>& answer)>;
+  // Writes the answers of all parts to a round, one after the other; false if there are none. Parts without rows say nothing.
+  using Ask = std::function<bool(const std::vector<double>& round, std::vector<double>& answers)>;
 
   // `parts` are the numbers of rows that each of them has. All rows are fetched, if a programme needs them, unless they have
   // more than `most_numbers`.
@@ -46,7 +48,7 @@ class RemoteRows : public LeafPasses {
   void open(const double* alpha, const double* v, Split split, double* sums, double* gradients) override;
   void look(const double* v, double* sums, double* gradients) override;
   void close(const double* alpha) override;
-  void ratios(std::size_t spacing, double* ratios) override;
+  void ratios(double* ratios) override;
   void choose(double reach, double* counts) override;
   void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) override;
   void stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) override;
@@ -60,21 +62,33 @@ class RemoteRows : public LeafPasses {
   bool may_be_whole() const override;
 
  private:
-  void ask(Pass pass, std::size_t expected, double otherwise);
-  void ask_for(Pass pass, std::size_t expected, double otherwise, double* to);
+  struct Question {
+    Pass pass;
+    std::vector<double> numbers, answer;
+  };
+
+  RemoteRows& say(const double* numbers, std::size_t count);
+  RemoteRows& say(double number) { return say(&number, 1); }
+  RemoteRows& put(Pass pass);
+  void ask();
+  bool sort_answers(const std::vector<double>& answers);
+  bool is_told(Pass pass, std::size_t expected) const;
+  const std::vector<double>& told(Pass pass, std::size_t expected, double otherwise);
+  void tell(Pass pass, std::size_t expected, double otherwise, double* to);
   template <typename Body>
   void each_part(const Body& body) const;
   std::size_t blocks() const;
-  void split_looks(double* sums, double* gradients);
-  RemoteRows& say(const double* numbers, std::size_t count);
-  RemoteRows& say(double number) { return say(&number, 1); }
+  void split_looks(Pass pass, double* sums, double* gradients);
+  void fetch_rows(std::size_t spacing, double* q);
 
   std::vector<std::size_t> parts_;
   std::size_t rows_, leaves_, columns_, n_hidden_, n_outputs_, most_numbers_;
   Ask ask_;
   bool failed_ = false;
   std::size_t listed_ = 0;  // rows that were counted last
-  std::vector<double> question_, answer_;
+  std::size_t spacing_ = 0;  // of the sample, if there is one
+  std::vector<double> said_;                // the numbers of the next question
+  std::vector<Question> waiting_, asked_;   // the questions of the next round, and those of the last one
   std::vector<Design> whole_;  // one, or none
   std::vector<double> slopes_;
 };

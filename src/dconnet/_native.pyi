@@ -144,7 +144,7 @@ class SweepLeaves:
         first_leaf: int,
         team: Team | None = None,
     ) -> None: ...
-    def answer(self, which: int, question: FloatArray) -> FloatArray: ...
+    def answer(self, round: FloatArray) -> FloatArray: ...
 
 class RemoteSweep:
     def __init__(
@@ -153,7 +153,7 @@ class RemoteSweep:
         columns: int,
         n_hidden: int,
         n_outputs: int,
-        ask: Callable[[int, FloatArray], FloatArray],
+        ask: Callable[[FloatArray], FloatArray],
         most_numbers: int,
     ) -> None: ...
     def run(

@@ -64,12 +64,12 @@ def value_range(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, slots=True)
 class OutOfTurn:
-    """The answer to a question of a sweep of which the part does not know all questions before."""
+    """The answer in a round of a sweep of which the part does not know all rounds before."""
 
 
 @dataclass(slots=True, eq=False)
 class _SweepState:
-    """The rows in a sweep that is driven from elsewhere: which it is, and how many questions it has asked."""
+    """The rows in a sweep that is driven from elsewhere: which it is, and how many rounds it has had."""
 
     leaves: _native.SweepLeaves
     sweep: int = -1
@@ -272,9 +272,9 @@ class Part:
         return self.padded[numbers], by_output(self.white_targets(column)[numbers] / unit)
 
     def sweep_answer(
-        self, column: int, n_hidden: int, sweep: int, turn: int, which: int, question: FloatArray
+        self, column: int, n_hidden: int, sweep: int, turn: int, questions: FloatArray
     ) -> FloatArray | OutOfTurn:
-        """What the leaves say to a question of a sweep; they remember what was asked before."""
+        """What the leaves say to the questions of a round of a sweep; they remember what was asked before."""
         if self.n_rows == 0:
             return np.empty(0)
         state = self._kernel(("sweep", column, n_hidden), lambda: _SweepState(self._sweep_leaves(column, n_hidden)))
@@ -283,15 +283,15 @@ class Part:
         if (state.sweep, state.turn) != (sweep, turn):
             return OutOfTurn()
         state.turn += 1
-        answer: FloatArray = state.leaves.answer(which, question)
+        answer: FloatArray = state.leaves.answer(questions)
         return answer
 
     def sweep_answers(
-        self, column: int, n_hidden: int, sweep: int, asked: Sequence[tuple[int, FloatArray]]
+        self, column: int, n_hidden: int, sweep: int, asked: Sequence[FloatArray]
     ) -> FloatArray | OutOfTurn:
-        """What the leaves say to the last of all questions of a sweep, if they have not heard those before."""
-        for turn, (which, question) in enumerate(asked):
-            answer = self.sweep_answer(column, n_hidden, sweep, turn, which, question)
+        """What the leaves say in the last of all rounds of a sweep, if they have not heard those before."""
+        for turn, questions in enumerate(asked):
+            answer = self.sweep_answer(column, n_hidden, sweep, turn, questions)
         return answer
 
     def _sweep_leaves(self, column: int, n_hidden: int) -> _native.SweepLeaves:

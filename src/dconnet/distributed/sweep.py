@@ -67,18 +67,18 @@ _numbers = count()
 
 @dataclass(slots=True, eq=False)
 class _Passes:
-    """The passes of one sweep over the rows: questions in turn, of which parts must have answered all before."""
+    """The passes of one sweep over the rows: rounds of questions, of which parts must have answered all before."""
 
     problem: RemoteWhitened
     n_hidden: int
     sweep: int
-    asked: list[tuple[int, FloatArray]] = field(default_factory=list)
+    asked: list[FloatArray] = field(default_factory=list)
 
-    def ask(self, which: int, question: FloatArray) -> FloatArray:
+    def ask(self, questions: FloatArray) -> FloatArray:
         """The answers of all parts, one after the other; one round, and another one if a part was made anew."""
         parts, common = self.problem.parts, (self.problem.column, self.n_hidden, self.sweep)
-        answers = parts.ask("sweep_answer", *common, len(self.asked), which, question)
-        self.asked.append((which, question))
+        answers = parts.ask("sweep_answer", *common, len(self.asked), questions)
+        self.asked.append(questions)
         forgetful = [number for number, answer in enumerate(answers) if isinstance(answer, OutOfTurn)]
         if forgetful:
             again = parts.ask("sweep_answers", *common, self.asked, own=dict.fromkeys(forgetful, ()))
