@@ -73,10 +73,25 @@ def carried(work: Callable[[Item], Result], items: Sequence[Item], n_threads: in
     """
     if not is_carried():
         return in_threads(work, items, n_threads)
-    from joblib import Parallel, delayed
+    results = dict(as_carried(work, items))
+    return [results[number] for number in range(len(items))]
 
-    results: list[Result] = Parallel()(delayed(work)(item) for item in items)
-    return results
+
+def as_carried(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+    """Number and result of every item, where joblib carries the work, as they end: Ctrl-C loses none that has ended.
+
+    All come at once where its backend can do no better.
+    """
+    from joblib import Parallel, delayed
+    from joblib.parallel import get_active_backend
+
+    streams = getattr(get_active_backend()[0], "supports_return_generator", False)
+    parallel = Parallel(return_as="generator_unordered" if streams else "list")
+    yield from parallel(delayed(_numbered)(work, number, item) for number, item in enumerate(items))
+
+
+def _numbered(work: Callable[[Item], Result], number: int, item: Item) -> tuple[int, Result]:
+    return number, work(item)
 
 
 def in_threads(

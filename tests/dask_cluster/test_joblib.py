@@ -1,12 +1,19 @@
 """Work that goes through joblib runs on a Dask cluster."""
 
+import signal
+import time
+from itertools import islice
+from threading import Timer
+
 import joblib
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
 from dconnet import AutoDCONRegressor, DCONClassifier, DCONRegressor
-from dconnet._threads import carried, is_carried
+from dconnet._threads import as_carried, carried, is_carried
+from dconnet.ensemble import run
+from dconnet.estimators import levels
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -87,6 +94,55 @@ def test_classes(is_used, options):
     assert len(networks) == 3
     np.testing.assert_array_equal(networks, here)
     np.testing.assert_array_equal(probabilities, probabilities_here)
+
+
+def sleep_or_not(seconds):
+    time.sleep(seconds)
+    return seconds
+
+
+def test_an_interrupt_keeps_what_has_ended(client):
+    with joblib.parallel_config("dask"):
+        results = as_carried(sleep_or_not, [30.0, 0.0])
+        assert next(results) == (1, 0.0)
+        Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            next(results)
+
+
+def interrupted_after(n_results, monkeypatch, module):
+    """Ctrl-C as soon as so many results are there."""
+
+    def some(*arguments):
+        yield from islice(as_carried(*arguments), n_results)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "as_carried", some)
+
+
+@pytest.mark.filterwarnings("ignore:.*tasks which were still being processed")
+def test_an_interrupt_keeps_the_networks_that_are_there(client, monkeypatch):
+    X, y = rows()
+    labels = np.digitize(y, [0.4, 1.0])
+    model = DCONClassifier(n_hidden=3, gamma=0.01, max_epochs=2, random_state=0)
+    complete = [network.parameters for network in model.fit(X, labels).networks_]
+    interrupted_after(2, monkeypatch, levels)
+    with joblib.parallel_config("dask"), pytest.raises(KeyboardInterrupt, match="Interrupted"):
+        model.fit(X, labels)
+    kept = [np.array_equal(n.parameters, all_) for n, all_ in zip(model.networks_, complete, strict=True)]
+    assert sum(kept) == 2
+    assert model.predict(X).shape == labels.shape
+
+
+@pytest.mark.filterwarnings("ignore:.*tasks which were still being processed")
+def test_an_interrupt_keeps_the_families_that_are_there(client, monkeypatch):
+    X, y = rows()
+    model = AutoDCONRegressor(random_state=0)
+    interrupted_after(3, monkeypatch, run)
+    with joblib.parallel_config("dask"), pytest.raises(KeyboardInterrupt, match="predicts with the members"):
+        model.fit(X, y)
+    assert len(model.members_) > 0
+    assert model.predict(X).shape == y.shape
 
 
 def test_families(is_used):

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from dconnet._arrays import FloatArray
-from dconnet._threads import carried, is_carried, one_blas_thread
+from dconnet._threads import as_carried, is_carried, one_blas_thread
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.fold_fits import FoldFit, Training, fit_fold
 from dconnet.training.clock import Clock
@@ -81,9 +81,8 @@ class Run:
     def _results(self, tasks: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], Trained | None]]:
         """Results as they are ready; what begins does not depend on the number of threads, but for the clock."""
         if is_carried() and not self.clock.has_limit and not self.interrupted:
-            yield from zip(
-                tasks, carried(self._fits(), [(f, fold, self.chosen[f]) for f, fold in tasks], 1), strict=True
-            )
+            fits = as_carried(self._fits(), [(f, fold, self.chosen[f]) for f, fold in tasks])
+            yield from ((tasks[number], trained) for number, trained in fits)
             return
         if self.n_threads == 1 or len(tasks) == 1:
             for task in tasks:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dconnet._arrays import FloatArray
 from dconnet._native import Stop
-from dconnet._threads import carried, in_threads, is_carried, one_blas_thread
+from dconnet._threads import as_carried, in_threads, is_carried, one_blas_thread
 from dconnet.certificates import stationarity
 from dconnet.estimators.callbacks import NetworkTask
 from dconnet.estimators.data import Rows
@@ -195,9 +195,8 @@ def train_level(
     if interrupted:
         training.stop.set()
     with work_bar(int(trainer.verbose == 1 and n_at_once > 1), "networks", len(problems)) as done:
-        solutions = training.elsewhere() or in_threads(
-            partial(training.run, done=done), range(len(problems)), n_at_once, training.stop
-        )
+        training.train_elsewhere()
+        solutions = in_threads(partial(training.run, done=done), range(len(problems)), n_at_once, training.stop)
     least = 0.5 * certificates if certificates > GRACE else float("-inf")
     return Level(problems, tuple(solutions), stopped=training.stop.is_set(), least_seconds=least)
 
@@ -240,30 +239,35 @@ class _LevelTraining:
     title: str
     reached: _Reached | None  # none unless callbacks want to know
     stop: Stop = field(default_factory=Stop)
+    trained: dict[int, Solution] = field(default_factory=dict)  # elsewhere
 
-    def elsewhere(self) -> list[Solution]:
-        """The networks of all columns, where joblib carries the work; none if they need somebody here."""
+    def train_elsewhere(self) -> None:
+        """Train the networks where joblib carries the work, unless they need somebody here; Ctrl-C leaves some out."""
         plain = self.session.is_plain and all(isinstance(column.problem, Problem) for column in self.columns)
         if not is_carried() or len(self.columns) == 1 or not plain or self.stop.is_set():
-            return []
+            return
+        train = _Elsewhere(self.trainer.sharing(1, len(self.columns)))
         try:
-            found = carried(_Elsewhere(self.trainer.sharing(1, len(self.columns))), self.columns, 1)
+            for number, (solution, state) in as_carried(train, self.columns):
+                self.columns[number].rng.bit_generator.state = state
+                self.trained[number] = solution
         except KeyboardInterrupt:
             self.stop.set()
-            return []
-        for column, (_, state) in zip(self.columns, found, strict=True):
-            column.rng.bit_generator.state = state
-        return [solution for solution, _ in found]
 
     def run(self, number: int, done: Callable[[float], None]) -> Solution:
         """The network of one column; after the end, its start with the best output weights."""
+        found = self.trained.get(number) or self.run_here(number)
+        done(1)
+        return found
+
+    def run_here(self, number: int) -> Solution:
+        """The same for a network that was not trained elsewhere."""
         column, keeper = self.columns[number], self.session.keeper(self.depth, number, self.below)
         is_over = self.session.ended and (keeper is None or keeper.found is None)
         found = None if self.stop.is_set() or is_over else self.train(number, keeper)
         if found is None:
             status = Status.INTERRUPTED if self.stop.is_set() else Status.STOPPED_BY_CALLBACK
             found = self.trainer.fit_output_layer(column.problem, column.start, column.rng, status)
-        done(1)
         return found
 
     def train(self, number: int, keeper: NetworkKeeper | None) -> Solution | None:
