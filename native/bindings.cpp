@@ -251,11 +251,11 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> handed_over(std::vector<double>&& nu
 
 // A run of whole leaves of the rows of a sweep that is driven from elsewhere.
 struct SweepLeaves {
-  SweepLeaves(dconnet::Design given, const Matrix& y, std::size_t n_hidden, std::size_t first_leaf,
+  SweepLeaves(dconnet::Design given, const Matrix& y, std::size_t n_hidden, std::size_t first_leaf, std::size_t first_row,
               dconnet::SharedTeam shared)
       : team(dconnet::or_alone(std::move(shared))),
         design(std::move(given)),
-        rows(design, n_hidden, y.shape(1), *team),
+        rows(design, n_hidden, y.shape(1), *team, first_row),
         first_leaf(first_leaf) {
     rows.set_targets(y.data());
     rows.tell_near_from_far();
@@ -745,12 +745,12 @@ NB_MODULE(_native, module) {
   nb::class_<Bound<SweepLeaves>>(module, "SweepLeaves", "A run of whole leaves of rows, for a sweep that is driven from elsewhere.")
       .def("__init__",
            [](Bound<SweepLeaves>* self, Matrix design, std::size_t columns, Matrix y, std::size_t n_hidden,
-              std::size_t first_leaf, const GivenTeam& team) {
+              std::size_t first_leaf, std::size_t first_row, const GivenTeam& team) {
              check_targets(y, design);
-             make(self, team, view_of(design, columns), y, n_hidden, first_leaf);
+             make(self, team, view_of(design, columns), y, n_hidden, first_leaf, first_row);
            },
            nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("y"), nb::arg("n_hidden"),
-           nb::arg("first_leaf"), nb::arg("team") = nb::none())
+           nb::arg("first_leaf"), nb::arg("first_row"), nb::arg("team") = nb::none())
       .def("answer", alone(&answer), nb::arg("round"),
            "Answer the questions of a RemoteSweep. Its whole answer is what all who have leaves say, in the order of these.");
   nb::class_<Bound<RemoteSweep>>(module, "RemoteSweep", "Sweeps over the neurons of a network, on rows that others have.")

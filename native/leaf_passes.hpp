@@ -67,7 +67,7 @@ struct WholeRows {
   const double* beta_g;
 };
 
-// How many rows `spacing` leaves of all.
+// Samples are rows whose numbers are multiples of `spacing`, whoever has them: so many of the first rows.
 inline std::size_t sampled_rows(std::size_t rows, std::size_t spacing) { return (rows + spacing - 1) / spacing; }
 
 class LeafPasses {
@@ -88,7 +88,7 @@ class LeafPasses {
   virtual std::size_t columns() const = 0;
   std::size_t stride() const { return round_up_to_lanes(columns()); }
   virtual std::size_t leaves() const { return Leaves{rows()}.count(); }
-  // How many rows every `spacing`-th one of each leaf are.
+  // How many rows every `spacing`-th one are.
   virtual std::size_t sampled(std::size_t spacing) const { return sampled_rows(rows(), spacing); }
 
   // In what follows, arrays that are written to have a row for each leaf; alpha is that of the neuron (n_outputs).
@@ -104,7 +104,7 @@ class LeafPasses {
   // Gives the network the neuron with its weights where all rows were looked at last.
   virtual void close(const double* alpha) = 0;
 
-  // |z_j| / |q_j| of one row in kRatioSpacing of each leaf (leaves, kRatios); -1 where there is none.
+  // |z_j| / |q_j| of every kRatioSpacing-th row (leaves, kRatios); -1 where there is none.
   virtual void ratios(double* ratios) = 0;
   // Where all rows were looked at, those with |z_j| <= reach |q_j| become near, the others far. Counts (leaves, kCounts).
   virtual void choose(double reach, double* counts) = 0;
@@ -124,7 +124,7 @@ class LeafPasses {
   virtual void zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) = 0;
   std::size_t zero_size() const { return stride() * stride() + stride() + 2; }
 
-  // Every `spacing`-th row, a power of two, of each leaf, one after the other: padded, and their slopes.
+  // Every `spacing`-th row, a power of two, one after the other: padded, and their slopes.
   virtual void sample_rows(std::size_t spacing, double* q) = 0;
   virtual void sample_slopes(std::size_t spacing, double* beta_g) = 0;
 

@@ -105,9 +105,11 @@ DCONNET_INLINE std::size_t move_multipliers(std::size_t rows, std::size_t first,
 
 }  // namespace
 
-NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n_outputs, Team& team)
+NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n_outputs, Team& team,
+                       std::size_t first_row)
     : n_hidden_(n_hidden),
       n_outputs_(n_outputs),
+      first_row_(first_row),
       rows_(design, team),
       V_(n_hidden * design.stride()),
       targets_(n_outputs * design.rows()),
@@ -245,7 +247,7 @@ void NeuronRows::ratios(double* ratios) {
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     double* to = ratios + i * kRatios;
     std::fill_n(to, kRatios, -1.0);
-    for (std::size_t j = leaf.first; j < leaf.end(); j += kRatioSpacing, ++to) {
+    for (std::size_t j = next_sampled(leaf.first, kRatioSpacing); j < leaf.end(); j += kRatioSpacing, ++to) {
       if (norms_[j] > 0.0) *to = std::fabs(z_[j]) / norms_[j];
     }
   });
@@ -399,11 +401,13 @@ void NeuronRows::add_to_zero_sums(const Leaf& leaf, const double* x, double* sum
 }
 
 void NeuronRows::sample_rows(std::size_t spacing, double* q) {
-  for (std::size_t j = 0; j < rows(); j += spacing, q += stride()) std::copy_n(design().row(j), stride(), q);
+  for (std::size_t j = next_sampled(0, spacing); j < rows(); j += spacing, q += stride()) {
+    std::copy_n(design().row(j), stride(), q);
+  }
 }
 
 void NeuronRows::sample_slopes(std::size_t spacing, double* beta_g) {
-  for (std::size_t j = 0; j < rows(); j += spacing) *beta_g++ = beta_g_[j];
+  for (std::size_t j = next_sampled(0, spacing); j < rows(); j += spacing) *beta_g++ = beta_g_[j];
 }
 
 }  // namespace dconnet

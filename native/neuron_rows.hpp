@@ -16,7 +16,8 @@ namespace dconnet {
 
 class NeuronRows : public LeafPasses {
  public:
-  NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n_outputs, Team& team);
+  // `first_row` is the number of its first row among those of all who have some.
+  NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n_outputs, Team& team, std::size_t first_row = 0);
 
   const Design& design() const { return rows_.design(); }
   std::size_t n_hidden() const { return n_hidden_; }
@@ -30,6 +31,9 @@ class NeuronRows : public LeafPasses {
   void tell_near_from_far();
 
   std::size_t rows() const override { return design().rows(); }
+  std::size_t sampled(std::size_t spacing) const override {
+    return sampled_rows(first_row_ + rows(), spacing) - sampled_rows(first_row_, spacing);
+  }
   std::size_t columns() const override { return design().columns(); }
   void take_up(const double* alpha, const double* V, double* squares) override;
   void open(const double* alpha, const double* v, Split split, double* sums, double* gradients) override;
@@ -68,7 +72,12 @@ class NeuronRows : public LeafPasses {
   void add_to_zero_sums(const Leaf& leaf, const double* x, double* sums) const;
   bool is_in_doubt(std::size_t row, double noise, const double* distances) const;
 
-  std::size_t n_hidden_, n_outputs_;
+  // The first row of a sample among those from this one on.
+  std::size_t next_sampled(std::size_t row, std::size_t spacing) const {
+    return sampled_rows(first_row_ + row, spacing) * spacing - first_row_;
+  }
+
+  std::size_t n_hidden_, n_outputs_, first_row_;
   Rows rows_;
   double curvature_ = 0.0;
   std::vector<double> V_;  // (n_hidden, stride)

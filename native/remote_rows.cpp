@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace dconnet {
@@ -169,12 +170,12 @@ void answer_question(NeuronRows& rows, std::size_t first_leaf, Pass pass, Reader
     case Pass::kTakeListed: return rows.take_listed();
     case Pass::kSampleRows: {
       const std::size_t spacing = reader.count();
-      answer.resize(sampled_rows(rows.rows(), spacing) * stride);
+      answer.resize(rows.sampled(spacing) * stride);
       return rows.sample_rows(spacing, answer.data());
     }
     case Pass::kSampleSlopes: {
       const std::size_t spacing = reader.count();
-      answer.resize(sampled_rows(rows.rows(), spacing));
+      answer.resize(rows.sampled(spacing));
       return rows.sample_slopes(spacing, answer.data());
     }
     case Pass::kAllSlopes: return answer.assign(rows.beta_g(), rows.beta_g() + rows.rows());
@@ -203,18 +204,13 @@ bool answer(NeuronRows& rows, std::size_t first_leaf, const double* round, std::
 RemoteRows::RemoteRows(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
                        std::size_t most_numbers, Ask ask)
     : parts_(std::move(parts)),
-      rows_(sampled(1)),
-      leaves_(sampled(kLeaf)),
+      rows_(std::accumulate(parts_.begin(), parts_.end(), std::size_t{0})),
       columns_(columns),
       n_hidden_(n_hidden),
       n_outputs_(n_outputs),
       most_numbers_(most_numbers),
-      ask_(std::move(ask)) {}
-
-std::size_t RemoteRows::sampled(std::size_t spacing) const {
-  std::size_t count = 0;
-  for (const std::size_t rows : parts_) count += sampled_rows(rows, spacing);
-  return count;
+      ask_(std::move(ask)) {
+  for (const std::size_t rows : parts_) leaves_ += Leaves{rows}.count();
 }
 
 // Calls body(first, last) for the leaves of each part, in their order.
@@ -222,7 +218,7 @@ template <typename Body>
 void RemoteRows::each_part(const Body& body) const {
   std::size_t first = 0;
   for (const std::size_t rows : parts_) {
-    const std::size_t last = first + sampled_rows(rows, kLeaf);
+    const std::size_t last = first + Leaves{rows}.count();
     body(first, last);
     first = last;
   }

@@ -43,7 +43,6 @@ class RemoteRows : public LeafPasses {
   std::size_t rows() const override { return rows_; }
   std::size_t columns() const override { return columns_; }
   std::size_t leaves() const override { return leaves_; }
-  std::size_t sampled(std::size_t spacing) const override;
   void take_up(const double* alpha, const double* V, double* squares) override;
   void open(const double* alpha, const double* v, Split split, double* sums, double* gradients) override;
   void look(const double* v, double* sums, double* gradients) override;
@@ -82,7 +81,7 @@ class RemoteRows : public LeafPasses {
   void fetch_rows(std::size_t spacing, double* q);
 
   std::vector<std::size_t> parts_;
-  std::size_t rows_, leaves_, columns_, n_hidden_, n_outputs_, most_numbers_;
+  std::size_t rows_, leaves_ = 0, columns_, n_hidden_, n_outputs_, most_numbers_;
   Ask ask_;
   bool failed_ = false;
   std::size_t listed_ = 0;  // rows that were counted last

@@ -142,6 +142,7 @@ class SweepLeaves:
         y: FloatArray,
         n_hidden: int,
         first_leaf: int,
+        first_row: int,
         team: Team | None = None,
     ) -> None: ...
     def answer(self, round: FloatArray) -> FloatArray: ...

@@ -21,7 +21,9 @@ def scattered(problem, first_leaves, n_hidden=N_HIDDEN):
     borders = [*(LEAF * leaf for leaf in first_leaves), len(problem.Q)]
     y = by_output(problem.y)
     return [
-        SweepLeaves(padded(problem.Q[first:last]), problem.Q.shape[1], y[first:last].copy(), n_hidden, leaf, Team(2))
+        SweepLeaves(
+            padded(problem.Q[first:last]), problem.Q.shape[1], y[first:last].copy(), n_hidden, leaf, first, Team(2)
+        )
         for leaf, first, last in zip(first_leaves, borders, borders[1:], strict=False)
     ]
 
@@ -32,7 +34,7 @@ def holders(problem, parts):
     for first, last in zip([0, *ends[:-1]], ends, strict=True):
         if first < last:
             rows = padded(problem.Q[first:last]), problem.Q.shape[1], y[first:last].copy()
-            found.append(SweepLeaves(*rows, N_HIDDEN, leaf))
+            found.append(SweepLeaves(*rows, N_HIDDEN, leaf, first))
             leaf += -(-(last - first) // LEAF)
     return found
 
@@ -165,18 +167,8 @@ def questions_of(numbers):
     return passes
 
 
-OPEN, LOOK, CLOSE, RATIOS, CHOOSE, FAR_SUMS, STRAY, COPY_LISTED, TAKE_LISTED, SAMPLE_SLOPES = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-    12,
-)
+OPEN, LOOK, CLOSE, RATIOS, CHOOSE, FAR_SUMS, STRAY, COPY_LISTED, TAKE_LISTED = range(1, 10)
+SAMPLE_ROWS, SAMPLE_SLOPES = 11, 12
 
 
 @pytest.mark.parametrize("parts", [[2 * LEAF, 17_000 - 2 * LEAF], [1] * 200 + [16_800]], ids=["two", "many"])
@@ -198,6 +190,15 @@ def test_questions_share_rounds(parts):
     assert not leading & {RATIOS, SAMPLE_SLOPES}
     # Of a part with a single row, all have strayed if that has: it waits until they are asked for.
     assert (COPY_LISTED in leading) == (parts[0] == 1)
+
+
+def test_samples_do_not_depend_on_who_has_the_rows():
+    problem, _, _ = whitened_setting(n_rows=17_000, n_columns=5, n_hidden=N_HIDDEN)
+    question = np.array([SAMPLE_ROWS, 1.0, 16.0])
+    answers = [each.answer(question) for each in holders(problem, [5000, 1, 0, 4000, 5, 7994])]
+    assert [len(answer) - 1 for answer in answers] == [answer[0] for answer in answers]
+    rows = np.concatenate([answer[1:] for answer in answers]).reshape(-1, padded(problem.Q).shape[1])
+    np.testing.assert_array_equal(rows, padded(problem.Q)[::16])
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from dask.delayed import Delayed, delayed
 from distributed import CancelledError, Client, Future, KilledWorker
+from numpy.typing import NDArray
 
 from dconnet.distributed import worker
 from dconnet.distributed.loading import Expected
@@ -102,6 +103,13 @@ class Parts:
     def weight(self) -> float:
         """Sum of the weights of all rows."""
         return float(sum(weight for _, weight in self.counts))
+
+    def numbers_in_parts(self, numbers: NDArray[np.intp]) -> dict[int, NDArray[np.intp]]:
+        """Which rows those with these numbers, which ascend, are in the parts that have some of them."""
+        ends = np.cumsum([n_rows for n_rows, _ in self.counts])
+        holders = np.searchsorted(ends, numbers, side="right")
+        firsts = [0, *ends[:-1]]
+        return {int(part): (numbers[holders == part] - firsts[part]).astype(np.intp) for part in np.unique(holders)}
 
     # --- questions ---
 

@@ -81,8 +81,9 @@ class Part:
     """The rows of one partition.
 
     ``X`` (n_rows, n_features), ``target`` and ``weight`` are the data; ``X`` is given up for ``Q``, the rows of the
-    whitened design, which is ``padded`` without the zeros at the end of its rows. ``first_leaf`` is the number of its
-    first leaf among those of all parts, and ``steps`` tells how many of the steps that all parts take it has taken.
+    whitened design, which is ``padded`` without the zeros at the end of its rows. ``first_leaf`` and ``first_row`` are
+    the numbers of its first leaf and row among those of all parts, and ``steps`` tells how many of the steps that all
+    parts take it has taken.
     """
 
     X: FloatArray | None
@@ -91,6 +92,7 @@ class Part:
     probes: FloatArray
     storage: Storage = field(default_factory=Storage)
     first_leaf: int = 0
+    first_row: int = 0
     steps: int = 0
     Y: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     coordinates: Coordinates | None = None
@@ -105,9 +107,9 @@ class Part:
 
     # --- steps that change it ---
 
-    def number_leaves(self, first_leaf: int) -> None:
-        """Take over the number of the first leaf."""
-        self.first_leaf = first_leaf
+    def number_leaves(self, first_leaf: int, first_row: int) -> None:
+        """Take over the numbers of the first leaf and of the first row."""
+        self.first_leaf, self.first_row = first_leaf, first_row
 
     def code_targets(self, targets: Targets, class_weights: ClassWeights | None) -> None:
         """Code the target as columns, and weigh the rows by their classes."""
@@ -210,11 +212,15 @@ class Part:
 
         return self._blocks(lambda rows: leaf_triangle(scaled, rows, len(scale)), joined_triangle)
 
+    def design_rows(self, numbers: NDArray[np.intp], scale: FloatArray) -> FloatArray:
+        """Some rows of the weighted design with these scales of its columns."""
+        return self._design(numbers) / scale
+
     def rough_gram(self) -> list[Block[FloatArray]]:
         """The Gram matrix of the whitened rows."""
         return self._summed(lambda rows: gram(self.Q[rows]))
 
-    def _design(self, rows: slice) -> FloatArray:
+    def _design(self, rows: slice | NDArray[np.intp]) -> FloatArray:
         """Some rows of M, weighted."""
         assert self.X is not None
         X = self.X[rows] if self.coordinates is None else self.coordinates.standardise(self.X[rows])
@@ -296,7 +302,7 @@ class Part:
 
     def _sweep_leaves(self, column: int, n_hidden: int) -> _native.SweepLeaves:
         y = by_output(self.white_targets(column))
-        return _native.SweepLeaves(self.padded, self.Q.shape[1], y, n_hidden, self.first_leaf)
+        return _native.SweepLeaves(self.padded, self.Q.shape[1], y, n_hidden, self.first_leaf, self.first_row)
 
     def all_rows(self, column: int) -> tuple[FloatArray, FloatArray]:
         """All rows of the design, and their targets."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.distributed.cluster import Parts
@@ -10,9 +11,9 @@ from dconnet.distributed.part import PROBES
 from dconnet.distributed.problem import RemoteProblem, RemoteWhitened
 from dconnet.estimators.data import ClassWeights, Rows
 from dconnet.estimators.units import Units
-from dconnet.model.blocks import joined_triangle
+from dconnet.model.blocks import joined_triangle, qr_blocks, triangle_of
 from dconnet.model.coordinates import Coordinates
-from dconnet.model.leaves import LEAF
+from dconnet.model.leaves import LEAF, leaves, tree_of
 from dconnet.model.problem import WhitenedProblem, weight_penalty
 from dconnet.model.targets import Targets
 from dconnet.model.whitening import Basis, Whitening, column_scale
@@ -32,10 +33,16 @@ def code(parts: Parts, targets: Targets, class_weights: ClassWeights | None) -> 
     counts = parts.ask("count")
     if sum(n_rows for n_rows, _ in counts) == 0:
         raise ValueError("There are no rows with positive weights: nothing to train on.")
-    leaves = [-(-n_rows // LEAF) for n_rows, _ in counts]
-    first = np.cumsum([0, *leaves[:-1]]).tolist()
-    parts.step("number_leaves", own={number: (leaf,) for number, leaf in enumerate(first)})
+    lengths = np.array([n_rows for n_rows, _ in counts])
+    first = zip(_first_numbers(-(-lengths // LEAF)), _first_numbers(lengths), strict=True)
+    parts.step("number_leaves", own=dict(enumerate(first)))
     parts.counts = counts
+
+
+def _first_numbers(counts: NDArray[np.intp]) -> list[int]:
+    """The number of the first of what each part has so many of."""
+    numbers: list[int] = np.cumsum([0, *counts[:-1]]).tolist()
+    return numbers
 
 
 def standard_units(parts: Parts, n_features: int, *, each_target: bool) -> Units:
@@ -63,13 +70,7 @@ def sample(parts: Parts, most: int, seed: int) -> Rows:
     numbers = np.arange(n_rows)
     if n_rows > most:
         numbers = np.sort(np.random.default_rng(seed).choice(n_rows, most, replace=False))
-    ends = np.cumsum([count[0] for count in parts.counts])
-    holders = np.searchsorted(ends, numbers, side="right")
-    own = {
-        int(part): (numbers[holders == part] - first,)
-        for part, first in enumerate([0, *ends[:-1]])
-        if np.any(holders == part)
-    }
+    own = {part: (some,) for part, some in parts.numbers_in_parts(numbers).items()}
     X, Y, weight = zip(*parts.ask("given_rows", own=own), strict=True)
     return Rows(np.concatenate(X), np.concatenate(Y), np.concatenate(weight))
 
@@ -87,12 +88,30 @@ def pose(parts: Parts, units: Units, shrinkage: float, n_features: int, *, share
 def _whitened(parts: Parts, units: Units, penalty: FloatArray | None) -> Whitening:
     """Whitens the rows of all parts, by a QR factorisation whose triangles are merged as a tree."""
     scale = column_scale(np.max(parts.ask("largest_entries"), axis=0), penalty)
-    basis = Basis.of(parts.total(joined_triangle, "triangle", scale), scale, penalty)
+    triangle = parts.total(joined_triangle, "triangle", scale)
+    basis = Basis.of(_signed_as_here(triangle, parts, scale), scale, penalty)
     parts.step("take_basis", basis)
     correction = basis.correction(parts.total(np.add, "rough_gram"))
     parts.step("correct", correction)
     whitening = Whitening(np.empty((0, basis.rank)), *basis.maps(correction))
     return whitening if units.coordinates is None else units.coordinates.undo(whitening)
+
+
+def _signed_as_here(triangle: FloatArray, parts: Parts, scale: FloatArray) -> FloatArray:
+    """The triangle of all rows, with the signs of its rows that it would have on one machine.
+
+    They decide the signs of the whitened columns, and so what random starts are. LAPACK chooses them by the first block
+    of rows, and turns them all whenever it joins another one below.
+    """
+    first = next(qr_blocks(min(LEAF, parts.n_rows), len(scale)))
+    own = {part: (some,) for part, some in parts.numbers_in_parts(np.arange(first.stop)).items()}
+    begun = triangle_of([np.concatenate(parts.ask("design_rows", scale, own=own))])
+    if len(begun) < len(scale):
+        return triangle
+    blocks_of_leaves = (len(list(qr_blocks(leaf.stop - leaf.start, len(scale)))) for leaf in leaves(parts.n_rows))
+    n_blocks = tree_of(blocks_of_leaves, lambda above, _: above + 1).total()
+    turned = (np.diag(begun) < 0.0) ^ (np.diag(triangle) < 0.0) ^ (n_blocks % 2 == 0)
+    return np.where(turned, -1.0, 1.0)[:, None] * triangle
 
 
 def _problem(

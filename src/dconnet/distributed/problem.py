@@ -343,13 +343,8 @@ class NetworkSums:
     def rows(self, numbers: NDArray[np.uintp]) -> tuple[FloatArray, FloatArray]:
         """Copies of some rows, whose numbers ascend; one round."""
         parts = self.problem.parts
-        ends = np.cumsum([n_rows for n_rows, _ in parts.counts])
-        holders = np.searchsorted(ends, numbers, side="right")
-        own = {
-            int(part): (self.problem.column, self.unit, (numbers[holders == part] - first).astype(np.intp))
-            for part, first in enumerate([0, *ends[:-1]])
-            if np.any(holders == part)
-        }
+        inside = parts.numbers_in_parts(numbers.astype(np.intp))
+        own = {part: (self.problem.column, self.unit, some) for part, some in inside.items()}
         design, y = zip(*parts.ask("rows", own=own), strict=True)
         return np.concatenate(design), np.concatenate(y)
 
