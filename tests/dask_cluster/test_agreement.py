@@ -6,7 +6,9 @@ import pytest
 
 from dconnet import DCONClassifier, DCONRegressor
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
-from dconnet.model.leaves import LEAF
+from dconnet.distributed.posing import _signed_as_here
+from dconnet.model.blocks import joined_triangle, leaf_triangle, triangle_of
+from dconnet.model.leaves import LEAF, leaves, tree_of
 
 N_ROWS = 2 * LEAF + 1808
 WHOLE_LEAVES = [(N_ROWS,), (LEAF, LEAF, 0, N_ROWS - 2 * LEAF)]
@@ -79,14 +81,29 @@ def test_other_partitions_agree_to_rounding(client, options, chunks):
     assert model.history_.objective[-1] < 0.5 * model.history_.objective[0]
 
 
-@pytest.mark.parametrize("chunks", OTHERS, ids=["uneven", "two"])
-def test_random_starts_and_samples_do_not_depend_on_the_partitions(client, chunks):
-    """Whitened columns of another sign, or other rows in a sample, would take the search elsewhere, by percents."""
-    X, y = rows()
-    options = settings(max_epochs=1)
-    local = DCONRegressor(**options).fit(X, y)
-    model = DaskDCONRegressor(**options).fit(*spread(chunks, X, y))
-    np.testing.assert_allclose(model.history_.objective, local.history_.objective, rtol=1e-3)
+class OnePart:
+    """All rows of a design in one part."""
+
+    def __init__(self, M):
+        self.M, self.n_rows = M, len(M)
+
+    def numbers_in_parts(self, numbers):
+        return {0: numbers}
+
+    def ask(self, name, scale, own):
+        assert name == "design_rows"
+        return [self.M[numbers] / scale for (numbers,) in own.values()]
+
+
+@pytest.mark.parametrize("n_rows", [3, 500, LEAF, LEAF + 600, 5 * LEAF + 1])
+def test_signs_of_whitened_columns_are_those_of_one_machine(n_rows):
+    M, scale = np.random.default_rng(n_rows).normal(size=(n_rows, 4)), np.ones(4)
+    here = tree_of((leaf_triangle(lambda rows: M[rows], leaf, 4) for leaf in leaves(n_rows)), joined_triangle).total()
+    assert np.array_equal(_signed_as_here(here, OnePart(M), scale), here)
+    for length in [5, 700, 3000]:
+        there = triangle_of(M[first : first + length] for first in range(0, n_rows, length))
+        signed = _signed_as_here(there, OnePart(M), scale)
+        np.testing.assert_allclose(signed, here if n_rows > 3 else there, atol=1e-9)
 
 
 def test_units_of_the_data_and_the_choice_of_gamma(client):
