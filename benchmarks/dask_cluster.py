@@ -5,6 +5,7 @@
     python benchmarks/dask_cluster.py parquet --rows 2e7  # from files, with workers that may use 2 GiB each
     python benchmarks/dask_cluster.py rivals              # XGBoost and dask-glm on the same rows, if installed
     python benchmarks/dask_cluster.py workers             # an empty round with more and more workers
+    python benchmarks/dask_cluster.py megabytes           # rounds with long answers
 
 Every result is a line of JSON, printed and, with --store, appended to a file. Times are wall times; nothing else should
 run.
@@ -97,13 +98,28 @@ WORK = {
 
 def seconds_of_a_round(client: Client, n_rounds: int = 300) -> float:
     """The median time of a question that takes no work."""
+    return _median_seconds(client, n_rounds, worker.answer, worker.Question("no such fit", {}, 0, ("ready", ())))
+
+
+def _median_seconds(client: Client, n_rounds: int, function: Callable[..., Any], *arguments: Any) -> float:
     times, addresses = [], list(client.nthreads())
-    question = worker.Question("no such fit", {}, 0, ("ready", ()))
     for _ in range(n_rounds):
         began = time.perf_counter()
-        asked(client, set(), addresses, worker.answer, question)
+        asked(client, set(), addresses, function, *arguments)
         times.append(time.perf_counter() - began)
     return float(np.median(times))
+
+
+async def _numbers(count: int) -> Any:
+    return np.ones(count)
+
+
+def megabytes(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Rounds in which each of two workers answers with so many megabytes."""
+    with two_workers() as client:
+        for size in (1, 4, 16, 64):
+            seconds = _median_seconds(client, 20, _numbers, size * 125_000)
+            yield {"what": "megabytes", "megabytes": 2 * size, "milliseconds of a round": 1e3 * seconds}
 
 
 def workers(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -266,7 +282,7 @@ def rivals(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=["overhead", "rows", "parquet", "rivals", "workers"])
+    parser.add_argument("which", choices=["overhead", "rows", "parquet", "rivals", "workers", "megabytes"])
     parser.add_argument("--rows", type=float, help="number of rows")
     parser.add_argument("--sizes", nargs="+", default=["1e5", "3e5", "1e6"], help="numbers of rows, of `rows`")
     parser.add_argument("--work", type=int, nargs="+", default=range(len(WORK)), help="which work, by number")

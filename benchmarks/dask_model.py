@@ -1,14 +1,15 @@
-"""A cost model of fits on Dask clusters, fitted to the stored results of `dask_cluster.py rows` and `workers`.
+"""A cost model of fits on Dask clusters, fitted to stored results of `dask_cluster.py`.
 
     python benchmarks/dask_model.py                     # coefficients, fit, and tables for larger clusters
     python benchmarks/dask_model.py --results FILE
 
 Seconds of an epoch = rounds x (latency + workers x seconds a worker) + megabytes x seconds a megabyte + rows of a
-worker x (evaluations x seconds of an evaluation a row + programmes x seconds of a programme a row). Coefficients are
-those that fit the logarithm of the measured seconds best, none of them negative; the share of the round that grows with
-the workers comes from empty rounds. What larger clusters need is assumed to grow as the parameters of `Assumed` say. In
-sweeps, bytes and work both grow with the rows, and the fit cannot tell them apart: what it gives to the bytes, which
-one driver gets, more workers do not make less, so that its forecasts of sweeps are pessimistic.
+worker x (evaluations x seconds of an evaluation a row + programmes x seconds of a programme a row). What a worker adds
+to a round comes from empty rounds, and what a megabyte costs from rounds with long answers. The other coefficients are
+those that fit the logarithm of the seconds of `rows` best, none of them negative. What larger clusters need is assumed
+to grow as the parameters of `Assumed` say, those of sweeps as the measured epoch with the most rows. What the driver
+does with the rows that it gets in a sweep counts as work of the workers, though more workers do not make it less: the
+forecasts of sweeps are optimistic.
 """
 
 from __future__ import annotations
@@ -47,23 +48,35 @@ def described(result: dict[str, Any]) -> list[float]:
     return [result["rounds"], result["megabytes"], rows * result["evaluations"], rows * result["programmes"]]
 
 
-def fitted(results: Sequence[dict[str, Any]]) -> np.ndarray:
-    """Seconds for each of `NAMES`."""
+def fitted(results: Sequence[dict[str, Any]], a_megabyte: float) -> np.ndarray:
+    """Seconds for each of `NAMES`, of which those of a megabyte are known."""
     parts = np.array([described(result) for result in results])
     seconds = np.array([result["seconds in the epoch"] for result in results])
     unit = seconds.mean() / parts.mean(axis=0)
 
-    def errors(logarithms: np.ndarray) -> np.ndarray:
-        return np.log(parts @ (unit * np.exp(logarithms)) / seconds)
+    def costs(logarithms: np.ndarray) -> np.ndarray:
+        a_round, *a_row = unit[[0, 2, 3]] * np.exp(logarithms)
+        return np.array([a_round, a_megabyte, *a_row])
 
-    start = np.full(len(NAMES), -2.0)
-    return unit * np.exp(least_squares(errors, start, bounds=(-14.0, 5.0)).x)
+    def errors(logarithms: np.ndarray) -> np.ndarray:
+        return np.log(parts @ costs(logarithms) / seconds)
+
+    return costs(least_squares(errors, np.full(3, -2.0), bounds=(-14.0, 5.0)).x)
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """How much longer a round takes for each more."""
+    return float(np.polyfit(*np.array(points).T, deg=1)[0])
 
 
 def seconds_a_worker(results: Sequence[dict[str, Any]], most: int) -> float:
     """How much longer a round takes for each worker, from empty rounds with at most so many."""
-    points = [(r["workers"], 1e-3 * r["milliseconds of a round"]) for r in results if r["workers"] <= most]
-    return float(np.polyfit(*np.array(points).T, deg=1)[0])
+    return slope([(r["workers"], 1e-3 * r["milliseconds of a round"]) for r in results if r["workers"] <= most])
+
+
+def seconds_a_megabyte(results: Sequence[dict[str, Any]]) -> float:
+    """How much longer a round takes for each megabyte of its answers."""
+    return slope([(r["megabytes"], 1e-3 * r["milliseconds of a round"]) for r in results])
 
 
 def forecast(work: Assumed, costs: np.ndarray, each_worker: float, rows: float, workers: int, partition: float) -> str:
@@ -86,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     lines = [json.loads(line) for line in given.results.read_text().splitlines()]
     results = [line for line in lines if line["what"] == "rows"]
-    costs = fitted(results)
+    costs = fitted(results, seconds_a_megabyte([line for line in lines if line["what"] == "megabytes"]))
     each_worker = seconds_a_worker([line for line in lines if line["what"] == "workers"], most=32)
     for name, cost in zip(NAMES, costs, strict=True):
         print(f"seconds for {name:22} {cost:.2e}")
@@ -97,9 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"| {result['work']} | {result['rows']:.0e} | {measured:.1f} | {costs @ described(result):.1f} |")
     print("\n| work | rows | workers | compute | bytes | rounds | in all |\n|---|--:|--:|--:|--:|--:|--:|")
     gradients = 8.0 * 20 * 22 * 4  # of a partition: blocks of leaves of two or three sizes, padded
+    sweeps = max((result for result in results if result["programmes"]), key=lambda result: result["rows"])
+    bytes_a_row = 1e6 * sweeps["megabytes"] / sweeps["rows"]
     for work in (
         Assumed("100 evaluations", 96, 100, 0, 0.0, gradients),
-        Assumed("epoch, net split", 2000, 0, 630, 1800.0, 600.0),
+        Assumed("epoch, net split", sweeps["rounds"], 0, sweeps["programmes"], bytes_a_row, 600.0),
     ):
         for rows in (1e9, 1e11):
             for workers in (100, 1000):

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 STORED = DOCS / "benchmarks"
+sys.path.append(str(DOCS.parent / "benchmarks"))
 
 pytestmark = pytest.mark.skipif(not STORED.is_dir(), reason="the documentation is not part of this distribution")
 
@@ -206,3 +209,123 @@ def test_solvers_for_many_rows(name, columns):
         if "torch" not in line.get("settings", ""):
             place = page.find("| " + " | ".join(line[column] for column in columns) + " |", place + 1)
             assert place > 0, line
+
+
+def two_digits(number):
+    """At least two digits that count, and no zero before the point."""
+    digits = max(0, 1 - math.floor(math.log10(number)))
+    return f"{number:,.{digits}f}".removeprefix("0")
+
+
+def dask(what):
+    return [result for result in stored("dask.jsonl") if result["what"] == what]
+
+
+def page_of(name):
+    """The text of a page, without the ends of its lines."""
+    return " ".join((DOCS / name).read_text(encoding="utf-8").split())
+
+
+DASK_WORK = {"100 evaluations": "100 evaluations", "epoch, net split": "epoch of sweeps, net split"}
+
+
+def test_dask_against_one_process():
+    for run in dask("overhead"):
+        seconds = [two_digits(run[f"seconds, {who}"]) + " s" for who in ("one thread", "two threads", "two workers")]
+        figures = [two_digits(run["workers against one thread"]), f"{run['rounds']:,}", f"{run['megabytes']:.0f}"]
+        assert row_of("dask.md", DASK_WORK[run["work"]])[1:] == seconds + figures
+    page = page_of("dask.md")
+    (round_,), (before,) = dask("round"), dask("overhead, one question a round")
+    assert f"An empty round took {round_['milliseconds of a round']:.1f} ms" in page
+    now = next(run for run in dask("overhead") if run["work"] == before["work"])
+    fewer = 1.0 - before["megabytes"] / now["megabytes"]
+    assert (
+        f"has {now['rounds']:,} rounds; with one question a round it had {before['rounds']:,}, and "
+        f"{100.0 * fewer:.0f} % fewer bytes"
+    ) in page
+
+
+def test_dask_over_more_and_more_rows():
+    page = (DOCS / "dask.md").read_text(encoding="utf-8")
+    for run in dask("rows"):
+        seconds = [two_digits(run["seconds in the epoch"]), two_digits(run["microseconds a row"])]
+        figures = [f"{run['rows']:,}", *seconds, f"{run['rounds']:,}", f"{run['megabytes']:,.0f}"]
+        assert "| " + " | ".join(figures) + " |" in page, run
+
+
+def test_dask_with_one_question_a_round():
+    (before,) = dask("rows, one question a round")
+    now = next(run for run in dask("rows") if (run["rows"], run["work"]) == (before["rows"], before["work"]))
+    seconds = [f"{run['seconds in the epoch']:.0f} s" for run in (now, before)]
+    assert f"A million rows took {seconds[0]} in the place of {seconds[1]}" in page_of("dask.md")
+
+
+def test_dask_from_files():
+    page = page_of("dask.md")
+    for run in dask("parquet"):
+        done = f"{run['programmes']} programmes" if run["programmes"] else run["work"]
+        peak, files = (max(run[name]) / 1e9 for name in ("peak memory of workers", "in files"))
+        row = [
+            f"{run['seconds']:.0f}",
+            f"{run['seconds in the epoch']:.0f}",
+            f"{run['rounds']:,}",
+            f"{run['megabytes']:,.0f}",
+        ]
+        assert row_of("dask.md", done)[1:] == [*row, f"{peak:.2f}", f"{files:.2f}"]
+        assert run["spilled"] == [0, 0]
+        assert run["workers that died"] == 0
+    assert "Dask spilled nothing, and no worker was ended" in page
+
+
+def test_dask_against_others():
+    for run in dask("rivals"):
+        name = run["method"].replace("dask-glm", "dask-glm, linear regression")
+        name += " evaluations" if "dconnet" in name else " trees" if "XGBoost" in name else ""
+        assert row_of("dask.md", name)[1:] == [f"{run['seconds']:.1f}", f"{run['mse']:.5f}".removeprefix("0")]
+
+
+KILLS = {
+    "paper, few rows": "Algorithm 1, 6,000 rows",
+    "net split, many rows": "net split, 20,000 rows",
+    "accelerated, many rows": "accelerated, 20,000 rows",
+}
+
+
+def test_dask_workers_that_are_killed():
+    runs = stored("dask_kills.jsonl")
+    assert {run["scenario"] for run in runs} == set(KILLS)
+    for run in runs:
+        figures = [run[name] for name in ("kills", "fits", "wrong", "largest difference")]
+        assert row_of("dask.md", KILLS[run["scenario"]])[1:] == [f"{figure:g}" for figure in figures]
+
+
+def test_dask_and_rounding():
+    found = {(run["what"], run["evaluations"]): run["differences"] for run in stored("dask_rounding.jsonl")}
+    for evaluations in {evaluations for _, evaluations in found}:
+        here, there = (found[what, evaluations] for what in ("one machine", "partitions"))
+        figures = [np.median(here), max(here), np.median(there), max(there)]
+        row = row_of("dask.md", str(evaluations))[1:]
+        assert row == [*(f"{figure:.0e}" for figure in figures), "0"]
+        assert not any(found["whole leaves", evaluations])
+    most = max(max(differences) for (what, _), differences in found.items() if what == "SciPy")
+    assert f"stayed within {most:.1e}" in page_of("dask.md")
+
+
+def test_dask_cost_model(capsys):
+    model = pytest.importorskip("dask_model")
+    model.main([])
+    printed = capsys.readouterr().out
+    page = (DOCS / "dask.md").read_text(encoding="utf-8")
+    forecasts = printed.split("\n\n")[-1].splitlines()
+    assert len(forecasts) == 10
+    assert all(line in page for line in forecasts)
+    costs = {line[:34].strip(): float(line.split()[-1]) for line in printed.splitlines() if line.startswith("seconds")}
+    milliseconds = [1e3 * costs[f"seconds for {name}"] for name in ("a round", "a round and worker", "a megabyte")]
+    round_, worker, megabyte = map(two_digits, milliseconds)
+    row = two_digits(1e6 * costs["seconds for a row and evaluation"])
+    assert f"a round costs {round_} ms and {worker} ms for each worker" in page_of("dask.md")
+    assert f"a megabyte {megabyte} ms" in page_of("dask.md")
+    assert f"a row {row} µs in an evaluation" in page_of("dask.md")
+    fit = [line.strip("|").split("|")[2:] for line in printed.split("\n\n")[1].splitlines()[2:]]
+    worst = max(abs(float(forecast) / float(measured) - 1.0) for measured, forecast in fit)
+    assert f"It is within {100.0 * worst:.0f} % of the measured seconds" in page_of("dask.md")

@@ -96,6 +96,13 @@ def test_classes(is_used, options):
     np.testing.assert_array_equal(probabilities, probabilities_here)
 
 
+def test_a_backend_that_tells_all_results_at_once(client, monkeypatch):
+    with joblib.parallel_config("dask"):
+        backend = type(joblib.parallel.get_active_backend()[0])
+        monkeypatch.setattr(backend, "supports_return_generator", False)
+        assert list(as_carried(lambda n: n**2, [1, 2, 3])) == [(0, 1), (1, 4), (2, 9)]
+
+
 def sleep_or_not(seconds):
     time.sleep(seconds)
     return seconds
