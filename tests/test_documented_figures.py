@@ -254,10 +254,15 @@ def test_dask_over_more_and_more_rows():
 
 
 def test_dask_with_one_question_a_round():
-    (before,) = dask("rows, one question a round")
-    now = next(run for run in dask("rows") if (run["rows"], run["work"]) == (before["rows"], before["work"]))
-    seconds = [f"{run['seconds in the epoch']:.0f} s" for run in (now, before)]
-    assert f"A million rows took {seconds[0]} in the place of {seconds[1]}" in page_of("dask.md")
+    found = {}
+    for run in dask("in turns, several questions a round") + dask("in turns, one question a round"):
+        found.setdefault((run["rows"], run["what"]), []).append(run["seconds in the epoch"])
+    now_million, before_million, now, before = (
+        two_digits(np.median(found[key])) for key in sorted(found, key=lambda key: (-key[0], -len(key[1])))
+    )
+    page = page_of("dask.md")
+    assert f"100,000 rows took {now} s in the place of {before} s" in page
+    assert f"a million rows {now_million} s in the place of {before_million} s" in page
 
 
 def test_dask_from_files():
