@@ -265,6 +265,13 @@ def test_dask_with_one_question_a_round():
     assert f"a million rows {now_million} s in the place of {before_million} s" in page
 
 
+def test_dask_with_centres_that_move_along():
+    few, many = dask("rows, centres that move along")
+    first, second = (f"{run['rounds']:,} rounds and {run['megabytes']:,.0f} megabytes at" for run in (few, many))
+    took = f"which took {many['seconds in the epoch']:.0f} s"
+    assert f"{first} 100,000 rows, {second} 1,000,000, {took}" in page_of("dask.md")
+
+
 def test_dask_from_files():
     page = page_of("dask.md")
     for run in dask("parquet"):

@@ -220,7 +220,7 @@ def test_an_interrupt_keeps_what_was_reached(client, monkeypatch):
         raise KeyboardInterrupt
 
     model = DaskDCONRegressor(**OPTIONS)
-    Meddling(monkeypatch, [19], interrupt)
+    Meddling(monkeypatch, [20], interrupt)
     with pytest.raises(KeyboardInterrupt, match="network reached so far was kept"):
         model.fit(X, y)
     assert model.status_.name == "INTERRUPTED"
