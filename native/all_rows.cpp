@@ -59,7 +59,7 @@ void SolverOverAll::forget() {
 Outcome SolverOverAll::solve(const Programme& programme, const Limits& limits, bool next, double* v, double* z) {
   if (!next) guess_multipliers(programme, z);
   const Enough enough{limits.share > 0.0 ? value(programme, v, z) : 0.0, limits.share};
-  return solver_.solve(programme, limits.gap, limits.solver_iterations, next, v, z, multipliers_.data(), gram_, enough);
+  return solver_.solve(programme, limits.gap, limits.solver_iterations, next, {v, z, multipliers_.data()}, gram_, enough);
 }
 
 // What z dictates for the multipliers, and the middle of their interval for the rows at the kink.

@@ -163,8 +163,8 @@ std::tuple<std::size_t, bool, const char*> solve(ProgrammeSolver& self, Vector l
   std::copy(v.data(), v.data() + columns, self.v.begin());
   solver.design().apply(self.v.data(), self.z.data());
   const dconnet::Programme programme{solver.design(), self.linear.data(), slope.data(), curvature, gamma};
-  const dconnet::Outcome outcome = solver.solve(programme, tolerance, max_iterations, false, self.v.data(),
-                                                self.z.data(), multipliers.data(), self.gram,
+  const dconnet::Outcome outcome = solver.solve(programme, tolerance, max_iterations, false,
+                                                {self.v.data(), self.z.data(), multipliers.data()}, self.gram,
                                                 dconnet::Enough{start_value, share});
   std::copy(self.v.begin(), self.v.begin() + static_cast<std::ptrdiff_t>(columns), v.data());
   return {outcome.iterations, outcome.converged, dconnet::name_of(outcome.method)};

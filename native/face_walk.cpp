@@ -40,8 +40,8 @@ FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* s
   grounded_.reserve(2 * design.columns());
 }
 
-bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool resume, double* v, double* z,
-                     double* multipliers, ActiveGram& gram, std::size_t& steps, const Enough& enough) {
+bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool resume, const Iterate& at,
+                     ActiveGram& gram, std::size_t& steps, const Enough& enough) {
   ended_early_ = out_of_steps_ = false;
   bounding_ = enough.wanted();
   bound_ = -INFINITY;
@@ -52,14 +52,14 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
   screen_.begin();
   const double called_for =
       max_abs(programme.linear, design_.columns()) / (2.0 * (programme.gamma + programme.curvature));
-  noise_ = kZero * std::max(max_abs(v, design_.columns()), called_for);
+  noise_ = kZero * std::max(max_abs(at.v, design_.columns()), called_for);
   if (resume) {
     face_.resume(programme);
-  } else if (!start(programme, v, z, gram)) {
+  } else if (!start(programme, at, gram)) {
     return false;
   }
-  if (sample_ && is_far(v, z) && start_from_sample(programme, v, z)) {
-    if (max_abs(v, design_.columns()) == 0.0 || !start(programme, v, z, gram)) return false;
+  if (sample_ && is_far(at) && start_from_sample(programme, at)) {
+    if (max_abs(at.v, design_.columns()) == 0.0 || !start(programme, at, gram)) return false;
   }
   for (std::size_t i = 0; !degenerate_; ++i) {
     if (i == max_steps) {
@@ -69,71 +69,80 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
     if (i % kStepsBetweenLooks == kStepsBetweenLooks - 1 && proceed_ && !(*proceed_)()) break;
     ++steps;
     if (!face_.minimise()) break;
-    if (bounding_ && enough.is_reached(face_.value(v), bound_)) {
-      leave_start(programme, v, z, multipliers);
+    if (bounding_ && enough.is_reached(face_.value(at.v), bound_)) {
+      leave_start(programme, at);
       return ended_early_ = true;
     }
-    const bool released = release(programme);
-    if (released && !settle_releases(v)) break;
-    if (step(programme, v, z)) continue;
+    bool released = release(programme);
+    if (!released && leads_to_zero(at.v)) {
+      fresh_.clear();
+      released = release(programme);
+    }
+    if (released && !settle_releases(at.v)) break;
+    if (step(programme, at)) continue;
     fresh_.clear();
     if (released || release(programme)) continue;
-    std::copy(face_.v(), face_.v() + design_.columns(), v);
-    screen_.apply(v, z);
-    face_.multipliers(z, multipliers);
+    std::copy(face_.v(), face_.v() + design_.columns(), at.v);
+    screen_.apply(at.v, at.z);
+    face_.multipliers(at.z, at.multipliers);
     return true;
   }
-  if (screen_.moved()) leave_start(programme, v, z, multipliers);
+  if (screen_.moved()) leave_start(programme, at);
   return false;
 }
 
 // What belongs to the point where the walk ended, which may be far from the start.
-void FaceWalk::leave_start(const Programme& programme, const double* v, double* z, double* multipliers) const {
-  screen_.apply(v, z);
+void FaceWalk::leave_start(const Programme& programme, const Iterate& at) const {
+  screen_.apply(at.v, at.z);
   for (std::size_t j = 0; j < design_.rows(); ++j) {
-    multipliers[j] = z[j] > 0.0 ? programme.slope[j] + 2.0 * programme.curvature * z[j] : 0.0;
+    at.multipliers[j] = at.z[j] > 0.0 ? programme.slope[j] + 2.0 * programme.curvature * at.z[j] : 0.0;
   }
 }
 
-bool FaceWalk::start(const Programme& programme, const double* v, const double* z, ActiveGram& gram) {
-  const double rounding = kKinkTolerance * std::sqrt(dot(v, v, design_.columns()));
+bool FaceWalk::start(const Programme& programme, const Iterate& at, ActiveGram& gram) {
+  const double rounding = kKinkTolerance * std::sqrt(dot(at.v, at.v, design_.columns()));
   for (std::size_t j = 0; j < design_.rows(); ++j) {
     const double noise = rounding * screen_.norms()[j];
-    sides_[j] = z[j] > noise ? Side::kActive : (z[j] < -noise ? Side::kInactive : Side::kKink);
+    sides_[j] = at.z[j] > noise ? Side::kActive : (at.z[j] < -noise ? Side::kInactive : Side::kKink);
   }
   return face_.enter(programme, sides_.data(), gram, scratch_.along.data());
 }
 
 // Whether many rows are nearer to their kink than the minimiser on the face is.
-bool FaceWalk::is_far(const double* v, const double* z) {
+bool FaceWalk::is_far(const Iterate& at) {
   if (!face_.minimise()) return false;
-  for (std::size_t k = 0; k < design_.columns(); ++k) direction_[k] = face_.v()[k] - v[k];
+  for (std::size_t k = 0; k < design_.columns(); ++k) direction_[k] = face_.v()[k] - at.v[k];
   const double length = std::sqrt(dot(direction_.data(), direction_.data(), design_.columns()));
-  return screen_.has_many_within(length, z);
+  return screen_.has_many_within(length, at.z);
 }
 
 // Replaces v and z by the solution for the sample, if that is lower.
-bool FaceWalk::start_from_sample(const Programme& programme, double* v, double* z) {
-  if (!sample_->solve(programme, face_.pull_of_active(v), v)) return false;
+bool FaceWalk::start_from_sample(const Programme& programme, const Iterate& at) {
+  if (!sample_->solve(programme, face_.pull_of_active(at.v), at.v)) return false;
   screen_.apply(sample_->v(), scratch_.z.data());
-  if (!(value(programme, sample_->v(), scratch_.z.data()) < value(programme, v, z))) return false;
-  std::copy(sample_->v(), sample_->v() + design_.columns(), v);
-  std::copy(scratch_.z.begin(), scratch_.z.begin() + static_cast<std::ptrdiff_t>(design_.rows()), z);
+  if (!(value(programme, sample_->v(), scratch_.z.data()) < value(programme, at))) return false;
+  std::copy(sample_->v(), sample_->v() + design_.columns(), at.v);
+  std::copy(scratch_.z.begin(), scratch_.z.begin() + static_cast<std::ptrdiff_t>(design_.rows()), at.z);
   return true;
 }
 
 // Goes towards the minimiser on the face; true if that led to another face.
-bool FaceWalk::step(const Programme& programme, double* v, double* z) {
+bool FaceWalk::step(const Programme& programme, const Iterate& at) {
   const std::size_t columns = design_.columns();
-  for (std::size_t k = 0; k < columns; ++k) direction_[k] = face_.v()[k] - v[k];
-  if (max_abs(direction_.data(), columns) <= kTolerance * max_abs(v, columns)) return false;
-  const Stop stop = search(programme, v, z);
+  for (std::size_t k = 0; k < columns; ++k) direction_[k] = face_.v()[k] - at.v[k];
+  if (max_abs(direction_.data(), columns) <= kTolerance * max_abs(at.v, columns)) return false;
+  const Stop stop = search(programme, at);
   if (bounding_ && whole_way_) bound_ = std::max(bound_, lower_bound(programme));
-  for (std::size_t k = 0; k < columns; ++k) v[k] += stop.at * direction_[k];
-  if (max_abs(v, columns) <= noise_) return end_at_zero(v);
+  for (std::size_t k = 0; k < columns; ++k) at.v[k] += stop.at * direction_[k];
+  if (max_abs(at.v, columns) <= noise_) return end_at_zero(at.v);
   screen_.advance(stop.at);
   last_move_ = stop.at * std::sqrt(dot(direction_.data(), direction_.data(), columns));
   return change_sides(stop) || degenerate_;
+}
+
+// Where v itself is the only free direction, and the minimiser behind zero.
+bool FaceWalk::leads_to_zero(const double* v) const {
+  return face_.kinks().size() + 1 == design_.columns() && dot(face_.v(), v, design_.columns()) <= 0.0;
 }
 
 // At zero all rows meet.
@@ -172,10 +181,10 @@ double FaceWalk::lower_bound(const Programme& programme) {
 }
 
 // Searches as far as the rows that are near are all that matter, and looks further around where that is not enough.
-Stop FaceWalk::search(const Programme& programme, const double* v, double* z) {
+Stop FaceWalk::search(const Programme& programme, const Iterate& at) {
   const double curvature = face_.curvature_along(direction_.data());
-  screen_.come_closer(last_move_, v);
-  double limit = screen_.length_within_reach(v, direction_.data());
+  screen_.come_closer(last_move_, at.v);
+  double limit = screen_.length_within_reach(at.v, direction_.data());
   bool whole = false;
   // The rows at hand may tell nothing, a look ahead not enough; a look at the whole direction does.
   for (int looks = 0; looks < kLooks; ++looks) {
@@ -188,9 +197,9 @@ Stop FaceWalk::search(const Programme& programme, const double* v, double* z) {
       if (stop.at < limit || whole_way_) return stop;
       whole = true;
     }
-    screen_.look_around(last_move_, whole, v, direction_.data(), face_.kinks(), grounded_, z);
+    screen_.look_around(last_move_, whole, at.v, direction_.data(), face_.kinks(), grounded_, at.z);
     for (std::size_t i = 0; i < screen_.count(); ++i) keep_on_side(i);
-    limit = screen_.length_within_reach(v, direction_.data());
+    limit = screen_.length_within_reach(at.v, direction_.data());
   }
   // Only where the lengths are no numbers.
   degenerate_ = true;

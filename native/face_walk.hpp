@@ -28,12 +28,11 @@ class FaceWalk {
   // The design has other rows than before, from this one on.
   void measure_rows(std::size_t first) { screen_.measure_rows(first); }
 
-  // Tries to solve from v with z = Q v. Both, and the multipliers, are replaced by the answer if one is found within
-  // `max_steps`, and by where the walk ended otherwise. Adds the steps made to `steps`. With `resume`, the start is
+  // Replaces a start by the answer, if one is found within `max_steps`, and by where the walk ended otherwise. Adds the steps made to `steps`. With `resume`, the start is
   // where the last walk ended, and the programme differs from the last one in its linear term only. Ends early where
   // an answer is `enough`.
-  bool solve(const Programme& programme, std::size_t max_steps, bool resume, double* v, double* z,
-             double* multipliers, ActiveGram& gram, std::size_t& steps, const Enough& enough = {});
+  bool solve(const Programme& programme, std::size_t max_steps, bool resume, const Iterate& at, ActiveGram& gram,
+             std::size_t& steps, const Enough& enough = {});
   // Whether the last walk ended early.
   bool ended_early() const { return ended_early_; }
   // Whether it could go on from where it ended: it had no steps left.
@@ -46,14 +45,15 @@ class FaceWalk {
     double wrong;  // by how much it was held against its will
   };
 
-  bool start(const Programme& programme, const double* v, const double* z, ActiveGram& gram);
-  bool is_far(const double* v, const double* z);
-  bool start_from_sample(const Programme& programme, double* v, double* z);
-  bool step(const Programme& programme, double* v, double* z);
+  bool start(const Programme& programme, const Iterate& at, ActiveGram& gram);
+  bool is_far(const Iterate& at);
+  bool start_from_sample(const Programme& programme, const Iterate& at);
+  bool step(const Programme& programme, const Iterate& at);
   double lower_bound(const Programme& programme);
-  void leave_start(const Programme& programme, const double* v, double* z, double* multipliers) const;
+  void leave_start(const Programme& programme, const Iterate& at) const;
+  bool leads_to_zero(const double* v) const;
   bool end_at_zero(double* v);
-  Stop search(const Programme& programme, const double* v, double* z);
+  Stop search(const Programme& programme, const Iterate& at);
   void keep_on_side(std::size_t place);
   void ground(std::size_t row);
   void collect_crossings(double limit);

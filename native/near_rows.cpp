@@ -71,7 +71,7 @@ Outcome NearRows::solve(const double* linear, double curvature, double gamma, do
   const Programme programme{design(), linear_.data(), beta_g_.data(), curvature, gamma, base_.data()};
   if (next) solver_.admit(programme, n_known_, z_.data());
   n_known_ = design().rows();
-  return solver_.solve(programme, tolerance, max_iterations, next, v, z_.data(), multipliers_.data(), gram_);
+  return solver_.solve(programme, tolerance, max_iterations, next, {v, z_.data(), multipliers_.data()}, gram_);
 }
 
 void NearRows::mark(std::size_t first, const double* v) {

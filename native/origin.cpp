@@ -64,64 +64,64 @@ Origin::Origin(const Design& design, ActiveGram::Room& room, Scratch& scratch)
       base_(scratch.slopes),
       room_(room) {}
 
-Origin::Verdict Origin::examine(const Programme& programme, std::size_t max_rounds, double* v, double* z,
-                                double* multipliers, std::size_t& rounds) {
+Origin::Verdict Origin::examine(const Programme& programme, std::size_t max_rounds, const Iterate& at,
+                                std::size_t& rounds) {
   const std::size_t rows = design_.rows(), columns = design_.columns(), before = rounds;
-  if (max_abs(multipliers, rows) == 0.0) {
-    guess(programme, z, multipliers);
+  if (max_abs(at.multipliers, rows) == 0.0) {
+    guess(programme, at.z, at.multipliers);
   } else {
-    fastest<move_within>(rows, multipliers, 0.0, multipliers, programme.slope, multipliers);
+    fastest<move_within>(rows, at.multipliers, 0.0, at.multipliers, programme.slope, at.multipliers);
   }
-  Verdict verdict = project(programme, max_rounds, v, z, multipliers, rounds);
+  Verdict verdict = project(programme, max_rounds, at, rounds);
   if (verdict == Verdict::kUnknown) {
-    verdict = newton(programme, max_rounds - (rounds - before), v, z, multipliers, rounds);
+    verdict = newton(programme, max_rounds - (rounds - before), at, rounds);
   }
   if (verdict == Verdict::kDescends) return verdict;
-  std::fill(v, v + columns, 0.0);
-  std::fill(z, z + rows, 0.0);
-  if (verdict == Verdict::kUnknown) std::fill(multipliers, multipliers + rows, 0.0);
+  std::fill(at.v, at.v + columns, 0.0);
+  std::fill(at.z, at.z + rows, 0.0);
+  if (verdict == Verdict::kUnknown) std::fill(at.multipliers, at.multipliers + rows, 0.0);
   return verdict;
 }
 
-Origin::Verdict Origin::project(const Programme& programme, std::size_t max_rounds, double* v, double* z,
-                                double* multipliers, std::size_t& rounds) {
+Origin::Verdict Origin::project(const Programme& programme, std::size_t max_rounds, const Iterate& at,
+                                std::size_t& rounds) {
   const std::size_t rows = design_.rows(), columns = design_.columns();
   const double exact = kRounding * max_abs(programme.linear, columns);
   // Share of the defect that a projection may leave: with more, Newton's method is faster.
   const double good = std::pow(kRounding, 1.0 / (kNewtonCost + kNewtonCostPerColumn * static_cast<double>(columns)));
   double last = INFINITY;
   for (std::size_t round = 0; round < max_rounds; ++round) {
-    const double defect = largest_defect(programme, multipliers);
+    const double defect = largest_defect(programme, at.multipliers);
     if (defect <= exact) return Verdict::kSolution;
     if (!(defect <= good * last)) return Verdict::kUnknown;
     last = defect;
     ++rounds;
-    design_.apply(defect_.data(), z);
+    design_.apply(defect_.data(), at.z);
     // One for an orthonormal design: the step after which the defect is least.
-    const double whole = dot(defect_.data(), defect_.data(), columns) / dot(z, z, rows);
+    const double whole = dot(defect_.data(), defect_.data(), columns) / dot(at.z, at.z, rows);
     const double step = round == 0 ? whole : kRelaxation * whole;
-    if (falls_along(programme, defect_.data(), v, z)) return Verdict::kDescends;
-    fastest<move_within>(rows, multipliers, step, z, programme.slope, multipliers);
+    if (falls_along(programme, defect_.data(), at.v, at.z)) return Verdict::kDescends;
+    fastest<move_within>(rows, at.multipliers, step, at.z, programme.slope, at.multipliers);
   }
   return Verdict::kUnknown;
 }
 
 // The nearest multipliers within their bounds are those moved along Q x and back into their bounds, for some x; Newton's
 // method finds it. Without a solution x grows, and is a direction in which the programme falls.
-Origin::Verdict Origin::newton(const Programme& programme, std::size_t max_rounds, double* v, double* z,
-                               double* multipliers, std::size_t& rounds) {
+Origin::Verdict Origin::newton(const Programme& programme, std::size_t max_rounds, const Iterate& at,
+                                std::size_t& rounds) {
   const std::size_t rows = design_.rows(), columns = design_.columns();
   const double exact = kRounding * max_abs(programme.linear, columns);
-  std::copy(multipliers, multipliers + rows, base_.begin());
+  std::copy(at.multipliers, at.multipliers + rows, base_.begin());
   std::fill(shift_.begin(), shift_.end(), 0.0);
   for (std::size_t round = 0; round < max_rounds; ++round) {
-    if (largest_defect(programme, multipliers) <= exact) return Verdict::kSolution;
+    if (largest_defect(programme, at.multipliers) <= exact) return Verdict::kSolution;
     ++rounds;
-    if (!newton_step(programme, multipliers)) return Verdict::kUnknown;
+    if (!newton_step(programme, at.multipliers)) return Verdict::kUnknown;
     for (std::size_t k = 0; k < columns; ++k) shift_[k] += defect_[k];
-    design_.apply(shift_.data(), z);
-    fastest<move_within>(rows, base_.data(), 1.0, z, programme.slope, multipliers);
-    if (falls_along(programme, shift_.data(), v, z)) return Verdict::kDescends;
+    design_.apply(shift_.data(), at.z);
+    fastest<move_within>(rows, base_.data(), 1.0, at.z, programme.slope, at.multipliers);
+    if (falls_along(programme, shift_.data(), at.v, at.z)) return Verdict::kDescends;
   }
   return Verdict::kUnknown;
 }

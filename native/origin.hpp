@@ -24,15 +24,12 @@ class Origin {
   // Starts from the multipliers, or from a guess if they are all zero. If zero is the solution, (v, z, multipliers) are
   // that; if the programme falls from zero, v and z are the lowest point on the way found; else all are zero. Adds the
   // rounds made to `rounds`.
-  Verdict examine(const Programme& programme, std::size_t max_rounds, double* v, double* z, double* multipliers,
-                  std::size_t& rounds);
+  Verdict examine(const Programme& programme, std::size_t max_rounds, const Iterate& at, std::size_t& rounds);
 
  private:
   void guess(const Programme& programme, double* room, double* multipliers) const;
-  Verdict project(const Programme& programme, std::size_t max_rounds, double* v, double* z, double* multipliers,
-                  std::size_t& rounds);
-  Verdict newton(const Programme& programme, std::size_t max_rounds, double* v, double* z, double* multipliers,
-                 std::size_t& rounds);
+  Verdict project(const Programme& programme, std::size_t max_rounds, const Iterate& at, std::size_t& rounds);
+  Verdict newton(const Programme& programme, std::size_t max_rounds, const Iterate& at, std::size_t& rounds);
   bool newton_step(const Programme& programme, const double* multipliers);
   // Of t - Qᵀ multipliers, which is left in defect_.
   double largest_defect(const Programme& programme, const double* multipliers);

@@ -61,18 +61,17 @@ double value(const Programme& programme, const double* v, const double* z) {
          fastest<sum_of_hinges>(programme.design.rows(), programme.slope, programme.curvature, z);
 }
 
-Certificate Certifier::certify(const Programme& programme, const double* v, const double* z, const double* multipliers,
-                               double gap_tolerance) {
-  pull(programme, v, multipliers);
-  Certificate certificate{relative_gap(programme, v, z, multipliers), kkt_residual(programme, v, z, multipliers)};
+Certificate Certifier::certify(const Programme& programme, const Iterate& at, double gap_tolerance) {
+  pull(programme, at.v, at.multipliers);
+  Certificate certificate{relative_gap(programme, at), kkt_residual(programme, at)};
   if (!(certificate.gap <= gap_tolerance)) {
     // Any multipliers not below zero bound P; those that v allows avoid the rounding of lambda - beta.
     for (std::size_t j = 0; j < programme.design.rows(); ++j) {
-      const double allowed = programme.slope[j] + 2.0 * programme.curvature * std::max(z[j], 0.0);
-      trimmed_[j] = std::min(std::max(multipliers[j], 0.0), allowed);
+      const double allowed = programme.slope[j] + 2.0 * programme.curvature * std::max(at.z[j], 0.0);
+      trimmed_[j] = std::min(std::max(at.multipliers[j], 0.0), allowed);
     }
-    pull(programme, v, trimmed_.data());
-    certificate.gap = std::min(certificate.gap, relative_gap(programme, v, z, trimmed_.data()));
+    pull(programme, at.v, trimmed_.data());
+    certificate.gap = std::min(certificate.gap, relative_gap(programme, {at.v, at.z, trimmed_.data()}));
   }
   return certificate;
 }
@@ -85,13 +84,12 @@ void Certifier::pull(const Programme& programme, const double* v, const double* 
   for (std::size_t k = 0; k < pull_.size(); ++k) pull_[k] += 2.0 * programme.curvature * product_[k];
 }
 
-double Certifier::relative_gap(const Programme& programme, const double* v, const double* z,
-                               const double* multipliers) const {
+double Certifier::relative_gap(const Programme& programme, const Iterate& at) const {
   const Design& design = programme.design;
   const std::size_t columns = design.columns();
-  const double reached = value(programme, v, z), steepest = max_abs(programme.slope, design.rows());
+  const double reached = value(programme, at), steepest = max_abs(programme.slope, design.rows());
   Multipliers total;
-  fastest<add_up>(design.rows(), programme.slope, multipliers, total);
+  fastest<add_up>(design.rows(), programme.slope, at.multipliers, total);
   if (total.least < 0.0) return INFINITY;  // no bound
   double defect = 0.0;
   for (std::size_t k = 0; k < columns; ++k) {
@@ -100,22 +98,21 @@ double Certifier::relative_gap(const Programme& programme, const double* v, cons
   }
   // With v in the place of the multipliers of rows that are left out, a vᵀ B v is that of their squares.
   const double left_out =
-      programme.base ? programme.curvature * symmetric_form(programme.base, design.stride(), v) : 0.0;
+      programme.base ? programme.curvature * symmetric_form(programme.base, design.stride(), at.v) : 0.0;
   const double bound = -left_out - defect / (4.0 * programme.gamma) - total.excess / (4.0 * programme.curvature);
   const double size = dot(programme.linear, programme.linear, columns) + steepest * steepest;
   const double unit = std::fabs(reached) + size / (4.0 * (programme.gamma + programme.curvature));
   return unit == 0.0 ? 0.0 : (reached - bound) / unit;
 }
 
-double Certifier::kkt_residual(const Programme& programme, const double* v, const double* z,
-                               const double* multipliers) const {
+double Certifier::kkt_residual(const Programme& programme, const Iterate& at) const {
   const Design& design = programme.design;
   const double hessian = 2.0 * (programme.gamma + programme.curvature);
-  const double largest = std::max(max_abs(programme.linear, design.columns()), max_abs(multipliers, design.rows()));
+  const double largest = std::max(max_abs(programme.linear, design.columns()), max_abs(at.multipliers, design.rows()));
   double violation =
-      fastest<largest_violation>(design.rows(), programme.slope, programme.curvature, hessian, z, multipliers);
+      fastest<largest_violation>(design.rows(), programme.slope, programme.curvature, hessian, at.z, at.multipliers);
   for (std::size_t k = 0; k < design.columns(); ++k) {
-    const double gradient = 2.0 * programme.gamma * v[k] - programme.linear[k] + pull_[k];
+    const double gradient = 2.0 * programme.gamma * at.v[k] - programme.linear[k] + pull_[k];
     violation = larger(violation, std::fabs(gradient));
   }
   if (!std::isfinite(violation)) return INFINITY;

@@ -24,8 +24,16 @@ struct Programme {
   const double* base = nullptr;  // B, on and above the diagonal, of shape (stride, stride); null if no row is left out
 };
 
+// A point and what belongs to it, in arrays of the caller.
+struct Iterate {
+  double* v;            // of length design.stride(), padded with zeros
+  double* z;            // Q v
+  double* multipliers;  // of the rows
+};
+
 // P(v), with z = Q v at hand.
 double value(const Programme& programme, const double* v, const double* z);
+inline double value(const Programme& programme, const Iterate& at) { return value(programme, at.v, at.z); }
 
 // How good an answer is. Both numbers are relative and zero at a solution.
 struct Certificate {
@@ -57,15 +65,14 @@ class Certifier {
  public:
   Certifier(const Design& design, Scratch& scratch) : trimmed_(scratch.slopes), pull_(design.stride()), product_(design.stride()) {}
 
-  // Judges (v, multipliers) with z = Q v at hand. Where anything is NaN, the certificate meets no tolerance. A second, better bound is tried only if the first is not within the
-  // tolerance.
-  Certificate certify(const Programme& programme, const double* v, const double* z, const double* multipliers,
-                      double gap_tolerance);
+  // Judges an answer. Where anything is NaN, the certificate meets no tolerance. A second, better bound is tried only if the
+  // first is not within the tolerance.
+  Certificate certify(const Programme& programme, const Iterate& at, double gap_tolerance);
 
  private:
   void pull(const Programme& programme, const double* v, const double* multipliers);
-  double relative_gap(const Programme& programme, const double* v, const double* z, const double* multipliers) const;
-  double kkt_residual(const Programme& programme, const double* v, const double* z, const double* multipliers) const;
+  double relative_gap(const Programme& programme, const Iterate& at) const;
+  double kkt_residual(const Programme& programme, const Iterate& at) const;
 
   std::vector<double>& trimmed_;  // rows
   std::vector<double> pull_;      // Qᵀ multipliers, and 2 a B v

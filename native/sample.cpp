@@ -66,7 +66,7 @@ bool Sample::solve(const double* linear, double curvature, double gamma, const d
   design.apply_transposed(multipliers_.data(), linear_.data());
   for (std::size_t k = 0; k < design.columns(); ++k) linear_[k] += share_ * (linear[k] - pull[k]);
   const Programme sampled{design, linear_.data(), slope_.data(), curvature, share_ * gamma};
-  return solver_.solve(sampled, kGap, kIterations, false, v_.data(), z_.data(), multipliers_.data(), gram_).converged;
+  return solver_.solve(sampled, kGap, kIterations, false, {v_.data(), z_.data(), multipliers_.data()}, gram_).converged;
 }
 
 }  // namespace dconnet

@@ -51,24 +51,22 @@ class Solver {
   // Is asked now and then whether to go on; if not, a programme ends unsolved. Null is always.
   void watch(const Proceed* proceed);
 
-  // Solves one programme. On entry `v`, `z` = Q v and `multipliers` hold a start, on return the answer; v has
-  // design().stride() entries. `gram` may hold any set of rows: best those of a solution that is like this one. With
-  // `next`, the programme differs from the last one in its linear term only, and the start is the last answer. An answer
-  // that is `enough` counts as converged; only the walk can end with one.
-  Outcome solve(const Programme& programme, double tolerance, std::size_t max_iterations, bool next, double* v,
-                double* z, double* multipliers, ActiveGram& gram, const Enough& enough = {});
+  // Solves one programme: replaces a start by the answer. `gram` may hold any set of rows: best those of a solution that is
+  // like this one. With `next`, the programme differs from the last one in its linear term only, and the start is the last
+  // answer. An answer that is `enough` counts as converged; only the walk can end with one.
+  Outcome solve(const Programme& programme, double tolerance, std::size_t max_iterations, bool next,
+                const Iterate& at, ActiveGram& gram, const Enough& enough = {});
 
  private:
-  bool is_exact(const Programme& programme, const double* v, const double* z, const double* multipliers);
-  void shorten(const Programme& programme, double* v, double* z) const;
-  Method walk(const Programme& programme, std::size_t max_iterations, bool resume, double* v, double* z,
-              double* multipliers, ActiveGram& gram, std::size_t& used, const Enough& enough);
-  Outcome escalate(const Programme& programme, double tolerance, std::size_t max_iterations, double* v, double* z,
-                   double* multipliers, ActiveGram& gram);
-  void keep(const Certificate& certificate, Method method, const double* v, const double* multipliers);
-  void keep_if_better(const Programme& programme, Method method, const double* v, const double* z,
-                      const double* multipliers);
-  void keep_zero(const Programme& programme, double tolerance, double* v, double* z, const double* multipliers);
+  bool is_exact(const Programme& programme, const Iterate& at);
+  void shorten(const Programme& programme, const Iterate& at) const;
+  Method walk(const Programme& programme, std::size_t max_iterations, bool resume, const Iterate& at,
+              ActiveGram& gram, std::size_t& used, const Enough& enough);
+  Outcome escalate(const Programme& programme, double tolerance, std::size_t max_iterations, const Iterate& at,
+                   ActiveGram& gram);
+  void keep(const Certificate& certificate, Method method, const Iterate& at);
+  void keep_if_better(const Programme& programme, Method method, const Iterate& at);
+  void keep_zero(const Programme& programme, double tolerance, const Iterate& at);
 
   // The best answer so far, while others are tried.
   struct Kept {

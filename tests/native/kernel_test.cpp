@@ -582,8 +582,8 @@ class Harness {
     linear.resize(stride(), 0.0);
     const Programme programme{solver_.design(), linear.data(), test_.slope.data(), test_.curvature, test_.gamma};
     solver_.design().apply(answer.v.data(), answer.z.data());
-    answer.outcome = solver_.solve(programme, kGap, kIterations, false, answer.v.data(), answer.z.data(),
-                                   answer.multipliers.data(), gram_);
+    answer.outcome = solver_.solve(programme, kGap, kIterations, false, {answer.v.data(), answer.z.data(),
+                                   answer.multipliers.data()}, gram_);
     return answer;
   }
 
@@ -693,7 +693,7 @@ void test_certificate_of_nan(const Case& test) {
   const auto meets = [&] {
     const Programme programme{design, ill.linear.data(), ill.slope.data(), ill.curvature, ill.gamma};
     const double any = std::numeric_limits<double>::max();
-    return certifier.certify(programme, answer.v.data(), answer.z.data(), answer.multipliers.data(), any).meets(any, any);
+    return certifier.certify(programme, {answer.v.data(), answer.z.data(), answer.multipliers.data()}, any).meets(any, any);
   };
   CHECK(meets());
   const auto poison = [&](double& entry) {
@@ -794,7 +794,7 @@ void test_origin() {
     const Programme programme{design, linear.data(), slope.data(), 1.0, 0.1};
     Vector v(design.stride(), 0.0), z(rows, 0.0), multipliers(rows, 0.0);
     std::size_t rounds = 0;
-    const auto verdict = origin.examine(programme, 40, v.data(), z.data(), multipliers.data(), rounds);
+    const auto verdict = origin.examine(programme, 40, {v.data(), z.data(), multipliers.data()}, rounds);
     CHECK(rounds > 0);
     if (!falls) {
       CHECK(verdict == dconnet::Origin::Verdict::kSolution);
@@ -877,9 +877,9 @@ void test_face_walk(double slope_size) {
     linear.resize(design.stride(), 0.0);
     const Programme programme{design, linear.data(), slope.data(), 0.5, 0.01};
     std::size_t steps = 0;
-    CHECK(walk.solve(programme, 500, change > 0, v.data(), z.data(), multipliers.data(), gram, steps));
+    CHECK(walk.solve(programme, 500, change > 0, {v.data(), z.data(), multipliers.data()}, gram, steps));
     CHECK(steps > 0);
-    CHECK(certifier.certify(programme, v.data(), z.data(), multipliers.data(), kRounding).meets(kRounding, kRounding));
+    CHECK(certifier.certify(programme, {v.data(), z.data(), multipliers.data()}, kRounding).meets(kRounding, kRounding));
   }
 }
 
@@ -910,12 +910,12 @@ void test_inexact_walk(double gamma) {
     const Programme programme{design, linear.data(), slope.data(), 0.5, gamma};
     const double start = dconnet::value(programme, v.data(), z.data());
     std::size_t steps = 0;
-    CHECK(walk.solve(programme, 500, false, v.data(), z.data(), multipliers.data(), gram, steps, {start, share}));
+    CHECK(walk.solve(programme, 500, false, {v.data(), z.data(), multipliers.data()}, gram, steps, {start, share}));
     early += walk.ended_early();
     const double reached = dconnet::value(programme, v.data(), z.data());
-    CHECK(walk.solve(programme, 500, true, v.data(), z.data(), multipliers.data(), gram, steps));
+    CHECK(walk.solve(programme, 500, true, {v.data(), z.data(), multipliers.data()}, gram, steps));
     CHECK(!walk.ended_early());
-    CHECK(certifier.certify(programme, v.data(), z.data(), multipliers.data(), kRounding).meets(kRounding, kRounding));
+    CHECK(certifier.certify(programme, {v.data(), z.data(), multipliers.data()}, kRounding).meets(kRounding, kRounding));
     const double least = dconnet::value(programme, v.data(), z.data());
     CHECK(reached - least <= share * (start - reached) + kRounding * std::fabs(start));
   }
@@ -948,8 +948,8 @@ void test_face_walk_among_copies(std::size_t copies) {
     design.apply(v.data(), z.data());
     const Programme programme{design, linear.data(), slope.data(), 0.5, 0.01};
     std::size_t steps = 0;
-    if (!walk.solve(programme, 200, false, v.data(), z.data(), multipliers.data(), gram, steps)) continue;
-    CHECK(certifier.certify(programme, v.data(), z.data(), multipliers.data(), 1e-9).meets(1e-9, 1e-9));
+    if (!walk.solve(programme, 200, false, {v.data(), z.data(), multipliers.data()}, gram, steps)) continue;
+    CHECK(certifier.certify(programme, {v.data(), z.data(), multipliers.data()}, 1e-9).meets(1e-9, 1e-9));
   }
 }
 
@@ -976,8 +976,8 @@ void test_face_walk_with_tiny_rows() {
     const Vector slope = random.uniforms(rows, 0.0, 1.0);
     const Programme programme{design, linear.data(), slope.data(), 0.5, 0.1};
     std::size_t steps = 0;
-    CHECK(walk.solve(programme, 200, false, v.data(), z.data(), multipliers.data(), gram, steps));
-    CHECK(certifier.certify(programme, v.data(), z.data(), multipliers.data(), 1e-12).meets(1e-12, 1e-12));
+    CHECK(walk.solve(programme, 200, false, {v.data(), z.data(), multipliers.data()}, gram, steps));
+    CHECK(certifier.certify(programme, {v.data(), z.data(), multipliers.data()}, 1e-12).meets(1e-12, 1e-12));
   }
 }
 
@@ -1002,7 +1002,7 @@ void test_face_walk_without_numbers() {
     slope[static_cast<std::size_t>(std::max_element(z.begin(), z.end()) - z.begin())] = poison;
     const Programme programme{design, linear.data(), slope.data(), 0.5, 0.01};
     std::size_t steps = 0;
-    CHECK(!walk.solve(programme, 200, false, v.data(), z.data(), multipliers.data(), gram, steps));
+    CHECK(!walk.solve(programme, 200, false, {v.data(), z.data(), multipliers.data()}, gram, steps));
     CHECK(steps <= 200);
   }
 }
@@ -1015,7 +1015,7 @@ void test_iteration_limit() {
   for (std::size_t limit : {0, 1, 2, 3, 5, 8, 13, 21}) {
     Vector v(solver.design().stride(), 0.0), z(test.rows, 0.0), multipliers(test.rows, 0.0);
     const Programme programme{solver.design(), test.linear.data(), test.slope.data(), test.curvature, test.gamma};
-    CHECK(solver.solve(programme, kGap, limit, false, v.data(), z.data(), multipliers.data(), gram).iterations <= limit);
+    CHECK(solver.solve(programme, kGap, limit, false, {v.data(), z.data(), multipliers.data()}, gram).iterations <= limit);
   }
 }
 
