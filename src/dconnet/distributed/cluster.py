@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from dask.delayed import Delayed, delayed
 from distributed import CancelledError, Client, Future, KilledWorker
+from distributed import TimeoutError as NotYetError
 from numpy.typing import NDArray
 
 from dconnet.distributed import worker
@@ -279,13 +280,25 @@ class Parts:
 
     def _result(self, future: Future) -> Summary:
         try:
-            summary: Summary = future.result()
+            summary = self._awaited(future)
         except Exception:
             if future.status == "error":  # of the task itself: a file that is not there
                 raise
             with told_if_gone(self.client):
                 raise
         return summary
+
+    def _awaited(self, future: Future) -> Summary:
+        """The result of a task, unless all workers are gone for good, without whom it would be waited for in vain."""
+        while True:
+            try:
+                summary: Summary = future.result(timeout=PATIENCE_SECONDS)
+            except NotYetError:
+                if future.status == "error":  # that of the task itself
+                    raise
+                self._wait_for_workers()
+            else:
+                return summary
 
     def _wait_for_workers(self) -> None:
         began = time.monotonic()
