@@ -193,17 +193,31 @@ def test_gammas_on_ds6(page, networks, improvement):
         assert quartiles[1] / quartiles[0] < 1.6
 
 
-def test_lbfgs_with_ten_neurons(improvement):
+def test_lbfgs_with_ten_and_twenty_neurons(page, improvement):
     places = {part: improvement("lbfgs", "adam", part) for part in ("training", "test")}
-    assert set(places["training"]) == {(dataset, 10) for dataset in DATASETS}
-    assert len(ahead(places["training"])) == len(ahead(improvement("accelerated", "lbfgs", "training"))) == 9
+    assert set(places["training"]) == {(dataset, width) for dataset in DATASETS for width in (10, 20)}
+    assert all(len(values) == 30 for values in places["training"].values())
+    assert len(ahead(places["training"])) == len(ahead(improvement("accelerated", "lbfgs", "training"))) == 18
     assert not ahead(improvement("paper", "lbfgs", "training"))
-    assert len(ahead(places["test"])) == 3  # "on three datasets only"
+    assert f"L-BFGS is ahead of Adam in {len(ahead(places['test']))} of 18 combinations" in page
     test = improvement("paper", "lbfgs", "test")
-    assert len(ahead(test)) == 5  # "five of nine by medians"
+    assert f"Algorithm 1 is ahead of L-BFGS in {len(ahead(test))} of 18 by medians" in page
+    assert f"predicts better in {len(ahead(improvement('accelerated', 'lbfgs', 'test')))} of them" in page
     assert combined(test.values(), "geometric") < 0.0
     without = [values for (dataset, _), values in test.items() if dataset != "DS4"]
     assert combined(without, "geometric") > 0.0  # "because of DS4"
+
+
+def test_algorithm_one_with_four_epochs_of_all_images(page):
+    [result] = stored("mnist-epochs", "method").values()
+    assert result["epochs"] == [4] * 10
+    assert f"{result['test']:.3f} on test images, and {result['validation']:.3f} on validation images" in page
+    lines = (STORED / "mnist.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    cells = [record for record in map(json.loads, lines) if record["cell"]["images"] == "complete"]
+    adams = [record["result"] for record in cells if record["cell"]["method"] == "adam"]
+    adam = np.array(max(adams, key=lambda found: found["validation"])["training"])
+    behind = adam / np.array(result["training"]) - 1.0
+    assert f"every digit ({behind.max():.2f} to {behind.min():.2f})" in page
 
 
 def test_matched_penalties_and_the_net_split(page, networks, improvement):
