@@ -280,6 +280,15 @@ def rivals(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield {"what": "rivals", "rows": n_rows, "method": name, "seconds": seconds, "mse": error}
 
 
+def tell(result: dict[str, Any], store: Path | None) -> None:
+    """Print a result as a line of JSON, and append it to a file."""
+    line = json.dumps(result)
+    print(line, flush=True)
+    if store is not None:
+        with store.open("a") as file:
+            file.write(line + "\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("which", choices=["overhead", "rows", "parquet", "rivals", "workers", "megabytes"])
@@ -294,11 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--store", type=Path, help="file to append the results to")
     given = parser.parse_args(arguments)
     for result in globals()[given.which](given):
-        line = json.dumps({name: round(v, 6) if isinstance(v, float) else v for name, v in result.items()})
-        print(line, flush=True)
-        if given.store is not None:
-            with given.store.open("a") as file:
-                file.write(line + "\n")
+        tell({name: round(v, 6) if isinstance(v, float) else v for name, v in result.items()}, given.store)
     return 0
 
 

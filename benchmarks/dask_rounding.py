@@ -19,7 +19,6 @@ import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
-import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +31,7 @@ from distributed import Client
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from dask_cluster import two_workers
+from dask_cluster import tell, two_workers
 from dconnet import DCONRegressor
 from dconnet.dask import DaskDCONRegressor
 from dconnet.model.leaves import LEAF
@@ -116,11 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     warnings.simplefilter("ignore", ConvergenceWarning)
     for result in results():
-        line = json.dumps(result | {"differences": [float(f"{d:.2e}") for d in result["differences"]]})
-        print(line, flush=True)
-        if given.store is not None:
-            with given.store.open("a") as file:
-                file.write(line + "\n")
+        tell(result | {"differences": [float(f"{d:.2e}") for d in result["differences"]]}, given.store)
     return 0
 
 
