@@ -309,6 +309,8 @@ def test_dask_workers_that_are_killed():
     for run in runs:
         figures = [run[name] for name in ("kills", "fits", "wrong", "largest difference")]
         assert row_of("dask.md", KILLS[run["scenario"]])[1:] == [f"{figure:g}" for figure in figures]
+        assert run["without any worker"] == 0
+    assert "No fit was left without any worker" in page_of("dask.md")
 
 
 def test_dask_and_rounding():

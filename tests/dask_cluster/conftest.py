@@ -7,6 +7,15 @@ import pytest
 collect_ignore_glob = [] if find_spec("distributed") else ["test_*.py"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _slow_machine():
+    """Workers that were killed may take long to come back: a cluster would give them up after 15 seconds."""
+    import dask
+
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}):
+        yield
+
+
 @pytest.fixture(scope="module")
 def cluster():
     from distributed import LocalCluster

@@ -13,11 +13,9 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
-from distributed import TimeoutError as NotYetError
 
 from dconnet import DCONRegressor
 from dconnet.dask import DaskDCONRegressor
-from dconnet.distributed import cluster as driver
 from dconnet.distributed import worker
 from dconnet.distributed.cluster import Parts
 
@@ -264,30 +262,6 @@ def test_a_worker_that_leaves_for_good_and_workers_that_join(expected, monkeypat
         model = DaskDCONRegressor(**OPTIONS, client=client).fit(*far(*rows()))
         np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
         assert moved[-1] == 2  # of four parts
-
-
-def test_no_hang_where_all_workers_leave_while_rows_are_loaded(monkeypatch):
-    class Waiting:
-        status = "pending"
-
-        def result(self, timeout):
-            raise NotYetError
-
-    monkeypatch.setattr(driver, "PATIENCE_SECONDS", 0.01)
-    monkeypatch.setattr(Parts, "_addresses", lambda parts: [])
-    with pytest.raises(RuntimeError, match=r"no worker for 0\.01 seconds"):
-        Parts._awaited(Parts.__new__(Parts), Waiting())
-
-
-def test_an_error_of_a_task_that_took_too_long_is_its_own():
-    class Failed:
-        status = "error"
-
-        def result(self, timeout):
-            raise NotYetError
-
-    with pytest.raises(NotYetError):
-        Parts._awaited(Parts.__new__(Parts), Failed())
 
 
 def test_a_checkpoint_goes_on_with_another_cluster(client, expected, tmp_path):

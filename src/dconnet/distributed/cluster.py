@@ -7,54 +7,40 @@ data, these steps and the question alone, so that whatever was lost can be made 
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from threading import RLock
 from typing import Any, TypeVar
 
 import numpy as np
 from dask.delayed import Delayed, delayed
-from distributed import CancelledError, Client, Future, KilledWorker
-from distributed import TimeoutError as NotYetError
+from distributed import Client
 from numpy.typing import NDArray
 
 from dconnet.distributed import worker
 from dconnet.distributed.loading import Expected
 from dconnet.distributed.part import Summary
 from dconnet.distributed.rounds import LostWorkerError, asked
+from dconnet.distributed.waiting import (
+    LostSchedulerError,
+    addresses_of_workers,
+    result_of,
+    told_if_gone,
+    wait_for_tasks,
+    wait_for_workers,
+)
 from dconnet.distributed.worker import Behind, Call, Question
 from dconnet.model.leaves import Block, LeafTree
 
 T = TypeVar("T")
 
-# How long to wait for a worker when there is none, and how often to look.
-PATIENCE_SECONDS, PAUSE_SECONDS = 120.0, 0.1
-# A part that takes its worker down with it whenever it is loaded is given up after so many.
-MOST_LOADS = 5
+# A part that takes its worker down with it whenever it is loaded, or asked, is given up after so many times.
+MOST_LOSSES = 5
 # Rows come to the driver, as a sample or because a programme needs all of them, if they have no more numbers:
 # half a gigabyte.
 MOST_NUMBERS = 1 << 26
-
-
-class LostSchedulerError(RuntimeError):
-    """The scheduler of the cluster is gone."""
-
-
-@contextmanager
-def told_if_gone(client: Client) -> Iterator[None]:
-    """Tell that the scheduler is gone, in the place of all that a client raises then."""
-    try:
-        yield
-    except Exception as error:
-        if client.status == "running" and not isinstance(error, (OSError, CancelledError)):
-            raise
-        raise LostSchedulerError(
-            f"The scheduler of the cluster cannot be reached any more ({error}). If the fit has a checkpoint, the same "
-            "fit goes on from there as soon as there is a cluster again."
-        ) from error
 
 
 # The blocks of X, y and the weights, none of which is here.
@@ -146,16 +132,19 @@ class Parts:
     def close(self) -> None:
         """Let the workers give up all parts; those that cannot be reached do so after a while."""
         with suppress(LostSchedulerError), told_if_gone(self.client):
-            asked(self.client, self._far, self._addresses(), worker.drop, self.fit)
+            asked(self.client, self._far, addresses_of_workers(self.client), worker.drop, self.fit)
 
     def _ask(self, call: Call, numbers: Iterable[int], own: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         answers: dict[int, Any] = {}
-        left = list(numbers)
+        left, losses = list(numbers), 0
         while left:
             found = self._round(worker.answer, call, own, left, len(self._steps))
             behind = {number: answer.n_steps for number, answer in found.items() if isinstance(answer, Behind)}
             answers |= {number: answer for number, answer in found.items() if number not in behind}
+            losses = losses + 1 if len(behind) == len(left) else 0
             left = sorted(behind)
+            if losses == MOST_LOSSES:
+                raise RuntimeError(_lost_each_time(left[0], f"could not answer ({call[0]})"))
             if left:
                 self._mend(behind)
         return answers
@@ -216,17 +205,14 @@ class Parts:
         """Have parts made, by workers that the scheduler chooses."""
         self.reloaded += bool(self.summaries)
         left, found = list(numbers), dict[int, Summary]()
-        for _ in range(MOST_LOADS):
-            self._wait_for_workers()
+        for _ in range(MOST_LOSSES):
+            wait_for_workers(self.client)
             found |= self._computed(left)
             left = [number for number in left if number not in found]
             if not left:
                 break
         else:
-            raise RuntimeError(
-                f"Partition {left[0]} could not be loaded: the worker died each time, {MOST_LOADS} times in a row. "
-                "Most likely its memory is too small: use more workers, or smaller partitions."
-            )
+            raise RuntimeError(_lost_each_time(left[0], "could not be loaded"))
         self.places |= {number: summary.address for number, summary in found.items()}
         return found
 
@@ -243,7 +229,7 @@ class Parts:
 
     def _moves(self) -> dict[str, list[int]]:
         """Which parts should go where: none, unless a worker has two more than another."""
-        held: dict[str, list[int]] = {address: [] for address in self._addresses()}
+        held: dict[str, list[int]] = {address: [] for address in addresses_of_workers(self.client)}
         for number, address in self.places.items():
             held.setdefault(address, []).append(number)
         moves: dict[str, list[int]] = {}
@@ -256,10 +242,6 @@ class Parts:
             moves.setdefault(emptiest, []).append(number)
         return moves
 
-    def _addresses(self) -> list[str]:
-        with told_if_gone(self.client):
-            return list(self.client.nthreads())
-
     def _computed(self, numbers: Sequence[int], address: str | None = None) -> dict[int, Summary]:
         """The summaries of parts that were made, if possible there; some may be missing, if workers died."""
         make = delayed(worker.hold, pure=False)
@@ -271,41 +253,19 @@ class Parts:
         with told_if_gone(self.client):
             futures = self.client.compute(tasks, workers=address, allow_other_workers=address is not None)
         try:
-            return {number: self._result(future) for number, future in zip(numbers, futures, strict=True)}
-        except KilledWorker:
-            return {n: f.result() for n, f in zip(numbers, futures, strict=True) if f.status == "finished"}
+            wait_for_tasks(self.client, futures)
+            found = {number: result_of(self.client, future) for number, future in zip(numbers, futures, strict=True)}
+            return {number: summary for number, summary in found.items() if summary is not None}
         finally:
             with suppress(LostSchedulerError), told_if_gone(self.client):
                 self.client.cancel(futures)
 
-    def _result(self, future: Future) -> Summary:
-        try:
-            summary = self._awaited(future)
-        except Exception:
-            if future.status == "error":  # of the task itself: a file that is not there
-                raise
-            with told_if_gone(self.client):
-                raise
-        return summary
 
-    def _awaited(self, future: Future) -> Summary:
-        """The result of a task, unless all workers are gone for good, without whom it would be waited for in vain."""
-        while True:
-            try:
-                summary: Summary = future.result(timeout=PATIENCE_SECONDS)
-            except NotYetError:
-                if future.status == "error":  # that of the task itself
-                    raise
-                self._wait_for_workers()
-            else:
-                return summary
-
-    def _wait_for_workers(self) -> None:
-        began = time.monotonic()
-        while not self._addresses():
-            if time.monotonic() - began > PATIENCE_SECONDS:
-                raise RuntimeError(f"The cluster has had no worker for {PATIENCE_SECONDS:g} seconds. Start some.")
-            time.sleep(PAUSE_SECONDS)
+def _lost_each_time(number: int, what: str) -> str:
+    return (
+        f"Partition {number} {what}: the worker died each time, {MOST_LOSSES} times in a row. Most likely its "
+        "memory is too small: use more workers, or smaller partitions."
+    )
 
 
 def merged(answers: Iterable[Sequence[Block[T]]], merge: Callable[[T, T], T]) -> T:

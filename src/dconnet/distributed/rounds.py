@@ -7,7 +7,7 @@ connection to each worker every time. A worker that the client cannot reach is a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from distributed import Client
@@ -16,10 +16,15 @@ from distributed.protocol.pickle import dumps
 
 # How long it is tried to reach a worker.
 CONNECT_SECONDS = 2.0
+# How often it is looked whether workers that take long are still there.
+LOOK_SECONDS = 10.0
 
 
 class LostWorkerError(Exception):
     """A worker is gone, or its connection: not an error that it tells, such as that of a full disk."""
+
+
+_GONE = LostWorkerError("The scheduler does not know the worker any more.")
 
 
 def asked(
@@ -53,8 +58,28 @@ def asked(
 async def _all_answers(
     client: Client, addresses: Sequence[str], message: dict[str, Any], far: set[str]
 ) -> dict[str, Any]:
-    answers = await asyncio.gather(*(_answer(client, address, message, far) for address in addresses))
-    return dict(zip(addresses, answers, strict=True))
+    asking = {address: asyncio.create_task(_answer(client, address, message, far)) for address in addresses}
+    try:
+        await _ended(client, asking)
+        return {address: _GONE if task.cancelled() else task.result() for address, task in asking.items()}
+    finally:
+        for task in asking.values():
+            task.cancel()
+
+
+async def _ended(client: Client, asking: Mapping[str, asyncio.Task[Any]]) -> None:
+    """Wait for the answers of all workers, but not of those that the scheduler has given up.
+
+    A worker that does not move any more keeps its connection. The scheduler hears nothing from it, and gives it up
+    after a while (``distributed.scheduler.worker-ttl``).
+    """
+    left = set(asking.values())
+    while left:
+        _, left = await asyncio.wait(left, timeout=LOOK_SECONDS)
+        known = await client.scheduler.ncores() if left else {}
+        for address, task in asking.items():
+            if task in left and address not in known:
+                task.cancel()
 
 
 async def _answer(client: Client, address: str, message: dict[str, Any], far: set[str]) -> Any:
