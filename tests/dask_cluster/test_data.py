@@ -105,9 +105,15 @@ REFUSED = {
     "no y": (lambda X, y: (X,), ValueError, "y is missing"),
     "NaN in y": (lambda X, y: (X, with_nan(y)), ValueError, "Partition 1: y contains NaN"),
     "lengths": (lambda X, y: (X, y[:90]), ValueError, "X has 100 rows, but y has 90"),
-    "a vector": (lambda X, y: (y, y), ValueError, "two dimensions"),
+    "a vector": (lambda X, y: (y, y), ValueError, "X must have 2 dimensions, got 1"),
     "negative weights": (lambda X, y: (X, y, y), ValueError, "must not be negative"),
-    "no weights": (lambda X, y: (X, y, 0.0 * y), ValueError, "nothing to train on"),
+    "no weights": (lambda X, y: (X, y, 0.0 * y), ValueError, "no rows with positive weights for the training"),
+    "weights of two columns": (lambda X, y: (X, y, abs(X[:, :2])), ValueError, "sample_weight has 2 columns"),
+    "no columns": (lambda X, y: (X[:, :0], y), ValueError, "X has no columns"),
+    "no targets": (lambda X, y: (X, X[:, :0]), ValueError, "y has no columns"),
+    "a number as y": (lambda X, y: (X, y.sum()), ValueError, "y must have 1 or 2 dimensions, got 0"),
+    "complex numbers": (lambda X, y: (X + 1j, y), ValueError, "Partition 0: X holds complex numbers"),
+    "dates": (lambda X, y: (X.astype("M8[s]"), y), ValueError, "Partition 0: X holds dates"),
     "no folder": (lambda X, y: ("/nowhere/at/all", "y"), ValueError, "no file or folder"),
     "no names": (lambda X, y: (X, "target"), ValueError, "Names of columns need"),
 }
@@ -131,6 +137,47 @@ def test_text_and_unknown_columns_are_refused(client):
         DaskDCONRegressor(**OPTIONS).fit(table, "goal")
     with pytest.raises(ValueError, match="takes one target"):
         DaskDCONClassifier(**OPTIONS).fit(table[["a", "b"]], table[["target", "c"]])
+    with pytest.raises(ValueError, match="X has no columns"):
+        DaskDCONRegressor(**OPTIONS).fit(table[["target"]], "target")
+    with pytest.raises(ValueError, match="sample_weight must be a Series"):
+        DaskDCONRegressor(**OPTIONS).fit(table[["a"]], table["target"], table[["weight"]])
+
+
+def test_names_must_tell_columns_apart(client):
+    """Dask takes the wrong column where two have the same name."""
+    table = dd.from_pandas(frame(50), npartitions=2)
+    twice = dd.from_pandas(frame(50).rename(columns={"b": "a"}), npartitions=2)
+    with pytest.raises(ValueError, match="X has several columns with the name 'a'"):
+        DaskDCONRegressor(**OPTIONS).fit(twice, "target")
+    with pytest.raises(ValueError, match="y has several columns with the name 'target'"):
+        DaskDCONRegressor(**OPTIONS).fit(table, ["target", "target"])
+
+
+def test_labels_that_are_none(client):
+    X, y = arrays()
+    with pytest.raises(ValueError, match="Partition 1: y contains missing class labels"):
+        DaskDCONClassifier(**OPTIONS).fit(X, with_nan(y.round()))
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        DaskDCONClassifier(**OPTIONS).fit(X, y)
+
+
+def test_predictions_of_what_a_fit_did_not_have(client):
+    table = dd.from_pandas(frame(50), npartitions=2)
+    model = DaskDCONRegressor(**OPTIONS).fit(table[["a", "b", "target"]], "target")
+    with pytest.raises(ValueError, match="There is no column 'b'"):
+        model.predict(table[["a"]])
+    with pytest.raises(ValueError, match="X must have 2 dimensions, got 1"):
+        model.predict(arrays()[1])
+
+
+def test_targets_in_pieces_beside_rows_of_unknown_length(client):
+    X, y = arrays()
+    kept = y > 0.0
+    pieces = da.stack([y, 2.0 * y], axis=1)
+    assert pieces.numblocks[1] == 2
+    model = DaskDCONRegressor(**OPTIONS).fit(X[kept], pieces[kept])
+    together = DaskDCONRegressor(**OPTIONS).fit(X[kept], pieces.rechunk({1: 2})[kept])
+    assert np.array_equal(model.network_.parameters, together.network_.parameters)
 
 
 def test_early_stopping_needs_validation_data(client):
@@ -141,6 +188,12 @@ def test_early_stopping_needs_validation_data(client):
         DaskDCONRegressor(**OPTIONS).fit(X, y, X_val=X[:, :2], y_val=y)
     with pytest.raises(ValueError, match="need X_val"):
         DaskDCONRegressor(**OPTIONS).fit(X, y, y_val=y)
+    with pytest.raises(ValueError, match="X_val needs y_val"):
+        DaskDCONRegressor(**OPTIONS).fit(X, y, X_val=X)
+    with pytest.raises(ValueError, match="y_val has 3 columns, but y has 1"):
+        DaskDCONRegressor(**OPTIONS).fit(X, y, X_val=X, y_val=X)
+    with pytest.raises(ValueError, match="no rows with positive weights for the validation"):
+        DaskDCONRegressor(**OPTIONS).fit(X, y, X_val=X[:0], y_val=y[:0])
 
 
 def test_a_part_tells_how_far_a_network_is_from_what_it_was_trained_to():

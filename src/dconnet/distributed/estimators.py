@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from distributed import Client, default_client
 from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dconnet._threads import one_blas_thread
 from dconnet.distributed.cluster import Parts
-from dconnet.distributed.collections import Table, is_array, is_frame, mapped, table_of
+from dconnet.distributed.collections import Table, is_array, is_frame, mapped, refuse_missing_columns, table_of
 from dconnet.distributed.loading import Expected
 from dconnet.distributed.posing import code, pose, sample, standard_units
 from dconnet.distributed.problem import RemoteValidation
@@ -181,8 +182,13 @@ class _OnCluster(_Shallow, Generic[Local]):
                 raise ValueError("y_val and sample_weight_val need X_val.")
             yield None
             return
-        with self._parts(client, table_of(X, y, sample_weight), is_validation=True) as parts:
-            code(parts, targets, self._class_weights)
+        if y is None:
+            raise ValueError("X_val needs y_val.")
+        table = table_of(X, y, sample_weight)
+        if table.n_targets != targets.n_targets:
+            raise ValueError(f"y_val has {table.n_targets} columns, but y has {targets.n_targets}.")
+        with self._parts(client, table, is_validation=True) as parts:
+            code(parts, targets, self._class_weights, "validation")
             yield parts
 
     def _begin(self, session: Session, parts: Parts, validation: Parts | None) -> None:
@@ -233,6 +239,7 @@ class _OnCluster(_Shallow, Generic[Local]):
         if is_frame(X):
             known = getattr(self, "feature_names_in_", None)
             if known is not None and list(known) != list(X.columns):
+                refuse_missing_columns(X, known)
                 X = X[list(known)]
         local = self.to_local()
         method = getattr(_without_names(local) if is_frame(X) or is_array(X) else local, name)
@@ -366,8 +373,9 @@ class DaskDCONClassifier(_OnCluster[DCONClassifier], DCONClassifier):
     def _targets_of_parts(self, parts: Parts) -> tuple[Targets, ClassWeights | None]:
         found = [(summary.labels, summary.label_weights) for summary in parts.summaries if summary.n_rows > 0]
         if not found:
-            raise ValueError("There are no rows with positive weights: nothing to train on.")
+            raise ValueError("There are no rows with positive weights for the training.")
         labels = np.concatenate([each for each, _ in found if each is not None])
+        check_classification_targets(labels)
         weights = np.concatenate([each for _, each in found if each is not None])
         class_weights = None if self.class_weight is None else ClassWeights.of(self.class_weight, labels, weights)
         if class_weights is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet.distributed.part import PROBES, Part, Summary
 from dconnet.distributed.storage import Storage
 from dconnet.estimators.data import refuse_missing
@@ -60,6 +60,9 @@ def loaded(
 
 def _numbers(values: Any, name: str) -> FloatArray:
     """A block as an array of finite numbers."""
+    refuse_unusable(values, name)
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} holds complex numbers. Give real and imaginary parts as columns of their own.")
     try:
         array: FloatArray = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -83,7 +86,7 @@ def _target(y: Any, expected: Expected, n_rows: int) -> NDArray[Any]:
         target: NDArray[Any] = _numbers(y, "y")
     else:
         target = np.asarray(y)
-        refuse_missing(target)
+        refuse_missing(target.astype(object) if target.dtype.kind == "f" else target)
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
     if target.ndim != (1 if expected.n_targets == 1 else 2):

@@ -21,8 +21,8 @@ from dconnet.model.whitening import Basis, Whitening, column_scale
 __all__ = ["PROBES", "code", "pose", "sample", "standard_units"]
 
 
-def code(parts: Parts, targets: Targets, class_weights: ClassWeights | None) -> None:
-    """Let all parts code their targets, and number their leaves.
+def code(parts: Parts, targets: Targets, class_weights: ClassWeights | None, name: str = "training") -> None:
+    """Let all parts code their targets, and number their leaves; the name tells what the rows are for.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def code(parts: Parts, targets: Targets, class_weights: ClassWeights | None) -> 
     parts.step("code_targets", targets, class_weights)
     counts = parts.ask("count")
     if sum(n_rows for n_rows, _ in counts) == 0:
-        raise ValueError("There are no rows with positive weights: nothing to train on.")
+        raise ValueError(f"There are no rows with positive weights for the {name}.")
     lengths = np.array([n_rows for n_rows, _ in counts])
     first = zip(_first_numbers(-(-lengths // LEAF)), _first_numbers(lengths), strict=True)
     parts.step("number_leaves", own=dict(enumerate(first)))
