@@ -275,7 +275,7 @@ def test_dask_with_centres_that_move_along():
 def test_dask_from_files():
     page = page_of("dask.md")
     for run in dask("parquet"):
-        done = f"{run['programmes']} programmes" if run["programmes"] else run["work"]
+        done = f"epoch of sweeps, {run['programmes']} programmes" if run["programmes"] else run["work"]
         peak, files = (max(run[name]) / 1e9 for name in ("peak memory of workers", "in files"))
         row = [
             f"{run['seconds']:.0f}",
@@ -287,6 +287,9 @@ def test_dask_from_files():
         assert run["spilled"] == [0, 0]
         assert run["workers that died"] == 0
     assert "Dask spilled nothing, and no worker was ended" in page
+    assert (
+        f"The process of the client had {dask('parquet')[-1]['peak memory of the client'] / 1e9:.2f} gigabytes" in page
+    )
 
 
 def test_dask_against_others():
