@@ -16,7 +16,7 @@ from dconnet.dask import DaskDCONRegressor
 from dconnet.distributed import rounds, worker
 from dconnet.distributed.cluster import Parts
 from dconnet.distributed.rounds import LostWorkerError, asked
-from dconnet.distributed.waiting import NO_WORKERS_TIMEOUT, NoWorkersError, result_of
+from dconnet.distributed.waiting import NO_WORKERS_TIMEOUT, LostRowsError, NoWorkersError, result_of
 
 OPTIONS = {"n_hidden": 3, "gamma": 0.01, "scale": False, "max_epochs": 1, "random_state": 0}
 SWEEPS = {"algorithm": "paper", "split": "net"}
@@ -105,6 +105,15 @@ def test_all_workers_are_killed_for_good_while_rows_load(lonely):
     assert not lonely.futures
 
 
+def test_rows_that_were_in_the_memory_of_a_worker_alone(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(500, 2)), da.zeros(500, chunks=500)
+    with cluster_of_one() as client:
+        held = da.from_delayed(dask.delayed(client.scatter(X)), X.shape, dtype=float)
+        before_round(monkeypatch, 12, lambda: kill_all(client))
+        with pytest.raises(LostRowsError, match="lost with their worker, and cannot be read again"):
+            DaskDCONRegressor(**OPTIONS, client=client).fit(held, y)
+
+
 def test_a_result_that_died_with_its_worker_is_not_waited_for(lonely):
     task = lonely.submit(abs, -1)
     with lonely.as_current():
@@ -124,6 +133,13 @@ def test_workers_without_memory_to_begin_anything():
             time.sleep(0.05)
         with pytest.raises(NoWorkersError, match="paused for want of memory"):
             DaskDCONRegressor(**OPTIONS, client=client).fit(*far_rows())
+
+
+def test_a_client_that_is_closed(client):
+    with Client(client.scheduler.address, set_as_default=False) as other:
+        pass
+    with pytest.raises(ValueError, match="The Dask client is closed"):
+        DaskDCONRegressor(**OPTIONS, client=other).fit(*far_rows())
 
 
 def test_parts_that_are_lost_whenever_they_are_asked(client, monkeypatch):

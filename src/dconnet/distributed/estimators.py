@@ -111,6 +111,8 @@ class _OnCluster(_Shallow, Generic[Local]):
                 "There is no Dask client. Connect one, for example client = distributed.Client(address), or "
                 "distributed.Client(distributed.LocalCluster()) for the cores of this machine, and pass it as client."
             ) from error
+        if client.status == "closed":
+            raise ValueError("The Dask client is closed. Connect another one, and pass it as client.")
         if client.asynchronous:
             raise ValueError("The client must not be asynchronous: a fit waits for its rounds.")
         return client

@@ -27,14 +27,23 @@ class NoWorkersError(RuntimeError):
     """The cluster has no worker that could go on."""
 
 
+class LostRowsError(RuntimeError):
+    """Rows are gone with their worker, and cannot be read again."""
+
+
 @contextmanager
 def told_if_gone(client: Client) -> Iterator[None]:
-    """Tell that the scheduler is gone, in the place of all that a client raises then."""
+    """Tell that the scheduler is gone, or rows are, in the place of all that a client raises then."""
     try:
         yield
     except Exception as error:
         if client.status == "running" and not isinstance(error, (OSError, CancelledError)):
             raise
+        if isinstance(error, CancelledError) and "lost dependencies" in str(error):
+            raise LostRowsError(
+                "Rows were lost with their worker, and cannot be read again: they were in its memory alone, for "
+                "example by Client.scatter. Give files, or Dask collections that know how they are made."
+            ) from error
         raise LostSchedulerError(
             f"The scheduler of the cluster cannot be reached any more ({error}). If the fit has a checkpoint, the same "
             "fit goes on from there as soon as there is a cluster again."
