@@ -14,61 +14,49 @@ namespace {
 // Rows of Q that are worked on together: they stay in the cache while all tiles of the Gram matrix visit them.
 constexpr std::size_t kRowBlock = 128;
 constexpr std::size_t kTileRows = 4;
-constexpr std::size_t kTileColumns = 2 * kLanes;
 
-// Adds the rows' contribution to a tile of 4 x 8 entries of G, kept in registers meanwhile.
-DCONNET_INLINE void wide_tile(const double* Q, std::size_t stride, const double* w, const Row* rows,
-                              std::size_t count, std::size_t k, std::size_t l, double* G) {
-  Lanes sum[kTileRows][2] = {};
+// Adds the rows' contribution to a tile of G, four rows by some vectors, kept in registers meanwhile.
+template <typename Vector, std::size_t Vectors>
+DCONNET_INLINE void add_tile(const double* Q, std::size_t stride, const double* w, const Row* rows, std::size_t count,
+                             std::size_t k, std::size_t l, double* G) {
+  constexpr std::size_t kWidth = sizeof(Vector) / sizeof(double);
+  Vector sum[kTileRows][Vectors] = {};
   for (std::size_t i = 0; i < count; ++i) {
     const double* q = Q + std::size_t{rows[i]} * stride;
     const double weight = w[i];
-    Lanes left, right;
-    load(left, q + l);
-    load(right, q + l + kLanes);
+    Vector right[Vectors];
+    for (std::size_t n = 0; n < Vectors; ++n) load(right[n], q + l + n * kWidth);
     for (std::size_t t = 0; t < kTileRows; ++t) {
       const double scaled = weight * q[k + t];
-      sum[t][0] += scaled * left;
-      sum[t][1] += scaled * right;
+      for (std::size_t n = 0; n < Vectors; ++n) sum[t][n] += scaled * right[n];
     }
   }
   for (std::size_t t = 0; t < kTileRows; ++t) {
-    for (std::size_t half = 0; half < 2; ++half) {
-      double* to = G + (k + t) * stride + l + half * kLanes;
-      Lanes old;
+    for (std::size_t n = 0; n < Vectors; ++n) {
+      double* to = G + (k + t) * stride + l + n * kWidth;
+      Vector old;
       load(old, to);
-      store(to, old + sum[t][half]);
+      store(to, old + sum[t][n]);
     }
   }
 }
 
-// The same for a tile of 4 x 4 at the right border.
-DCONNET_INLINE void narrow_tile(const double* Q, std::size_t stride, const double* w, const Row* rows,
-                                std::size_t count, std::size_t k, std::size_t l, double* G) {
-  Lanes sum[kTileRows] = {};
-  for (std::size_t i = 0; i < count; ++i) {
-    const double* q = Q + std::size_t{rows[i]} * stride;
-    const double weight = w[i];
-    Lanes right;
-    load(right, q + l);
-    for (std::size_t t = 0; t < kTileRows; ++t) sum[t] += (weight * q[k + t]) * right;
-  }
-  for (std::size_t t = 0; t < kTileRows; ++t) {
-    double* to = G + (k + t) * stride + l;
-    Lanes old;
-    load(old, to);
-    store(to, old + sum[t]);
-  }
-}
-
+// Tiles of two vectors, and narrower ones at the right border. Every entry is a sum of its own, over the rows in their order:
+// how wide the vectors are changes no bit of it.
+template <typename Vector>
 DCONNET_INLINE void gram_upper(const double* Q, std::size_t stride, const double* w, const Row* rows,
                                std::size_t count, double* G) {
+  constexpr std::size_t kTileColumns = 2 * sizeof(Vector) / sizeof(double);
   for (std::size_t first = 0; first < count; first += kRowBlock) {
     const std::size_t block = std::min(kRowBlock, count - first);
+    const auto add = [&](const auto& tile, std::size_t k, std::size_t l) DCONNET_ALWAYS_INLINE {
+      tile(Q, stride, w + first, rows + first, block, k, l, G);
+    };
     for (std::size_t k = 0; k < stride; k += kTileRows) {
       std::size_t l = k;
-      for (; l + kTileColumns <= stride; l += kTileColumns) wide_tile(Q, stride, w + first, rows + first, block, k, l, G);
-      if (l < stride) narrow_tile(Q, stride, w + first, rows + first, block, k, l, G);
+      for (; l + kTileColumns <= stride; l += kTileColumns) add(add_tile<Vector, 2>, k, l);
+      for (; l + 2 * kLanes <= stride; l += 2 * kLanes) add(add_tile<Lanes, 2>, k, l);
+      if (l < stride) add(add_tile<Lanes, 1>, k, l);
     }
   }
 }
@@ -167,7 +155,7 @@ void Design::add_row(std::size_t j, double weight, double* g) const {
 }
 
 void Design::add_gram(const Row* rows, const double* weights, std::size_t count, double* G) const {
-  fastest<gram_upper>(data_, stride_, weights, rows, count, G);
+  fastest<gram_upper<Lanes>, gram_upper<Lanes>, gram_upper<Eight>>(data_, stride_, weights, rows, count, G);
 }
 
 }  // namespace dconnet

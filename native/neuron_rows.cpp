@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "dispatch.hpp"
@@ -103,6 +104,74 @@ DCONNET_INLINE std::size_t move_multipliers(std::size_t rows, std::size_t first,
   return found;
 }
 
+using Place = NeuronRows::Place;
+
+// Margins of rows are numbers of single precision, rounded such that rows are in doubt rather than not: less memory to go
+// through. Beyond the largest of them nothing is certain, but for the rows that are never in doubt.
+constexpr float kNeverInDoubt = std::numeric_limits<float>::infinity();
+constexpr double kLargestFloat = std::numeric_limits<float>::max();
+constexpr double kFloatRounding = 0x1p-22;
+
+DCONNET_INLINE float below(double x) {
+  x *= 1.0 - kFloatRounding;
+  return static_cast<float>(x > kLargestFloat ? kLargestFloat : x);
+}
+DCONNET_INLINE float above(double x) {
+  x *= 1.0 + kFloatRounding;
+  return static_cast<float>(x > kLargestFloat ? kLargestFloat : x);
+}
+
+// How far a far row is beyond its kink where z is known, over its norm: by no shorter way can it change sides.
+DCONNET_INLINE float margin_of(Place place, double z, double norm) {
+  const float margin = below((place == Place::kActive ? z : -z) / norm);
+  return (place == Place::kNear) | !(norm > 0.0) ? kNeverInDoubt : margin;
+}
+
+DCONNET_INLINE void measure(std::size_t rows, const Place* places, const double* z, const double* norms, float* margins) {
+  for (std::size_t j = 0; j < rows; ++j) margins[j] = margin_of(places[j], z[j], norms[j]);
+}
+
+// Where the rows are if those within the reach are near, of which it makes a list.
+DCONNET_INLINE std::size_t tell_places(std::size_t first, std::size_t rows, double reach, const double* z,
+                                       const double* norms, Place* places, Row* list) {
+  std::size_t near = 0;
+  for (std::size_t j = first; j < first + rows; ++j) {
+    const bool is_near = (std::fabs(z[j]) <= reach * norms[j]) & (norms[j] > 0.0);
+    places[j - first] = is_near ? Place::kNear : (z[j] > 0.0 ? Place::kActive : Place::kInactive);
+    list[near] = static_cast<Row>(j);
+    near += is_near;
+  }
+  return near;
+}
+
+// Counts what changes, and takes over the new places; a near row is an inactive one until it is collected.
+DCONNET_INLINE void count_places(std::size_t rows, const Place* now, Place* places, const unsigned char* summed,
+                                 double* counts) {
+  unsigned active = 0, changed = 0, crossed = 0;
+  for (std::size_t j = 0; j < rows; ++j) {
+    const bool is_active = now[j] == Place::kActive;
+    crossed += (now[j] != Place::kNear) & (places[j] != Place::kNear) & (places[j] != now[j]);
+    places[j] = is_active ? Place::kActive : Place::kInactive;
+    active += is_active;
+    changed += is_active != (summed[j] != 0);
+  }
+  counts[kActive] = active;
+  counts[kChanged] = changed;
+  counts[kCrossed] = crossed;
+}
+
+// Lists the rows that have moved by their margin or more, as far as one can tell: `limits` are the largest ways from the points
+// where they were looked at.
+DCONNET_INLINE std::size_t list_in_doubt(std::size_t first, std::size_t rows, const float* margins,
+                                         const unsigned char* reference, const float* limits, Row* list) {
+  std::size_t found = 0;
+  for (std::size_t j = first; j < first + rows; ++j) {
+    list[found] = static_cast<Row>(j);
+    found += !(margins[j] > limits[reference[j]]);
+  }
+  return found;
+}
+
 }  // namespace
 
 NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n_outputs, Team& team,
@@ -175,6 +244,7 @@ void NeuronRows::open(const Leaf& leaf, const double* alpha, const double* v, Sp
 
 void NeuronRows::open(const double* alpha, const double* v, Split split, double* sums, double* gradients) {
   const double noise = kink_noise(v, columns());
+  margins_are_known_ = false;
   curvature_ = dot(alpha, alpha, n_outputs_);
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     open(leaf, alpha, v, split);
@@ -185,6 +255,7 @@ void NeuronRows::open(const double* alpha, const double* v, Split split, double*
 
 void NeuronRows::look(const double* v, double* sums, double* gradients) {
   const double noise = kink_noise(v, columns());
+  margins_are_known_ = false;
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     look_at(leaf, v, noise, sums + i * kLookSums, gradients ? gradients + 2 * i * stride() : nullptr);
   });
@@ -255,6 +326,7 @@ void NeuronRows::ratios(double* ratios) {
 
 void NeuronRows::tell_near_from_far() {
   reference_.resize(rows());
+  margins_.resize(rows());
   places_.resize(rows());
   summed_.resize(rows());
   list_.resize(rows());
@@ -264,24 +336,21 @@ void NeuronRows::tell_near_from_far() {
 
 void NeuronRows::choose(double reach, double* counts) {
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    Row* list = list_.data() + leaf.first;
-    std::size_t near = 0, active = 0, changed = 0, crossed = 0;
-    for (std::size_t j = leaf.first; j < leaf.end(); ++j) {
-      const bool is_near = std::fabs(z_[j]) <= reach * norms_[j] && norms_[j] > 0.0, is_active = !is_near && z_[j] > 0.0;
-      if (is_near) list[near++] = static_cast<Row>(j);
-      const Place place = is_active ? Place::kActive : Place::kInactive;
-      crossed += !is_near && places_[j] != Place::kNear && places_[j] != place;
-      places_[j] = place;
-      active += is_active;
-      changed += is_active != (summed_[j] != 0);
-      reference_[j] = 0;
-    }
-    listed_[i] = near;
-    counts[i * kCounts + kNear] = static_cast<double>(near);
-    counts[i * kCounts + kActive] = static_cast<double>(active);
-    counts[i * kCounts + kChanged] = static_cast<double>(changed);
-    counts[i * kCounts + kCrossed] = static_cast<double>(crossed);
+    const std::size_t first = leaf.first;
+    Place now[kLeaf];
+    listed_[i] = fastest<tell_places>(first, leaf.count, reach, z_.data(), norms_.data(), now, list_.data() + first);
+    double* to = counts + i * kCounts;
+    to[kNear] = static_cast<double>(listed_[i]);
+    fastest<count_places>(leaf.count, now, places_.data() + first, summed_.data() + first, to);
+    std::fill_n(reference_.data() + first, leaf.count, static_cast<unsigned char>(0));
+    measure_margins(leaf);
   });
+  margins_are_known_ = true;
+}
+
+void NeuronRows::measure_margins(const Leaf& leaf) {
+  const std::size_t first = leaf.first;
+  fastest<measure>(leaf.count, places_.data() + first, z_.data() + first, norms_.data() + first, margins_.data() + first);
 }
 
 void NeuronRows::far_sums(bool anew, std::size_t first, std::size_t last, double* sums) {
@@ -315,36 +384,38 @@ void NeuronRows::far_sums(bool anew, std::size_t first, std::size_t last, double
   });
 }
 
-// Whether a far row may not be where it was.
-bool NeuronRows::is_in_doubt(std::size_t row, double noise, const double* distances) const {
-  const double beyond = places_[row] == Place::kActive ? z_[row] : -z_[row];
-  return places_[row] != Place::kNear && !(beyond > (distances[reference_[row]] + noise) * norms_[row]) && norms_[row] > 0.0;
+void NeuronRows::stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) {
+  float limits[kReferences];
+  for (std::size_t i = 0; i < number; ++i) limits[i] = above(distances[i] + noise);
+  rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
+    if (!margins_are_known_) measure_margins(leaf);
+    Row* list = list_.data() + leaf.first;
+    const std::size_t in_doubt =
+        fastest<list_in_doubt>(leaf.first, leaf.count, margins_.data(), reference_.data(), limits, list);
+    listed_[i] = look_again(list, in_doubt, v, noise, number);
+    counts[i] = static_cast<double>(listed_[i]);
+  });
+  margins_are_known_ = true;
 }
 
-void NeuronRows::stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) {
-  rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    Row* list = list_.data() + leaf.first;
-    std::size_t in_doubt = 0, strayed = 0;
-    for (std::size_t j = leaf.first; j < leaf.end(); ++j) {
-      list[in_doubt] = static_cast<Row>(j);
-      in_doubt += is_in_doubt(j, noise, distances);
+// Looks at the listed rows, and keeps those in the list that are not on their sides.
+std::size_t NeuronRows::look_again(Row* list, std::size_t in_doubt, const double* v, double noise, std::size_t number) {
+  std::size_t strayed = 0;
+  double z[kTile];
+  for (std::size_t first = 0; first < in_doubt; first += kTile) {
+    const std::size_t count = std::min(kTile, in_doubt - first);
+    design().apply_to_rows(list + first, count, v, z);
+    for (std::size_t k = 0; k < count; ++k) {
+      const Row j = list[first + k];
+      z_[j] = z[k];
+      reference_[j] = static_cast<unsigned char>(number);
+      margins_[j] = margin_of(places_[j], z[k], norms_[j]);
+      const double beyond = places_[j] == Place::kActive ? z[k] : -z[k];
+      list[strayed] = j;
+      strayed += !(beyond > noise * norms_[j]);
     }
-    double z[kTile];
-    for (std::size_t first = 0; first < in_doubt; first += kTile) {
-      const std::size_t count = std::min(kTile, in_doubt - first);
-      design().apply_to_rows(list + first, count, v, z);
-      for (std::size_t k = 0; k < count; ++k) {
-        const Row j = list[first + k];
-        z_[j] = z[k];
-        reference_[j] = static_cast<unsigned char>(number);
-        const double beyond = places_[j] == Place::kActive ? z[k] : -z[k];
-        list[strayed] = j;
-        strayed += !(beyond > noise * norms_[j]);
-      }
-    }
-    listed_[i] = strayed;
-    counts[i] = static_cast<double>(strayed);
-  });
+  }
+  return strayed;
 }
 
 std::size_t NeuronRows::listed() const { return std::accumulate(listed_.begin(), listed_.end(), std::size_t{0}); }
@@ -375,6 +446,7 @@ void NeuronRows::take_listed() {
       const Row j = list_[leaf.first + k];
       if (places_[j] == Place::kActive) summed_[j] = 0;  // the driver takes it out of the sums
       places_[j] = Place::kNear;
+      margins_[j] = kNeverInDoubt;
     }
   });
 }

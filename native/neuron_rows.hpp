@@ -62,15 +62,17 @@ class NeuronRows : public LeafPasses {
   const double* norms() const { return norms_.data(); }  // |q_j|, and a little more than rounding
   std::vector<double>& z() { return z_; }
 
- private:
+  // Where a row is: its side of the kink if it is far, as the driver knows it.
   enum class Place : unsigned char { kInactive, kActive, kNear };
 
+ private:
   void open(const Leaf& leaf, const double* alpha, const double* v, Split split);
   void add_outputs(const Leaf& leaf, const double* alpha, double sign);
   void split_slopes(const Leaf& leaf, const double* alpha, Split split);
   void look_at(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients);
   void add_to_zero_sums(const Leaf& leaf, const double* x, double* sums) const;
-  bool is_in_doubt(std::size_t row, double noise, const double* distances) const;
+  void measure_margins(const Leaf& leaf);
+  std::size_t look_again(Row* list, std::size_t in_doubt, const double* v, double noise, std::size_t number);
 
   // The first row of a sample among those from this one on.
   std::size_t next_sampled(std::size_t row, std::size_t spacing) const {
@@ -84,6 +86,8 @@ class NeuronRows : public LeafPasses {
   std::vector<double> targets_, positive_, negative_;  // (n_outputs, rows): y, and what neurons of either sign add up to
   std::vector<double> beta_g_, beta_h_, z_, norms_;  // rows
   std::vector<unsigned char> reference_;             // rows: at which z is known
+  std::vector<float> margins_;                       // rows: how far each is from changing sides
+  bool margins_are_known_ = false;                   // for z as it is
   std::vector<Place> places_;                        // rows
   std::vector<unsigned char> summed_;                // rows: which the last sums over far rows were made of
   std::vector<Row> list_;                            // rows: lists of some of them, leaf by leaf

@@ -11,7 +11,8 @@ namespace dconnet {
 namespace {
 
 // Limits for each method: what has not come to an end by then will not. Of the programmes of MNIST (101 columns), the longest
-// walk that came to an end took seven steps a column.
+// walk that came to an end took seven steps a column. Of those of the kernel's tests and of sweeps over five designs, no
+// more than 18 rounds at zero settled any that 400 did.
 constexpr std::size_t kWalkSteps = 60, kWalkStepsPerColumn = 16;
 constexpr std::size_t kRoundsAtZero = 40;
 // Violation of the optimality conditions with which an answer still counts as solved, and what is aimed at: a method

