@@ -47,12 +47,11 @@ SUFFICIENT_DECREASE = _native.SUFFICIENT_DECREASE
 # output beyond the first takes as many as a column of the design.
 EVALUATION = 2
 # If the limits allow no more evaluations than these, this share of them begins the search on samples of the rows: with
-# more, it hardly matters where L-BFGS begins. Seconds are turned into evaluations by the multiplications that one core
-# does in a second, not by the clock, so that the same limit gives the same plan: 1.2e10 without fused operations, 3e10
-# with AVX-512.
+# more, it hardly matters where L-BFGS begins. Seconds are turned into evaluations by the multiplications that a
+# processor of today does in one, not by the clock, so that the same limit gives the same plan.
 MOST_WITH_SAMPLES = 250
 SAMPLE_SHARE = 0.35
-SPEED = 2e10
+SPEED = 5e9
 # The parts of a Newton step that are tried, and how near to a kink a row is taken to it.
 NEWTON_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)
 NEWTON_WIDTHS = (1e-9, 1e-6, 1e-4, 1e-3)
