@@ -208,6 +208,17 @@ def test_lbfgs(page, improvement):
     assert combined(without, "geometric") > 0.0  # "because of DS4"
 
 
+def test_restarts(page, improvement):
+    training, test = (improvement("restart", "paper", part) for part in ("training", "test"))
+    assert set(training) == {(dataset, 10) for dataset in DATASETS}
+    assert all(len(values) == 3 for values in training.values())
+    assert set(training) - set(ahead(training)) == {("DS1", 10)}
+    assert "on eight of nine datasets, by medians (all but DS1), and predict better on five" in page
+    assert len(ahead(test)) == 5
+    net = improvement("net", "paper", "training")
+    assert 0.9 < combined(training.values(), "geometric") / combined(net.values(), "geometric") < 1.0  # "nearly"
+
+
 def test_algorithm_one_with_four_epochs_of_all_images(page):
     [result] = stored("mnist-epochs", "method").values()
     assert result["epochs"] == [4] * 10
