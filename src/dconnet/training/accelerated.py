@@ -47,9 +47,9 @@ SUFFICIENT_DECREASE = _native.SUFFICIENT_DECREASE
 # output beyond the first takes as many as a column of the design.
 EVALUATION = 2
 # If the limits allow no more evaluations than these, this share of them begins the search on samples of the rows: with
-# more, it hardly matters where L-BFGS begins. Seconds are turned into evaluations by a number of multiplications in one,
-# not by the clock, so that the same limit gives the same plan. Processors of today do several times as many; with 2e10,
-# races on larger data ended no lower.
+# more, it hardly matters where L-BFGS begins. Seconds become evaluations by a number of multiplications in one, not by
+# the clock, so that the same limit gives the same plan. Processors of today do several times as many; with 2e10, races
+# on larger data ended no lower.
 MOST_WITH_SAMPLES = 250
 SAMPLE_SHARE = 0.35
 SPEED = 5e9
