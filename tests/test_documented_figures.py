@@ -150,6 +150,27 @@ def test_calibration():
         assert row[1:5] == [str(len(network)), *(f"{figure:.3f}" for figure in figures)], dataset
 
 
+def test_builds():
+    seconds = {}
+    for run in stored("builds.jsonl"):
+        seconds.setdefault(run["task"], {}).setdefault(run["runner"], []).append(run["seconds"])
+    ratios = {
+        task: [np.median(found[f"{threads} threads"]) / np.median(found["other build"]) for threads in (1, 2)]
+        for task, found in seconds.items()
+    }
+    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    section = page[page.index("## Threads and many rows") : page.index("## An evaluation of the objective")]
+    sizes = ("300x6", "1000x10", "5000x10", "2000x40", "300x105")
+    few = {split: [f"{size} {split}" for size in sizes] for split in ("net", "paper")}
+    tasks = ["net epoch", "paper epoch", "two epochs, a million rows", *few["net"], *few["paper"]]
+    rows = [line.split("|")[3:5] for line in section.splitlines() if line.startswith("|")][2:]
+    for task, row in zip(tasks, rows, strict=True):
+        assert [cell[cell.index("(") :].strip() for cell in row] == [f"({ratio:.2f})" for ratio in ratios[task]], task
+    means = {split: np.exp(np.mean(np.log([ratios[task] for task in some]), axis=0)) for split, some in few.items()}
+    assert "{:.2f} times as long with the net split and one thread ({:.2f} with two)".format(*means["net"]) in section
+    assert "{:.2f} with the paper's split ({:.2f} with two)".format(*means["paper"]) in section
+
+
 def test_digits():
     found = {}
     for run in stored("digits.jsonl"):
