@@ -91,10 +91,10 @@ clean:
 
 # Warnings of the compiler are errors for developers only.
 .venv/.installed-%-$(FILES): .venv/bin/python $(SOURCES)
-	$(BIN)/python $(PIP_INSTALL) -e '.[$*]' $(if $(filter dev docs,$*),-C cmake.define.DCONNET_WERROR=ON)
+	$(BIN)/python $(PIP_INSTALL) -e '.[$*]' $(if $(filter dev docs,$*),--config-settings cmake.define.DCONNET_WERROR=ON)
 	touch $@
 
 .venv-oldest/.installed: .ci/oldest.txt $(SOURCES) $(shell git ls-files src 2>/dev/null)
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python $(PIP_INSTALL) -C build-dir=build/oldest -c .ci/oldest.txt '.[parquet,paper,report]' pytest pytest-xdist pytest-timeout hypothesis polars
+	.venv-oldest/bin/python $(PIP_INSTALL) --config-settings build-dir=build/oldest -c .ci/oldest.txt '.[parquet,paper,report]' pytest pytest-xdist pytest-timeout hypothesis polars
 	touch $@
