@@ -63,7 +63,7 @@ tabular: .venv/.installed-benchmark-$(FILES) ## Predictions on tables against bo
 	$(ONE_THREAD) $(BIN)/python benchmarks/tabular.py $(TABULAR_ARGS)
 
 reproduce: .venv/.installed-reproduce-$(FILES) ## The experiments of the paper; takes hours and goes on where it was stopped
-	$(BIN)/dconnet reproduce all --results docs/reproduction --page docs/reproduction.md $(REPRODUCE_ARGS)
+	$(BIN)/python -m reproduction all --page docs/reproduction.md $(REPRODUCE_ARGS)
 
 # The environment for developers serves for the documentation as well, where it is there.
 DOCS_ENVIRONMENT := $(or $(wildcard .venv/.installed-dev-$(FILES)),.venv/.installed-docs-$(FILES))

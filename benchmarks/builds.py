@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from dconnet.persistence.files import written_whole
+from dconnet.io.files import written_whole
 from timing import ONE_THREAD
 
 # Prints one JSON object: seconds, and what else tells whether both builds did the same.
@@ -41,7 +41,7 @@ knows_threads = hasattr(_native, "Team")
 
 def images():
     try:
-        from dconnet.paper.datasets.mnist import load_mnist
+        from reproduction.datasets.mnist import load_mnist
 
         training, _ = load_mnist()
         return training.X[:42_000], training.signs(3)[:42_000]

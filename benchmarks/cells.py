@@ -17,10 +17,10 @@ from typing import Any
 
 from rich.console import Console
 
-from dconnet.paper.processes import work_through
-from dconnet.paper.store import fingerprint, key_of
-from dconnet.persistence.files import written_whole
+from dconnet.io.files import written_whole
 from report import OUTPUT
+from reproduction.processes import work_through
+from reproduction.store import fingerprint, key_of
 
 Result = dict[str, Any]
 Work = Callable[[Any], Result]

@@ -37,9 +37,8 @@ from distributed import Client, LocalCluster, wait
 from sklearn.exceptions import ConvergenceWarning
 
 from dconnet import DCONRegressor
-from dconnet.dask import DaskDCONRegressor
-from dconnet.distributed import worker
-from dconnet.distributed.rounds import asked
+from dconnet.dask import DaskDCONRegressor, worker
+from dconnet.dask.rounds import asked
 
 N_FEATURES, N_HIDDEN, GAMMA = 20, 20, 0.01
 LEAVES_PER_PARTITION = 16

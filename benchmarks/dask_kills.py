@@ -36,7 +36,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dask_cluster import tell
 from dconnet.dask import DaskDCONRegressor
-from dconnet.distributed.waiting import NoWorkersError
+from dconnet.dask.waiting import NoWorkersError
 
 TOLERANCE = 1e-8
 # Seconds that a worker may take to start, on a machine with other work.

@@ -32,10 +32,10 @@ from sklearn.preprocessing import StandardScaler
 from cells import Result, Store, add_pack_option, add_run_options, builds
 from dconnet import DCONClassifier, DCONRegressor
 from dconnet.estimators.gammas import GAMMAS
-from dconnet.paper.datasets import Choices, load_dataset
-from dconnet.paper.datasets.uci import ALL_LAGS
 from paper_data import DATASETS, HOME, require_data
 from report import Report, geometric_mean, make_console
+from reproduction.datasets import Choices, load_dataset
+from reproduction.datasets.uci import ALL_LAGS
 
 Data = tuple[np.ndarray, np.ndarray]
 

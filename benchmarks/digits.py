@@ -24,9 +24,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cells import Result, Store, add_run_options, builds
 from dconnet import DCONClassifier
-from dconnet.paper import mnist
 from paper_data import HOME
 from report import Report, make_console
+from reproduction import mnist
 
 
 @dataclass(frozen=True)

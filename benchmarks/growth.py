@@ -30,12 +30,12 @@ from cells import Result, Store, add_run_options, builds
 from dconnet import DCONRegressor, Problem
 from dconnet.certificates import global_gap
 from dconnet.convex.backend import get_backend
-from dconnet.paper.datasets.splits import split_rows
 from dconnet.training.descent import Options, State
 from dconnet.training.growth import START, GrowingDescent
 from dconnet.training.initialization import xavier
 from paper_data import DATASETS, require_data, table
 from report import Report, geometric_mean, make_console
+from reproduction.datasets.splits import split_rows
 
 MOST_ROWS, MOST_ROWS_OF_BOUNDS = 1000, 300
 WIDTHS = (5, 20, 80)

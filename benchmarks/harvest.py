@@ -29,13 +29,13 @@ from rich.table import Table
 from dconnet import _native
 from dconnet.convex.backend import ConvexSolution, Solver, get_backend
 from dconnet.convex.programme import Programme
-from dconnet.paper.processes import progress_bar
-from dconnet.persistence.files import written_whole
+from dconnet.io.files import written_whole
 from dconnet.training.dc import KINK_TOLERANCE, SPLITS
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.initialization import xavier
 from dconnet.training.sweep import PythonSweep
 from paper_data import DATASETS, problem_of, require_data
+from reproduction.processes import progress_bar
 
 GAMMAS = (1e-2, 1e-3, 1e-4, 1e-5)
 WIDTHS = (10, 20, 30)

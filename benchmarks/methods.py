@@ -21,8 +21,8 @@ from numpy.random import Generator, default_rng
 
 from dconnet.convex.backend import get_backend
 from dconnet.convex.programme import Programme
+from dconnet.io.files import written_whole
 from dconnet.model.whitening import Whitening
-from dconnet.persistence.files import written_whole
 from harvest import Timed, timed
 from paper_data import has_mnist, mnist
 

@@ -26,11 +26,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from dconnet import DCONClassifier, DCONRegressor
-from dconnet.paper.datasets import Choices, load_dataset
-from dconnet.paper.datasets.files import is_present
-from dconnet.paper.datasets.uci import ALL_LAGS
 from paper_data import HOME
 from report import Report, geometric_mean, make_console
+from reproduction.datasets import Choices, load_dataset
+from reproduction.datasets.files import is_present
+from reproduction.datasets.uci import ALL_LAGS
 
 WIDTHS = (8, 24)
 GAMMAS = (0.03, 0.3)

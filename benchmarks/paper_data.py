@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from dconnet import Problem
-from dconnet.paper.datasets import TABLES, Choices, load_mnist, load_scaled
-from dconnet.paper.datasets.files import is_present
-from dconnet.paper.datasets.uci import ALL_LAGS
+from reproduction.datasets import TABLES, Choices, load_mnist, load_scaled
+from reproduction.datasets.files import is_present
+from reproduction.datasets.uci import ALL_LAGS
 
 HOME = Path(os.environ.get("DCONNET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 DATASETS = TABLES

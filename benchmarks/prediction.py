@@ -30,9 +30,9 @@ from sklearn.linear_model import Ridge
 from cells import Result, Store, add_pack_option, add_run_options, builds
 from contests import Contest, Scoreboard, TimeUp
 from dconnet import DCONRegressor, Problem
-from dconnet.paper.datasets import Parts, split_rows
 from paper_data import DATASETS, require_data, table
 from report import Report, geometric_mean, make_console
+from reproduction.datasets import Parts, split_rows
 from rivals import Objective, joined, lbfgs
 
 GAMMAS = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)

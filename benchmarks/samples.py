@@ -26,12 +26,12 @@ from cells import Result, Store, add_pack_option, add_run_options, builds
 from contests import Contest
 from dconnet import Problem
 from dconnet.convex.backend import get_backend
-from dconnet.paper.datasets import load_mnist
 from dconnet.training.accelerated import AcceleratedDescent, Moves
 from dconnet.training.descent import Options
 from neurons import regression
 from paper_data import HOME, MNIST_ROWS
 from report import Report, geometric_mean, make_console
+from reproduction.datasets import load_mnist
 
 HALVES = {
     "choice": ("MNIST 3", "network 5000x20", "network 10000x100", "network 100000x20"),

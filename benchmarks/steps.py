@@ -19,7 +19,7 @@ import numpy as np
 from dconnet import Problem
 from dconnet.convex.backend import ConvexSolution, Solver, get_backend
 from dconnet.convex.programme import Programme
-from dconnet.persistence.files import written_whole
+from dconnet.io.files import written_whole
 from dconnet.training.initialization import xavier
 from dconnet.training.sweep import make_sweep
 from paper_data import mnist

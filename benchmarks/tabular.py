@@ -24,9 +24,9 @@ os.environ.update(ONE_THREAD)  # before NumPy is imported
 from rich.console import Console
 
 from cells import add_run_options
-from dconnet.paper.processes import work_through
-from dconnet.paper.store import Store, key_of
 from report import OUTPUT, make_console
+from reproduction.processes import work_through
+from reproduction.store import Store, key_of
 from tables.datasets import BY_NAME, DATASETS, MOST_SPLITS
 from tables.methods import METHODS, OURS
 from tables.page import write

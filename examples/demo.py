@@ -27,9 +27,9 @@ from dconnet import AutoDCONRegressor, DCONRegressor
 from dconnet.inspection.ensemble import examine_rows
 from dconnet.inspection.report import write_report
 from dconnet.inspection.split import split_rows
-from dconnet.persistence.ensemble import SavedEnsemble
-from dconnet.persistence.model_file import SavedModel, Scaling, Score, load_model
-from dconnet.persistence.tables import Frame
+from dconnet.io.ensemble import SavedEnsemble
+from dconnet.io.model_file import SavedModel, Scaling, Score, load_model
+from dconnet.io.tables import Frame
 
 N_HIDDEN = 10
 GAMMAS = [1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0]

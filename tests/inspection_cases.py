@@ -7,8 +7,8 @@ import numpy as np
 from dconnet import DCONClassifier, DCONRegressor
 from dconnet.inspection.examination import examine
 from dconnet.inspection.split import split_rows
-from dconnet.persistence.model_file import SavedModel, Scaling, Score
-from dconnet.persistence.tables import Table
+from dconnet.io.model_file import SavedModel, Scaling, Score
+from dconnet.io.tables import Table
 
 EVIL = ["</table><script>alert(1)</script>", "$\\frac{", '" onerror="alert(2)', "a & b\x00\x1b[31m"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dconnet.paper.datasets import Choices, load_scaled
-from dconnet.paper.datasets.uci import ALL_LAGS
+from reproduction.datasets import Choices, load_scaled
+from reproduction.datasets.uci import ALL_LAGS
 
 HOME = Path(os.environ.get("DCONNET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import dconnet
 from dconnet import DCONClassifier, DCONRegressor
-from dconnet.persistence.model_file import load_model, save_model
+from dconnet.io.model_file import load_model, save_model
 
 
 def run(*arguments: str | Path) -> str:

@@ -3,30 +3,24 @@
 import ast
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 import dconnet
-from dconnet._moved import NEW_NAMES
 
 PACKAGE = Path(dconnet.__file__).parent
 
 # From the bottom up: a module may import only from its own layer or those before it.
 LAYERS = [
-    ["_arrays", "_files", "_moved", "_native", "_text", "_threads"],
+    ["_arrays", "_files", "_native", "_text", "_threads"],
     ["export"],
     ["convex", "model"],
     ["encoding", "optimisation"],
     ["training"],
     ["certificates", "ensemble"],
     ["estimators"],
-    ["distributed"],
     ["dask"],
-    ["persistence"],
+    ["io"],
     ["inspection"],
-    ["paper"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -87,31 +81,3 @@ def test_fitting_needs_no_optional_package():
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "fitted"
-
-
-# The public modules of version 0.1 that are somewhere else now.
-MODULES_OF_0_1 = """
-accelerated certificates.arrangement certificates.kinks
-convex.clarabel convex.gurobi convex.osqp convex.piqp datasets datasets.catalogue
-datasets.files datasets.mnist datasets.splits datasets.uci dc deep descent early_stopping examination history
-initialization model_file network newton output_layer piecewise plotting plotting.canvas plotting.convergence
-plotting.network plotting.path problem progress replay report restart selection solution status sweep tables theory
-whitening
-"""
-
-
-def test_every_module_that_moved_has_its_old_name():
-    assert sorted(NEW_NAMES) == sorted(f"dconnet.{name}" for name in MODULES_OF_0_1.split())
-
-
-@pytest.mark.parametrize(("old", "new"), NEW_NAMES.items())
-def test_modules_can_be_imported_by_their_old_names(old, new):
-    if new.startswith("dconnet.convex.external"):
-        pytest.importorskip({"gurobi": "gurobipy"}.get(old.split(".")[-1], old.split(".")[-1]))
-    sys.modules.pop(old, None)
-    with pytest.warns(FutureWarning) as caught:
-        module = import_module(old)
-    assert f"{old} has moved to {new}." in [str(warning.message) for warning in caught]
-    public = [name for name in vars(import_module(new)) if not name.startswith("_")]
-    assert public
-    assert all(getattr(module, name) is getattr(import_module(new), name) for name in public)

@@ -16,7 +16,7 @@ columns, datasets, methods, page, runs, scores, standings = (
     import_module(f"tables.{name}")
     for name in ("columns", "datasets", "methods", "page", "runs", "scores", "standings")
 )
-Store = import_module("dconnet.paper.store").Store
+Store = import_module("reproduction.store").Store
 
 
 @pytest.fixture

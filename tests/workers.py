@@ -2,7 +2,7 @@
 
 import os
 
-from dconnet.paper.processes import THREADS
+from reproduction.processes import THREADS
 
 
 def write_thread_limits(path):

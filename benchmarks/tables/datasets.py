@@ -15,9 +15,9 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 
-from dconnet.paper.datasets import TABLES, load_dataset
-from dconnet.paper.datasets.files import is_present
 from paper_data import HOME
+from reproduction.datasets import TABLES, load_dataset
+from reproduction.datasets.files import is_present
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 NUMERIC, REAL = "numeric", "real"

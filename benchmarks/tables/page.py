@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dconnet.paper.page import MISSING, Picture, Section, Sheet, Table, number, significant
-from dconnet.paper.store import Store
-from dconnet.persistence.files import written_whole
+from dconnet.io.files import written_whole
+from reproduction.page import MISSING, Picture, Section, Sheet, Table, number, significant
+from reproduction.store import Store
 from tables.datasets import CHOOSING, CLASSIFICATION, DATASETS, NUMERIC, REAL, REGRESSION, REPORTING
 from tables.methods import METHODS
 from tables.pictures import draw_ranks, draw_sets, draw_times

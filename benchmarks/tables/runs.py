@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from dconnet.paper.store import Result, Store
+from reproduction.store import Result, Store
 from tables.datasets import BY_NAME, CLASSIFICATION, Dataset, loaded
 from tables.methods import METHODS, Method, Training, fitted
 from tables.scores import scores

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from dconnet.paper.store import Store
+from reproduction.store import Store
 from tables.datasets import BY_NAME, HARD_FOR_TREES
 from tables.methods import METHODS
 from tables.runs import Cell

@@ -1,4 +1,4 @@
-"""One-hidden-layer ReLU networks trained until they stand still, with a certificate of what was reached.
+"""One-hidden-layer ReLU networks trained to convergence, with a certificate of what was reached.
 
 The public names are loaded when they are first used, so that importing the
 package costs nothing by itself.
@@ -6,8 +6,6 @@ package costs nothing by itself.
 
 from importlib import import_module
 from typing import TYPE_CHECKING
-
-from dconnet import _moved
 
 if TYPE_CHECKING:
     from dconnet.estimators import (
@@ -59,9 +57,6 @@ _HOME = {
     "TableEncoder": "dconnet.estimators",
     "optimise": "dconnet.optimisation.search",
 }
-
-
-_moved.keep_old_names()
 
 
 def __getattr__(name: str) -> object:

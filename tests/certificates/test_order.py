@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dconnet.certificates import convergence_order, decay_law, proximal_point_order
-from dconnet.paper.printed import PROXIMAL_ORDERS
+from reproduction.printed import PROXIMAL_ORDERS
 
 
 @pytest.mark.parametrize("order", [1.0, 1.5, 2.0])

@@ -5,9 +5,9 @@ import pytest
 
 from dconnet import Network, Problem, Status
 from dconnet.certificates import trace
-from dconnet.paper.datasets import TABLES
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
+from reproduction.datasets import TABLES
 from shared_data import load, needs_data
 
 

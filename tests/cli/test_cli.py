@@ -20,9 +20,9 @@ from dconnet import DCONClassifier, DCONRegressor, Status
 from dconnet.cli import app
 from dconnet.cli.inspect import count_dead
 from dconnet.cli.shared import check_output
+from dconnet.io.model_file import Scaling, load_model
+from dconnet.io.tables import read_table, write_csv
 from dconnet.model.network import Network
-from dconnet.persistence.model_file import Scaling, load_model
-from dconnet.persistence.tables import read_table, write_csv
 from dconnet.training.descent import Descent
 
 # A few epochs do: the first whose step is below one ends the training.
@@ -431,9 +431,7 @@ class TestInterrupt:
         assert result.stderr == "Interrupted.\n"
         assert not (in_folder / "model.json").exists()
 
-    @pytest.mark.parametrize(
-        "moment", ["dconnet.persistence.tables.read_table", "dconnet.persistence.model_file.SavedModel.save"]
-    )
+    @pytest.mark.parametrize("moment", ["dconnet.io.tables.read_table", "dconnet.io.model_file.SavedModel.save"])
     def test_outside_of_the_training_nothing_is_saved(self, data, monkeypatch, in_folder, moment):
         def interrupt(*_):
             raise KeyboardInterrupt

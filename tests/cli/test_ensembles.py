@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.cli import app
-from dconnet.persistence.ensemble import OUT_OF_FOLD, SavedEnsemble
-from dconnet.persistence.model_file import SavedModel, load_model
-from dconnet.persistence.tables import Frame, write_csv
+from dconnet.io.ensemble import OUT_OF_FOLD, SavedEnsemble
+from dconnet.io.model_file import SavedModel, load_model
+from dconnet.io.tables import Frame, write_csv
 
 N_ROWS = 150
 

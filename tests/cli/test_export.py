@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from dconnet import AutoDCONRegressor, DCONClassifier, DCONRegressor, TableEncoder
 from dconnet.cli import app
-from dconnet.persistence.model_file import SavedModel, Scaling, load_model, save_model
+from dconnet.io.model_file import SavedModel, Scaling, load_model, save_model
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from dconnet._text import no_network_is_better, per_cent
 from dconnet.cli import app
-from dconnet.persistence.model_file import load_model
+from dconnet.io.model_file import load_model
 
 
 def run(*arguments):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from dconnet import DCONRegressor
 from dconnet.cli import app
-from dconnet.persistence.model_file import load_model
+from dconnet.io.model_file import load_model
 
 RNG = np.random.default_rng(0)
 N = 80

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from dconnet import DCONRegressor, TableEncoder
 from dconnet.cli import app
 from dconnet.inspection.examination import examine
-from dconnet.persistence.model_file import load_model
-from dconnet.persistence.tables import read_table
+from dconnet.io.model_file import load_model
+from dconnet.io.tables import read_table
 
 RNG = np.random.default_rng(0)
 N = 160

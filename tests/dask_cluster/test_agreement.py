@@ -6,7 +6,7 @@ import pytest
 
 from dconnet import DCONClassifier, DCONRegressor
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
-from dconnet.distributed.posing import _signed_as_here
+from dconnet.dask.posing import _signed_as_here
 from dconnet.model.blocks import joined_triangle, leaf_triangle, triangle_of
 from dconnet.model.leaves import LEAF, leaves, tree_of
 

@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from dconnet import DCONClassifier, DCONRegressor, Problem
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
-from dconnet.distributed.loading import Expected, loaded
-from dconnet.distributed.part import PROBES
+from dconnet.dask.loading import Expected, loaded
+from dconnet.dask.part import PROBES
 from dconnet.model.targets import Targets
 from dconnet.training.initialization import xavier
 
@@ -269,7 +269,7 @@ def test_predictions_of_several_models_at_once(client):
 
 
 def test_nothing_is_left_with_the_workers(client):
-    from dconnet.distributed import worker
+    from dconnet.dask import worker
 
     DaskDCONRegressor(**OPTIONS).fit(*arrays())
     assert list(client.run(lambda: len(worker.HELD.parts)).values()) == [0, 0]
@@ -282,6 +282,6 @@ def test_without_a_client_there_is_an_error(monkeypatch):
     def none():
         raise ValueError("No clients found")
 
-    monkeypatch.setattr("dconnet.distributed.estimators.default_client", none)
+    monkeypatch.setattr("dconnet.dask.estimators.default_client", none)
     with pytest.raises(ValueError, match="There is no Dask client"):
         DaskDCONRegressor(**OPTIONS)._known_client()

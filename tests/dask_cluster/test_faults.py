@@ -15,9 +15,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 from dconnet import DCONRegressor
-from dconnet.dask import DaskDCONRegressor
-from dconnet.distributed import worker
-from dconnet.distributed.cluster import Parts
+from dconnet.dask import DaskDCONRegressor, worker
+from dconnet.dask.cluster import Parts
 
 OPTIONS = {"n_hidden": 3, "gamma": 0.01, "scale": False, "algorithm": "paper", "max_epochs": 4, "random_state": 0}
 CHUNKS = (900, 700, 800, 600)

@@ -14,16 +14,15 @@ import numpy as np
 import psutil
 import pytest
 
-from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
-from dconnet.distributed import storage, worker
-from dconnet.distributed.cluster import Parts
-from dconnet.distributed.storage import Storage, give_back_pages
+from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor, storage, worker
+from dconnet.dask.cluster import Parts
+from dconnet.dask.storage import Storage, give_back_pages
 
 MEGABYTE = 1 << 20
 
 
 def is_in_file(array):
-    from dconnet.distributed.storage import _segment_of
+    from dconnet.dask.storage import _segment_of
 
     return _segment_of(array) is not None
 
@@ -105,7 +104,7 @@ def test_a_fork_that_ends_leaves_the_arrays_of_its_parent(tmp_path):
     code = f"""if True:
         import os, sys
         import numpy as np
-        from dconnet.distributed.storage import Storage
+        from dconnet.dask.storage import Storage
         array = Storage({str(tmp_path)!r}, 8).keep(np.arange(1000.0))
         child = os.fork()
         if child:
@@ -143,7 +142,7 @@ def rows(n_rows):
 @pytest.fixture
 def files(client):
     def set_share(share):
-        from dconnet.distributed import storage
+        from dconnet.dask import storage
 
         storage.SHARE = share
 
@@ -179,7 +178,7 @@ def test_a_fit_on_rows_in_files_has_the_same_bits(client, request, options):
 @pytest.mark.parametrize("is_far", [False, True])
 def test_a_disk_that_fills_up_in_the_middle_of_a_fit_is_told(client, request, monkeypatch, is_far):
     def fill():
-        from dconnet.distributed.storage import Storage
+        from dconnet.dask.storage import Storage
 
         def full(*arguments):
             raise OSError(28, "No space left on device")
@@ -187,7 +186,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_fit_is_told(client, request, mo
         Storage.plain, Storage.zeros = Storage.zeros, full
 
     def clear():
-        from dconnet.distributed.storage import Storage
+        from dconnet.dask.storage import Storage
 
         Storage.zeros = Storage.plain
 

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster, Nanny, wait
 
-from dconnet.dask import DaskDCONRegressor
-from dconnet.distributed import rounds, worker
-from dconnet.distributed.cluster import Parts
-from dconnet.distributed.rounds import LostWorkerError, asked
-from dconnet.distributed.waiting import NO_WORKERS_TIMEOUT, LostRowsError, NoWorkersError, result_of
+from dconnet.dask import DaskDCONRegressor, rounds, worker
+from dconnet.dask.cluster import Parts
+from dconnet.dask.rounds import LostWorkerError, asked
+from dconnet.dask.waiting import NO_WORKERS_TIMEOUT, LostRowsError, NoWorkersError, result_of
 
 OPTIONS = {"n_hidden": 3, "gamma": 0.01, "scale": False, "max_epochs": 1, "random_state": 0}
 SWEEPS = {"algorithm": "paper", "split": "net"}

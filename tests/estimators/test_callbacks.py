@@ -24,7 +24,7 @@ from dconnet import (
 )
 from dconnet.estimators import callbacks as module
 from dconnet.inspection.replay import replay
-from dconnet.persistence.estimators import load_estimator, save_estimator
+from dconnet.io.estimators import load_estimator, save_estimator
 from dconnet.training.result import Status
 
 protocol = pytest.importorskip("sklearn.callback", reason="scikit-learn has no callbacks before 1.9")

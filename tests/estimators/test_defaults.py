@@ -17,9 +17,9 @@ from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import GAMMAS, merged, stratified_folds
 from dconnet.inspection.examination import examine
 from dconnet.inspection.replay import replay
+from dconnet.io.model_file import SavedModel, load_model, save_model
+from dconnet.io.tables import Table
 from dconnet.model.coordinates import Coordinates
-from dconnet.persistence.model_file import SavedModel, load_model, save_model
-from dconnet.persistence.tables import Table
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))

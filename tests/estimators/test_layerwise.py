@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dconnet import DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network, Problem, Status
+from dconnet.io.model_file import SavedModel
 from dconnet.model.stack import Stack
-from dconnet.persistence.model_file import SavedModel
 from dconnet.training.continuation import continuation
 from dconnet.training.descent import Descent
 from tolerances import ROUNDING

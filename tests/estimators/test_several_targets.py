@@ -27,9 +27,9 @@ from dconnet.estimators.units import Units
 from dconnet.inspection.path import gamma_path
 from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay
 from dconnet.inspection.replay import replay
+from dconnet.io.estimators import load_estimator, save_estimator
+from dconnet.io.model_file import SavedModel
 from dconnet.model.targets import Targets
-from dconnet.persistence.estimators import load_estimator, save_estimator
-from dconnet.persistence.model_file import SavedModel
 
 
 def data(n_rows=90, seed=0):

@@ -8,8 +8,8 @@ import pytest
 from chains import random_chain
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network
 from dconnet.export.chain import Affine, Chain, ClassifierChain, chosen, dtype_name
+from dconnet.io.model_file import SavedModel, Scaling
 from dconnet.model.stack import Stack
-from dconnet.persistence.model_file import SavedModel, Scaling
 
 RNG = np.random.default_rng(0)
 X = 3.0 * RNG.normal(size=(40, 3))

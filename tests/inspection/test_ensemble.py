@@ -17,9 +17,9 @@ from dconnet.inspection.report import report_page, write_report
 from dconnet.inspection.report.ensemble import Residuals, ensemble_parts
 from dconnet.inspection.report.reliability import Reliability
 from dconnet.inspection.split import split_rows
-from dconnet.persistence.ensemble import SavedEnsemble
-from dconnet.persistence.model_file import Score
-from dconnet.persistence.tables import Frame, Table
+from dconnet.io.ensemble import SavedEnsemble
+from dconnet.io.model_file import Score
+from dconnet.io.tables import Frame, Table
 
 N_ROWS, SEED = 140, 3
 

@@ -10,8 +10,8 @@ from dconnet import DCONClassifier, DCONRegressor, Problem
 from dconnet.certificates import stationarity
 from dconnet.inspection.examination import examine, in_data_units
 from dconnet.inspection.split import split_rows
-from dconnet.persistence.model_file import SavedModel, Scaling, Score
-from dconnet.persistence.tables import Table, read_table, write_csv
+from dconnet.io.model_file import SavedModel, Scaling, Score
+from dconnet.io.tables import Table, read_table, write_csv
 
 
 @pytest.fixture

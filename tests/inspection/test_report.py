@@ -19,8 +19,8 @@ from dconnet.inspection.report.inputs import MAX_FEATURES, influences
 from dconnet.inspection.report.page import _environment
 from dconnet.inspection.report.predictions import Confusion, Predictions
 from dconnet.inspection.report.summary import plain_lines
-from dconnet.persistence.model_file import SavedModel, Scaling, Score
-from dconnet.persistence.tables import Table
+from dconnet.io.model_file import SavedModel, Scaling, Score
+from dconnet.io.tables import Table
 from inspection_cases import EVIL, Page, attributes_that_act, examined, examined_table, with_held_out_rows
 
 mpl.use("Agg")
@@ -281,8 +281,8 @@ import numpy as np
 from dconnet import DCONRegressor
 from dconnet.inspection.examination import examine
 from dconnet.inspection.report import report_page
-from dconnet.persistence.model_file import SavedModel
-from dconnet.persistence.tables import Table
+from dconnet.io.model_file import SavedModel
+from dconnet.io.tables import Table
 x = np.linspace(-1, 1, 20)
 model = SavedModel.from_estimator(DCONRegressor(2, tol=1e-2, random_state=0).fit(x[:, None], abs(x)))
 found = examine(model, Table(("x0", "y"), (x, abs(x))))

@@ -12,7 +12,7 @@ from dconnet.inspection.report.figures import MAX_TARGETS, prediction_figures
 from dconnet.inspection.report.inputs import influences
 from dconnet.inspection.report.predictions import Predictions
 from dconnet.inspection.report.what_if import what_if
-from dconnet.persistence.parts import Score
+from dconnet.io.parts import Score
 from inspection_cases import Page, attributes_that_act, examined_outputs
 
 CLASSES = ["a", "b", "c"]
@@ -99,7 +99,7 @@ def test_the_page_explains_every_output():
 
 
 def test_the_training_is_repeated():
-    from dconnet.persistence.tables import Table
+    from dconnet.io.tables import Table
 
     found = examined_outputs()
     columns = (*found.X.T, *found.y.T)

@@ -17,7 +17,7 @@ from dconnet.inspection.report.embedding import json_block, security_policy
 from dconnet.inspection.report.optima import optima
 from dconnet.inspection.report.predictions import Predictions
 from dconnet.inspection.report.what_if import MAX_ROWS, Interval, partial_dependence, what_if
-from dconnet.persistence.model_file import SavedModel, Scaling
+from dconnet.io.model_file import SavedModel, Scaling
 from inspection_cases import EVIL, Page, examined, examined_model, examined_table, with_held_out_rows
 
 

@@ -13,8 +13,8 @@ from dconnet.inspection.report import report_page
 from dconnet.inspection.report.numbers import number
 from dconnet.inspection.report.predictions import Predictions
 from dconnet.inspection.report.what_if import Interval
-from dconnet.persistence.model_file import SavedModel, Scaling
-from dconnet.persistence.tables import Frame
+from dconnet.io.model_file import SavedModel, Scaling
+from dconnet.io.tables import Frame
 from inspection_cases import EVIL, examined, examined_model, examined_outputs, examined_table, with_held_out_rows
 
 HOSTILE = [

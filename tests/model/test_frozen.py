@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dconnet import Network, Problem
-from dconnet.persistence.parts import Scaling
+from dconnet.io.parts import Scaling
 
 
 def make_network():

@@ -14,8 +14,8 @@ from dconnet.convex.backend import backend_names, get_backend
 from dconnet.inspection.examination import examine
 from dconnet.inspection.path import gamma_path
 from dconnet.inspection.replay import replay
-from dconnet.persistence.model_file import load_model, save_model
-from dconnet.persistence.tables import read_table
+from dconnet.io.model_file import load_model, save_model
+from dconnet.io.tables import read_table
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
 from problems import dca_programme

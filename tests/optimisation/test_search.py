@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor, Network, optimise
+from dconnet.io.model_file import Scaling, load_model, save_model
 from dconnet.optimisation import OptimumStatus, lipschitz_constant, output_range
-from dconnet.persistence.model_file import Scaling, load_model, save_model
 from optimisation.enumeration import enumerated_optimum
 
 SIGN = {"max": 1.0, "min": -1.0}

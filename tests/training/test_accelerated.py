@@ -12,11 +12,11 @@ from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
 from dconnet.convex.native import by_output, padded
 from dconnet.model.problem import WhitenedProblem
-from dconnet.paper.datasets import TABLES
 from dconnet.training.accelerated import EVALUATION, AcceleratedDescent, Moves
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
 from dconnet.training.newton import newton_work
+from reproduction.datasets import TABLES
 from shared_data import load, needs_data
 
 

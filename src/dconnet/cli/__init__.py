@@ -1,4 +1,4 @@
-"""The command line: ``dconnet fit | predict | inspect | export | reproduce | datasets``.
+"""The command line: ``dconnet fit | predict | inspect | export``.
 
 There is a module for each command. Everything heavy is imported inside the commands, so that ``dconnet --help`` answers
 at once.
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dconnet import __version__
-from dconnet.cli import datasets, export, fit, inspect, predict, reproduce
+from dconnet.cli import export, fit, inspect, predict
 
 __all__ = ["app", "main"]
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="One-hidden-layer ReLU networks, trained to convergence without a learning rate.",
 )
-for command in (fit.fit, predict.predict, inspect.inspect, export.export, reproduce.reproduce, datasets.datasets):
+for command in (fit.fit, predict.predict, inspect.inspect, export.export):
     app.command()(command)
 
 

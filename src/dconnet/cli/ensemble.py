@@ -16,8 +16,8 @@ from dconnet.cli.shared import fit_until_interrupted, print_score, print_table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dconnet.persistence.ensemble import SavedEnsemble
-    from dconnet.persistence.tables import Frame
+    from dconnet.io.ensemble import SavedEnsemble
+    from dconnet.io.tables import Frame
 
 # Of more columns than this, those that need no remark are only counted.
 MAX_COLUMNS = 30
@@ -44,8 +44,8 @@ def trained(
 ) -> TrainedEnsemble:
     """Train on some rows, and score the others."""
     from dconnet.estimators import AutoDCONClassifier, AutoDCONRegressor
-    from dconnet.persistence.ensemble import SavedEnsemble
-    from dconnet.persistence.model_file import Score
+    from dconnet.io.ensemble import SavedEnsemble
+    from dconnet.io.model_file import Score
 
     estimator = (AutoDCONClassifier if classify else AutoDCONRegressor)(**parameters)
     begin = perf_counter()
@@ -97,7 +97,7 @@ def _print_columns(columns: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_members(members: Sequence[dict[str, Any]]) -> None:
-    from dconnet.persistence.ensemble import with_weight
+    from dconnet.io.ensemble import with_weight
 
     used = with_weight(members)
     lines = [

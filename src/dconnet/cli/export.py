@@ -11,7 +11,7 @@ import typer
 from dconnet.cli.shared import ForceOption, MaxBytesOption, ModelArgument, check_output, complain, load, user_errors
 
 if TYPE_CHECKING:
-    from dconnet.persistence.model_file import SavedModel
+    from dconnet.io.model_file import SavedModel
 
 
 class Target(StrEnum):
@@ -91,7 +91,7 @@ def _target(output: Path, to: Target | None) -> Target:
 
 
 def _network(model: Any) -> SavedModel:
-    from dconnet.persistence.model_file import SavedModel
+    from dconnet.io.model_file import SavedModel
 
     if not isinstance(model, SavedModel):
         raise ValueError(
@@ -130,7 +130,7 @@ def _content(model: SavedModel, target: Target, name: str, probabilities: bool, 
 
 
 def _write(content: bytes, output: Path) -> None:
-    from dconnet.persistence.files import written_whole
+    from dconnet.io.files import written_whole
 
     with written_whole(output) as file:
         file.buffer.write(content)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from dconnet._arrays import FloatArray
     from dconnet.encoding.matrix import TableEncoding
-    from dconnet.persistence.ensemble import SavedEnsemble
-    from dconnet.persistence.model_file import SavedModel
-    from dconnet.persistence.tables import Frame, Table
+    from dconnet.io.ensemble import SavedEnsemble
+    from dconnet.io.model_file import SavedModel
+    from dconnet.io.tables import Frame, Table
 
 
 class Task(StrEnum):
@@ -146,7 +146,7 @@ def fit(
         fraction = (0.2 if single else 0.0) if test_fraction is None else test_fraction
         if fraction >= 1.0:
             raise ValueError(f"--test-fraction must be below 1, got {fraction:g}.")
-        from dconnet.persistence.tables import read_table
+        from dconnet.io.tables import read_table
 
         table = read_table(data)
         names = _feature_names(table, targets, drop or [])
@@ -330,7 +330,7 @@ def _trained(
     import numpy as np
 
     from dconnet.estimators import DCONClassifier, DCONRegressor
-    from dconnet.persistence.model_file import SavedModel, Scaling
+    from dconnet.io.model_file import SavedModel, Scaling
 
     preparation: dict[str, Any]
     if isinstance(X, np.ndarray):
@@ -372,7 +372,7 @@ def _encoded(
 
 
 def _scored(model: SavedModel, parts: dict[str, tuple[Any, NDArray[Any]]]) -> SavedModel:
-    from dconnet.persistence.model_file import Score
+    from dconnet.io.model_file import Score
 
     return model.with_scores({part: Score.of(model, X, y) for part, (X, y) in parts.items() if len(y) > 0})
 

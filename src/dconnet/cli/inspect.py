@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from dconnet._arrays import FloatArray
     from dconnet.inspection.ensemble import EnsembleExamination
     from dconnet.inspection.examination import Examination
+    from dconnet.io.ensemble import SavedEnsemble
+    from dconnet.io.model_file import SavedModel
     from dconnet.model.network import Network
-    from dconnet.persistence.ensemble import SavedEnsemble
-    from dconnet.persistence.model_file import SavedModel
 
 
 def inspect(
@@ -84,8 +84,8 @@ def inspect(
 
 
 def _examined(model: SavedModel | SavedEnsemble, data: Path, replay: bool) -> Examination | EnsembleExamination:
-    from dconnet.persistence.model_file import SavedModel
-    from dconnet.persistence.tables import read_table
+    from dconnet.io.model_file import SavedModel
+    from dconnet.io.tables import read_table
 
     if isinstance(model, SavedModel):
         from dconnet.inspection.examination import examine
@@ -143,7 +143,7 @@ def _summary(model: SavedModel | SavedEnsemble, found: Examination | EnsembleExa
 def _parts(model: SavedModel | SavedEnsemble, found: Examination | EnsembleExamination | None) -> dict[str, Any]:
     """The networks of a model, or what an ensemble has in their place."""
     from dconnet.inspection.examination import Examination
-    from dconnet.persistence.model_file import SavedModel
+    from dconnet.io.model_file import SavedModel
 
     if not isinstance(model, SavedModel):
         return ensemble.summary(model)
@@ -218,7 +218,7 @@ def _names_of_targets(model: SavedModel | SavedEnsemble) -> tuple[str, ...]:
 
 def _labels(model: SavedModel | SavedEnsemble) -> list[str]:
     """What to call each network; nothing for an ensemble."""
-    from dconnet.persistence.model_file import SavedModel
+    from dconnet.io.model_file import SavedModel
 
     return model.targets.labels if isinstance(model, SavedModel) else []
 

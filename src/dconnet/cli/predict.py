@@ -12,9 +12,9 @@ import typer
 from dconnet.cli.shared import DataArgument, ForceOption, MaxBytesOption, ModelArgument, check_output, load, user_errors
 
 if TYPE_CHECKING:
-    from dconnet.persistence.ensemble import SavedEnsemble
-    from dconnet.persistence.model_file import SavedModel
-    from dconnet.persistence.tables import Frame, Table
+    from dconnet.io.ensemble import SavedEnsemble
+    from dconnet.io.model_file import SavedModel
+    from dconnet.io.tables import Frame, Table
 
 
 def predict(
@@ -37,7 +37,7 @@ def predict(
     for each row. Classifiers can add the probabilities of classes, and ensembles intervals.
     """
     with user_errors():
-        from dconnet.persistence.tables import read_table, write_csv, write_rows
+        from dconnet.io.tables import read_table, write_csv, write_rows
 
         if output is not None:
             check_output(output, force)
@@ -61,7 +61,7 @@ def _predictions(
     model: SavedModel | SavedEnsemble, table: Table, coverage: float | None, probabilities: bool
 ) -> dict[str, Sequence[Any]]:
     """The columns of the output, by name."""
-    from dconnet.persistence.model_file import SavedModel
+    from dconnet.io.model_file import SavedModel
 
     name = model.target_name
     if coverage is not None and model.classes is not None:

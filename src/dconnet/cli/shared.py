@@ -14,8 +14,8 @@ import typer
 from dconnet._text import printable
 
 if TYPE_CHECKING:
-    from dconnet.persistence.ensemble import SavedEnsemble
-    from dconnet.persistence.model_file import SavedModel, Score
+    from dconnet.io.ensemble import SavedEnsemble
+    from dconnet.io.model_file import SavedModel, Score
 
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
@@ -40,7 +40,7 @@ DataHomeOption = Annotated[
 
 def load(path: Path, max_bytes: int | None) -> SavedModel | SavedEnsemble:
     """The model of a file."""
-    from dconnet.persistence.model_file import MAX_BYTES, load_model
+    from dconnet.io.model_file import MAX_BYTES, load_model
 
     return load_model(path, max_bytes=MAX_BYTES if max_bytes is None else max_bytes)
 
@@ -66,7 +66,7 @@ def fit_until_interrupted(estimator: Any, X: Any, y: Any) -> bool:
 
 def check_output(output: Path, force: bool) -> None:
     """Refuse an output that cannot be written, before the work and not after it."""
-    from dconnet.persistence.files import is_stream
+    from dconnet.io.files import is_stream
 
     if str(output) == "-":
         raise ValueError("The output cannot be '-'. Name a file, or /dev/stdout.")

@@ -14,10 +14,10 @@ from dconnet.encoding.columns import raw_columns
 from dconnet.ensemble.fold_fits import Training
 from dconnet.inspection.examination import known_labels
 from dconnet.inspection.split import split_rows
+from dconnet.io.ensemble import OUT_OF_FOLD, SavedEnsemble
+from dconnet.io.model_file import Score
+from dconnet.io.tables import Frame, Table
 from dconnet.model.calibration import probabilities_of
-from dconnet.persistence.ensemble import OUT_OF_FOLD, SavedEnsemble
-from dconnet.persistence.model_file import Score
-from dconnet.persistence.tables import Frame, Table
 
 # Errors out of fold on the rows of the training agree with the stored ones to rounding; on other rows they do not.
 SAME_ERROR = 1e-6

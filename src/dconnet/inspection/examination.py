@@ -14,14 +14,14 @@ from dconnet.certificates import Certificate, Trajectory, certificate
 from dconnet.encoding.columns import raw_columns
 from dconnet.encoding.matrix import TableEncoding
 from dconnet.inspection.split import split_rows
+from dconnet.io.model_file import SavedModel, Scaling, Score
+from dconnet.io.tables import Fault, Frame, Table
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
-from dconnet.persistence.model_file import SavedModel, Scaling, Score
-from dconnet.persistence.tables import Fault, Frame, Table
 
 if TYPE_CHECKING:
-    from dconnet.persistence.ensemble import SavedEnsemble
+    from dconnet.io.ensemble import SavedEnsemble
 
 # RegLoss on the rows of the training agrees with the stored one to rounding; on other rows it does not.
 SAME_OBJECTIVE = 1e-8

@@ -26,7 +26,7 @@ from dconnet.encoding.columns import (
 from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
 from dconnet.inspection.examination import Examination
-from dconnet.persistence.model_file import SavedModel
+from dconnet.io.model_file import SavedModel
 
 # A feature with so few different values, and so many rows for each, gets a list instead of a slider.
 MAX_CHOICES, ROWS_PER_CHOICE = 8, 3

@@ -25,7 +25,7 @@ from dconnet.inspection.plotting.canvas import (
 from dconnet.inspection.report.figures import Picture, picture
 from dconnet.inspection.report.predictions import Confusion, Predictions
 from dconnet.inspection.report.reliability import Reliability, reliability_figure
-from dconnet.persistence.ensemble import with_weight
+from dconnet.io.ensemble import with_weight
 
 COVERAGE = 0.9
 # Bins of residuals.

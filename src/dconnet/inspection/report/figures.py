@@ -27,8 +27,8 @@ from dconnet.inspection.plotting.canvas import (
 )
 from dconnet.inspection.plotting.network import MAX_FEATURES
 from dconnet.inspection.report.predictions import Predictions
+from dconnet.io.model_file import Training
 from dconnet.model.network import Network
-from dconnet.persistence.model_file import Training
 
 # Of more targets than these, the rest has no pictures.
 MAX_TARGETS = 6

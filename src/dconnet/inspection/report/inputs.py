@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.inspection.plotting.network import input_strengths
-from dconnet.persistence.model_file import SavedModel, Score
+from dconnet.io.model_file import SavedModel, Score
 
 # Limits on the work: with more features, the strongest are chosen by their weights; with more rows, some are drawn.
 MAX_FEATURES = 20

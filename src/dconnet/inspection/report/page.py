@@ -19,7 +19,7 @@ from dconnet.inspection.report.predictions import Confusion, Predictions
 from dconnet.inspection.report.reliability import Reliability, calibration_of, reliability_figure
 from dconnet.inspection.report.summary import plain_lines
 from dconnet.inspection.report.what_if import Interval, what_if
-from dconnet.persistence.files import written_whole
+from dconnet.io.files import written_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment

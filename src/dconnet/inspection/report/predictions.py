@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.inspection.examination import Examination
-from dconnet.persistence.model_file import Score
+from dconnet.io.model_file import Score
 
 # With more classes, the confusion matrix is too large to read and is left out.
 MAX_CLASSES = 30

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.inspection.plotting.canvas import BLUE, GREY, INK, label_axes, make_panels
 from dconnet.inspection.report.figures import Picture, picture
-from dconnet.persistence.model_file import SavedModel
+from dconnet.io.model_file import SavedModel
 
 # Bins of probabilities.
 N_BINS = 10

@@ -17,8 +17,8 @@ from dconnet.inspection.report.numbers import number
 from dconnet.inspection.report.optima import optima
 from dconnet.inspection.report.predictions import Predictions
 from dconnet.inspection.report.reliability import calibration_of
+from dconnet.io.model_file import SavedModel
 from dconnet.model.network import Network
-from dconnet.persistence.model_file import SavedModel
 
 # Share of new rows that the interval is to hold.
 COVERAGE = 0.9

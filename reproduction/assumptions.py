@@ -1,0 +1,296 @@
+"""How often the assumptions of the paper's convergence theorem fail along real fits.
+
+Assumption 1 is about the data: the design M has full column rank. The others are about every visit to a neuron:
+
+2. the DCA ends at a local minimiser of the subproblem, ∂h ⊆ ∂g there;
+3. it ends within the limit of iterations;
+4. some ε^h, ε^g in [0, 1], one for each row at its kink, make the subgradient zero where the DCA has ended, and satisfy
+   0 ≤ β^g ε^g - β^h ε^h ≤ β^g - β^h with the slopes β at the end of the epoch.
+
+The last is a question of linear programming: whether numbers with these bounds exist.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict, astuple, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from dconnet._arrays import BoolArray, FloatArray
+from dconnet.convex.backend import get_backend
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.training.dc import KINK_TOLERANCE, DCAOutcome, NeuronProblem
+from dconnet.training.descent import Descent, Options, State
+from dconnet.training.kinks import FLAT, at_kink
+from dconnet.training.restart import Verdict, examine
+from dconnet.training.sweep import PythonSweep, Tally
+from reproduction import printed
+from reproduction.datasets import TABLES, Split
+from reproduction.experiment import Experiment, Findings
+from reproduction.fits import FitSettings, start_of, tuned_dcon
+from reproduction.page import MISSING, Section, Sheet, Table, number
+from reproduction.store import Result
+
+DECOMPOSITIONS = ("paper", "net")
+
+# A subgradient shorter than this share of the terms that it is the sum of counts as zero.
+CLOSE = 1e-6
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One dataset and width, and one decomposition into convex parts."""
+
+    dataset: str
+    n_hidden: int
+    decomposition: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which cells to compute."""
+
+    datasets: tuple[str, ...] = TABLES
+    widths: tuple[int, ...] = printed.WIDTHS
+    decompositions: tuple[str, ...] = DECOMPOSITIONS
+
+
+@dataclass(frozen=True)
+class Settings(FitSettings):
+    """One split; gamma is chosen as for Table 1.
+
+    Attributes
+    ----------
+    split : int
+        The split that is looked at.
+    watched_epochs : int
+        Epochs whose visits are examined.
+    """
+
+    split: int = 0
+    watched_epochs: int = 200
+
+
+@dataclass
+class Counts:
+    """How often what happened, in visits to neurons whose output weight is not zero.
+
+    Attributes
+    ----------
+    visits : int
+        All of them.
+    kinked : int
+        Those that ended with rows at their kinks.
+    not_local, unclear : int
+        Those that ended where the objective descends (Assumption 2 fails), and where that could not be decided.
+    not_ended : int
+        Those whose DCA did not end within its limit (Assumption 3 fails).
+    concave : int
+        Those with a concave kink at the end of the epoch, for which Assumption 4 cannot hold.
+    technical : int
+        Those for which no numbers as in Assumption 4 exist, these among them.
+    """
+
+    visits: int = 0
+    kinked: int = 0
+    not_local: int = 0
+    unclear: int = 0
+    not_ended: int = 0
+    concave: int = 0
+    technical: int = 0
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A neuron where its DCA has ended, with the slopes of that moment."""
+
+    neuron: NeuronProblem
+    v: FloatArray
+
+
+class WatchedSweep(PythonSweep):
+    """A sweep that examines every visit at once, and all of the last epoch when the next one begins."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.counts = Counts()
+        self.last: dict[int, Visit] = {}
+        self.ended: list[Visit] = []
+
+    def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+        """See `Sweep.run`."""
+        self.look_back(V, alpha)
+        self.ended = []
+        tally = super().run(V, alpha, order, seconds)
+        self.last = dict(zip(order.tolist(), self.ended, strict=False))
+        return tally
+
+    def improve(self, neuron: NeuronProblem, v: FloatArray) -> DCAOutcome:
+        """The DCA of one neuron, and what is to be said of its end."""
+        outcome = super().improve(neuron, v)
+        self.ended.append(Visit(neuron, outcome.v))
+        if neuron.curvature > 0.0:
+            self.counts.visits += 1
+            self.counts.not_ended += not outcome.converged
+            verdict = examine(neuron, outcome.v)[0] if outcome.converged else None
+            self.counts.not_local += verdict is Verdict.DESCENDS
+            self.counts.unclear += verdict is Verdict.NONE_FOUND
+        return outcome
+
+    def look_back(self, V: FloatArray, alpha: FloatArray) -> None:
+        """Compare the visits of the last epoch with the network at its end."""
+        hidden = np.maximum(self.problem.preactivations(V), 0.0)
+        for unit, visit in self.last.items():
+            kinked = at_kink(visit.neuron.design @ visit.v, KINK_TOLERANCE)
+            if visit.neuron.curvature == 0.0 or not kinked.any():
+                continue
+            after = self.neuron(hidden, alpha, unit, 0.0)
+            self.counts.kinked += 1
+            self.counts.concave += bool(np.any(_concave(after)[kinked]))
+            self.counts.technical += not has_common_subgradient(visit.neuron, after, visit.v, kinked)
+
+
+def _concave(neuron: NeuronProblem) -> BoolArray:
+    """Rows whose net slope is negative by more than rounding."""
+    return neuron.beta_g - neuron.beta_h < -FLAT * (neuron.beta_g + neuron.beta_h)
+
+
+def has_common_subgradient(before: NeuronProblem, after: NeuronProblem, v: FloatArray, kinked: BoolArray) -> bool:
+    """Whether Assumption 4 holds for a neuron with weights v and these rows at their kinks.
+
+    Parameters
+    ----------
+    before, after : NeuronProblem
+        The subproblem with the slopes at the end of its DCA, and with those at the end of the epoch.
+    v : array of shape (rank,)
+        The weights, the same at both times.
+    kinked : array of bool, of shape (n_rows,)
+        The rows at their kinks.
+    """
+    if np.any(_concave(after)[kinked]):
+        return False
+    z = before.design @ v
+    bends = np.where((z > 0.0) & ~kinked, before.beta_g - before.beta_h, 0.0)
+    smooth = before.design.T @ (bends + 2.0 * before.curvature * np.maximum(z, 0.0)) + 2.0 * before.gamma * v
+    rows, count = before.design[kinked].T, int(kinked.sum())  # (rank, kinks)
+    of_both = np.hstack([rows * before.beta_g[kinked], -rows * before.beta_h[kinked]])
+    # All in units of order one, in which the solver's tolerance of 1e-7 means the same everywhere.
+    size = float(np.linalg.norm(smooth) + np.linalg.norm(of_both)) or 1.0
+    steepness = (after.beta_g + after.beta_h)[kinked]
+    beta_g, beta_h = (beta[kinked] / np.where(steepness > 0.0, steepness, 1.0) for beta in (after.beta_g, after.beta_h))
+    slopes = np.hstack([np.diag(beta_g), -np.diag(beta_h)])
+    # The unknowns are ε^g, ε^h and the largest entry t of the subgradient, which is to be least.
+    loose, tight = np.ones((len(smooth), 1)), np.zeros((count, 1))
+    A = np.block([[of_both / size, -loose], [-of_both / size, -loose], [slopes, tight], [-slopes, tight]])
+    b = np.concatenate([-smooth / size, smooth / size, np.maximum(beta_g - beta_h, 0.0), np.zeros(count)])
+    found = linprog(np.r_[np.zeros(2 * count), 1.0], A, b, bounds=[*[(0.0, 1.0)] * (2 * count), (0.0, None)])
+    return found.x is not None and float(found.x[-1]) <= CLOSE
+
+
+class WatchedDescent(Descent):
+    """Algorithm 1 with a watched sweep."""
+
+    def __init__(self, problem: Problem, options: Options, rng: np.random.Generator) -> None:
+        backend, white = get_backend("native"), problem.whitened
+        super().__init__(problem, backend, options, rng)
+        solver = backend.prepare(white.Q)
+        self.watched = WatchedSweep(white, solver, options.split, options.max_dca_iter, backend=backend)
+
+    def prepare(self, state: State) -> None:
+        """Take the sweep that is watched."""
+        self.sweep = self.watched
+
+
+def watch(problem: Problem, start: Network, options: Options, seed: int) -> tuple[Counts, int]:
+    """Descend from the start; return what was seen, and the number of epochs."""
+    descent = WatchedDescent(problem, options, np.random.default_rng(seed))
+    solution = descent.run(start)
+    white = problem.whitened
+    descent.watched.look_back(white.whiten(solution.network), white.output_weights(solution.network))
+    return descent.watched.counts, solution.n_epochs
+
+
+def cells(plan: Plan) -> list[Cell]:
+    """Every dataset with every width and decomposition."""
+    return [Cell(*values) for values in itertools.product(plan.datasets, plan.widths, plan.decompositions)]
+
+
+def run(cell: Cell, settings: Settings, home: Path) -> Result:
+    """Choose gamma as for Table 1, then watch the first epochs."""
+    parts = Split(cell.dataset, settings.split).load(home, settings)
+    gamma = tuned_dcon(parts, cell.n_hidden, settings.split, "paper", settings)["gamma"]
+    problem = Problem(*parts.training, gamma)
+    options = Options(
+        split=cell.decomposition,
+        max_epochs=settings.watched_epochs,
+        max_dca_iter=settings.max_dca_iter,
+        tol=settings.tol,
+    )
+    counts, epochs = watch(problem, start_of(parts, cell.n_hidden, settings.split), options, settings.split)
+    n_columns = problem.X.shape[1] + 1
+    return {"gamma": gamma, "epochs": epochs, "missing_rank": n_columns - problem.whitened.whitening.rank} | asdict(
+        counts
+    )
+
+
+COUNTS = tuple(each.name for each in fields(Counts))
+
+
+def show(findings: Findings, section: Section) -> None:
+    """Shares of the visits in which an assumption fails."""
+    results, settings = findings.results(), findings.settings
+    section.parts += [
+        "The convergence theorem of the paper assumes that the design has full rank (1), and that in every visit to a "
+        "neuron the DCA ends at a local minimiser of its subproblem (2), within the limit of iterations (3), and with "
+        "subgradients that still are some at the end of the epoch (4). This counts how often 2 to 4 fail in the first "
+        f"{settings['watched_epochs']} epochs of Algorithm 1 on one split, with gamma chosen as for Table 1 and at "
+        f"most {settings['max_dca_iter']} iterations, in per cent of visits to neurons with an output weight. "
+        "By the paper's argument, 4 cannot hold where a row is at a concave kink when the epoch ends. «Undecided» are "
+        "visits for which neither a proof nor a counterexample of 2 was found.",
+        *(_table(results, name) for name in DECOMPOSITIONS if any(cell.decomposition == name for cell in results)),
+    ]
+    header = ("dataset", "n_hidden", "decomposition", "gamma", "epochs", "missing_rank", *COUNTS)
+    section.sheets = [
+        Sheet(
+            "assumptions", header, [[*astuple(c), *(results[c][name] for name in header[3:])] for c in sorted(results)]
+        )
+    ]
+
+
+HEADER = ("", "N", "visits", "at kinks, %", "2 fails, %", "undecided, %", "3 fails, %", "4 fails, %", "concave, %")
+
+
+def _table(results: dict[Cell, Result], decomposition: str) -> Table:
+    rows = [
+        [cell.dataset, cell.n_hidden, found["visits"], *_shares(found)]
+        for cell, found in sorted(results.items())
+        if cell.decomposition == decomposition
+    ]
+    names = {"paper": "the paper's split", "net": "the net split"}
+    return Table(f"Algorithm 1 with {names[decomposition]}:", HEADER, rows)
+
+
+def _shares(found: Result) -> list[str]:
+    names = ("kinked", "not_local", "unclear", "not_ended", "technical", "concave")
+    return [number(100.0 * found[name] / found["visits"], 1) if found["visits"] else MISSING for name in names]
+
+
+EXPERIMENT = Experiment(
+    name="assumptions",
+    title="Assumptions of the convergence theorem",
+    cell_type=Cell,
+    plan=Plan(),
+    quick_plan=Plan(("DS1",), (10,)),
+    settings=Settings(),
+    quick_settings=Settings(max_epochs=100, watched_epochs=20),
+    cells=cells,
+    datasets=lambda plan: plan.datasets,
+    run=run,
+    show=show,
+)

@@ -1,0 +1,82 @@
+"""L-BFGS on RegLoss from a given start: the plainest rival on the same objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from dconnet import _native
+from dconnet._arrays import FloatArray
+from dconnet.convex.native import by_output, padded
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+
+# Relative decrease in an iteration, and largest entry of the gradient, at which a run ends: those of rounding.
+MEMORY, FTOL, GTOL = 20, 1e-13, 1e-10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """Where a run ended.
+
+    Attributes
+    ----------
+    network : Network
+        The network.
+    evaluations : int
+        Evaluations of RegLoss and its gradient.
+    converged : bool
+        Whether it ended by itself, and not at its limit.
+    """
+
+    network: Network
+    evaluations: int
+    converged: bool
+
+
+def train(problem: Problem, start: Network, max_evaluations: int) -> Trained:
+    """One run of SciPy's L-BFGS-B over all weights at once, in the whitened coordinates of the descents.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training problem, with one output.
+    start : Network
+        Where to begin; it is neither scaled nor balanced before.
+    max_evaluations : int
+        Limit on evaluations; an iteration that has begun is brought to its end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet import Problem
+    >>> from reproduction.lbfgs import train
+    >>> from dconnet.training.initialization import xavier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50, 2))
+    >>> problem, start = Problem(X, np.abs(X[:, 0]), gamma=0.1), xavier(n_features=2, n_hidden=3, rng=rng)
+    >>> trained = train(problem, start, max_evaluations=1000)
+    >>> trained.converged, bool(problem.objective(trained.network) < 0.5 * problem.objective(start))
+    (True, True)
+    """
+    white = problem.whitened
+    V, alpha = white.whiten(start), white.output_weights(start)
+    kernel = _native.Objective(padded(white.Q), white.Q.shape[1], by_output(white.y), white.gamma, len(alpha))
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        gradient = np.empty_like(theta)
+        (V_at, alpha_at), (of_V, of_alpha) = (_parts(whole, V.shape) for whole in (theta, gradient))
+        return kernel.gradient(V_at, by_output(alpha_at), of_V, by_output(of_alpha)), gradient
+
+    limits = {"maxiter": max_evaluations, "maxfun": max_evaluations}
+    options: Any = limits | {"maxcor": MEMORY, "ftol": FTOL, "gtol": GTOL}
+    found = minimize(objective, np.concatenate([V.ravel(), alpha]), jac=True, method="L-BFGS-B", options=options)
+    return Trained(white.network(*_parts(found.x, V.shape)), int(found.nfev), found.status == 0)
+
+
+def _parts(theta: FloatArray, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+    """Views of V and alpha."""
+    return theta[: -shape[0]].reshape(shape), theta[-shape[0] :]

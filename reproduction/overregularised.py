@@ -1,0 +1,105 @@
+"""Fast convergence in over-regularised settings: epochs and test error over gamma."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reproduction.datasets import Split
+from reproduction.experiment import Experiment, Findings
+from reproduction.fits import FitSettings, dcon, errors
+from reproduction.page import Picture, Section, Sheet, Table
+from reproduction.store import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One dataset and gamma."""
+
+    dataset: str
+    gamma: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which cells to compute."""
+
+    datasets: tuple[str, ...] = ("DS1", "DS7")
+    gammas: tuple[float, ...] = tuple(float(f"1e{power}") for power in range(-5, 5))
+
+
+@dataclass(frozen=True)
+class Settings(FitSettings):
+    """One split and width; the tolerance of the paper, and a limit on epochs that it does not have."""
+
+    split: int = 0
+    n_hidden: int = 30
+    tol: float = 1e-4
+    max_epochs: int = 50_000
+
+
+def cells(plan: Plan) -> list[Cell]:
+    """Every dataset with every gamma."""
+    return [Cell(*pair) for pair in itertools.product(plan.datasets, plan.gammas)]
+
+
+def run(cell: Cell, settings: Settings, home: Path) -> Result:
+    """Fit until the weights hardly move."""
+    parts = Split(cell.dataset, settings.split).load(home, settings)
+    model = dcon(parts, settings.n_hidden, settings.split, "paper", cell.gamma, settings)
+    return errors(model.predict, parts) | {"epochs": model.n_iter_, "status": model.status_.name}
+
+
+def show(findings: Findings, section: Section) -> None:
+    """Epochs and test errors, as a table and a picture."""
+    results = findings.results()
+    rows = [_row(cell, results[cell]) for cell in sorted(results)]
+    section.parts += [
+        "Algorithm 1 with 30 neurons on one split, until an epoch moves the weights by less than 1e-4. The paper shows "
+        "these figures only as plots: fewer epochs and a larger test error as gamma grows.",
+        Table(
+            "Epochs (> where the limit was reached) and MSE:", ("", "gamma", "epochs", "training MSE", "test MSE"), rows
+        ),
+        Picture("overregularised", "Epochs and test MSE over gamma.", lambda f: _draw(f, results), (9.0, 5.5)),
+    ]
+    header = ("dataset", "gamma", "epochs", "status", "training", "test")
+    lines = [[cell.dataset, cell.gamma, *(results[cell][name] for name in header[2:])] for cell in sorted(results)]
+    section.sheets = [Sheet("overregularised", header, lines)]
+
+
+def _row(cell: Cell, found: Result) -> list[str]:
+    reached = "" if found["status"] == "CONVERGED" else "> "
+    figures = (f"{found[part]:.3g}" for part in ("training", "test"))
+    return [cell.dataset, f"{cell.gamma:g}", f"{reached}{found['epochs']}", *figures]
+
+
+def _draw(figure: Figure, results: dict[Cell, Result]) -> None:
+    names = sorted({cell.dataset for cell in results})
+    axes = figure.subplots(2, len(names), sharex=True, squeeze=False)
+    for k, dataset in enumerate(names):
+        found = [cell for cell in sorted(results) if cell.dataset == dataset]
+        gammas = [cell.gamma for cell in found]
+        axes[0][k].loglog(gammas, [results[cell]["epochs"] for cell in found], marker="o")
+        axes[1][k].loglog(gammas, [results[cell]["test"] for cell in found], marker="o", color="C1")
+        axes[0][k].set(title=dataset, ylabel="epochs")
+        axes[1][k].set(xlabel="gamma", ylabel="test MSE")
+
+
+EXPERIMENT = Experiment(
+    name="overregularised",
+    title="Over-regularised settings",
+    cell_type=Cell,
+    plan=Plan(),
+    quick_plan=Plan(("DS7",), (1e-2, 1.0, 1e2, 1e4)),
+    settings=Settings(),
+    quick_settings=Settings(max_epochs=1000),
+    cells=cells,
+    datasets=lambda plan: plan.datasets,
+    run=run,
+    show=show,
+)

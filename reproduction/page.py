@@ -1,0 +1,155 @@
+"""Sections of tables and pictures: Markdown for the page, CSV and PNG files beside it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dconnet.io.files import written_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MISSING = "–"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts for the page.
+
+    Attributes
+    ----------
+    caption : str
+        A sentence above it.
+    header : sequence of str
+        Names of the columns.
+    rows : sequence of sequences
+        The cells.
+    """
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def markdown(self) -> str:
+        """The table as Markdown, the caption above it."""
+        ruler = ["---", *["--:"] * (len(self.header) - 1)]
+        lines = [self.header, ruler, *self.rows]
+        return f"{self.caption}\n\n" + "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Figures for a CSV file, in full and one a line."""
+
+    name: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def save(self, folder: Path) -> None:
+        """Write the file."""
+        with written_whole(folder / f"{self.name}.csv") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(self.header)
+            writer.writerows(self.rows)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that is drawn when it is saved."""
+
+    name: str
+    caption: str
+    draw: Callable[[Figure], None]
+    size: tuple[float, float] = (9.0, 4.0)  # inches
+
+    def save(self, folder: Path) -> None:
+        """Draw, and write the PNG file."""
+        try:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise ImportError("Pictures need matplotlib: pip install 'dconnet[plot]'") from error
+
+        figure = Figure(figsize=self.size, layout="tight")
+        FigureCanvasAgg(figure)
+        self.draw(figure)
+        figure.savefig(folder / f"{self.name}.png", dpi=80, metadata={"Software": None})
+
+
+@dataclass
+class Section:
+    """One experiment on the page: texts, tables and pictures in their order, and sheets beside."""
+
+    title: str
+    parts: list[str | Table | Picture] = field(default_factory=list)
+    sheets: list[Sheet] = field(default_factory=list)
+
+    def save(self, folder: Path) -> None:
+        """Write pictures and CSV files."""
+        for part in self.parts:
+            if isinstance(part, Picture):
+                part.save(folder)
+        for sheet in self.sheets:
+            sheet.save(folder)
+
+    def markdown(self, folder: str) -> str:
+        """The section; pictures and sheets are looked for in the folder."""
+        texts = [f"## {self.title}"]
+        texts += [_text_of(part, folder) for part in self.parts]
+        if self.sheets:
+            links = ", ".join(f"[{sheet.name}.csv]({folder}{sheet.name}.csv)" for sheet in self.sheets)
+            texts.append(f"All figures: {links}.")
+        return "\n\n".join(texts)
+
+
+def _text_of(part: str | Table | Picture, folder: str) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Table):
+        return part.markdown()
+    return f"![{part.caption}]({folder}{part.name}.png)\n\n*{part.caption}*"
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number for people; a dash where there is none."""
+    return MISSING if value is None or not np.isfinite(value) else f"{value:.{digits}f}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number to some significant digits, never with an exponent.
+
+    Examples
+    --------
+    >>> from reproduction.page import significant
+    >>> significant(1911.3), significant(0.01584)
+    ('1910', '0.0158')
+    """
+    return np.format_float_positional(value, precision=digits, unique=False, fractional=False, trim="-")
+
+
+def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and sample standard deviation; NaN where there are too few values.
+
+    Examples
+    --------
+    >>> from reproduction.page import mean_and_spread
+    >>> mean_and_spread([1.0, 3.0])
+    (2.0, 1.4142135623730951)
+    """
+    if not len(values):
+        return float("nan"), float("nan")
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+
+def with_spread(pair: tuple[float, float]) -> str:
+    """Mean and, in brackets, standard deviation."""
+    mean, spread = pair
+    if not np.isfinite(mean):
+        return MISSING
+    return f"{mean:.2f} ({spread:.2f})" if np.isfinite(spread) else f"{mean:.2f}"

@@ -1,0 +1,208 @@
+"""Run times of DCON and Adam over the number of samples and of random Fourier features."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dconnet._arrays import FloatArray
+from dconnet.estimators import DCONRegressor
+from dconnet.training.initialization import xavier
+from reproduction import adam
+from reproduction.datasets import Parts, load_mnist
+from reproduction.experiment import Experiment, Findings
+from reproduction.page import MISSING, Picture, Section, Sheet, Table, significant
+from reproduction.store import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One size of the data."""
+
+    n_samples: int
+    n_features: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which cells to compute; the paper tells only the ends of its axes."""
+
+    samples: tuple[int, ...] = (50, 100, 200, 400, 700, 1000)
+    features: tuple[int, ...] = (5, 10, 20, 30, 40, 50)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Data and limits.
+
+    Attributes
+    ----------
+    n_hidden, gamma, epochs :
+        Neurons, regularisation and outer iterations of DCON, as in the paper.
+    digit : int
+        The digit that is told from the others; the paper does not say what is predicted.
+    adam_epochs : int
+        Epochs after which a member of Adam's grid that has not reached DCON's error gives up.
+    seed : int
+        Seed of images, features and start.
+    """
+
+    n_hidden: int = 10
+    gamma: float = 0.01
+    epochs: int = 30
+    digit: int = 8
+    adam_epochs: int = 1000
+    seed: int = 0
+
+
+def cells(plan: Plan) -> list[Cell]:
+    """Every number of samples with every number of features."""
+    return [Cell(*pair) for pair in itertools.product(plan.samples, plan.features)]
+
+
+def load_data(cell: Cell, settings: Settings, home: Path) -> tuple[FloatArray, FloatArray]:
+    """Random Fourier features of random images, and the sign of the digit."""
+    from sklearn.kernel_approximation import RBFSampler
+
+    images, _ = load_mnist(28, home)
+    rows = np.random.default_rng(settings.seed).permutation(len(images.digits))[: cell.n_samples]
+    chosen = images[rows]
+    sampler = RBFSampler(gamma="scale", n_components=cell.n_features, random_state=settings.seed)
+    return sampler.fit_transform(chosen.X), chosen.signs(settings.digit)
+
+
+def run(cell: Cell, settings: Settings, home: Path) -> Result:
+    """Time DCON, then every member of Adam's grid on its own until it is as good."""
+    X, y = load_data(cell, settings, home)
+    start = xavier(X.shape[1], settings.n_hidden, np.random.default_rng(settings.seed))
+    options: dict[str, Any] = {"gamma": settings.gamma, "scale": False, "init": start}
+    options["random_state"] = settings.seed
+    paper = DCONRegressor(settings.n_hidden, algorithm="paper", max_epochs=settings.epochs, tol=0.0, **options)
+    accelerated = DCONRegressor(settings.n_hidden, **options)
+    for model in (paper, accelerated):
+        model.fit(X, y)
+    goal = float(paper.history_.mse[-1])
+    adam_seconds, reached = time_adam(Parts((X, y), (X, y), (X, y)), start, goal, settings)
+    return {
+        "mse": goal,
+        "seconds": float(paper.history_.seconds[-1]),
+        "accelerated_mse": float(accelerated.history_.mse[-1]),
+        "accelerated_seconds": float(accelerated.history_.seconds[-1]),
+        "adam_seconds": adam_seconds,
+        "adam_reached": reached,
+    }
+
+
+def time_adam(parts: Parts, start: Any, goal: float, settings: Settings) -> tuple[list[float], list[bool]]:
+    """Seconds of every member of the grid, and whether it reached the goal."""
+    schedule = adam.Schedule(settings.adam_epochs, patience=None, watch_training=True, goal=goal)
+    seconds, reached = [], []
+    for member in adam.full_grid():
+        began = time.perf_counter()
+        (trained,) = adam.train([member], start, parts.training, parts.validation, schedule, settings.seed)
+        seconds.append(time.perf_counter() - began)
+        reached.append(trained.reached)
+    return seconds, reached
+
+
+def _best(found: Result) -> float:
+    """Seconds of the fastest member that was as good; NaN if none was."""
+    pairs = zip(found["adam_seconds"], found["adam_reached"], strict=True)
+    return min((seconds for seconds, reached in pairs if reached), default=float("nan"))
+
+
+def _typical(found: Result) -> float:
+    """Median seconds of the members that were as good; NaN if none was."""
+    pairs = zip(found["adam_seconds"], found["adam_reached"], strict=True)
+    arrived = [seconds for seconds, reached in pairs if reached]
+    return float(np.median(arrived)) if arrived else float("nan")
+
+
+MEASURES: dict[str, Callable[[Result], float]] = {
+    "Algorithm 1, seconds": lambda found: found["seconds"],
+    "Adam, best seconds": _best,
+    "Adam, median seconds of those that arrive": _typical,
+    "Adam, average seconds, cap included": lambda found: float(np.mean(found["adam_seconds"])),
+    "Adam's best over Algorithm 1": lambda found: _best(found) / found["seconds"],
+    "Adam's total over Algorithm 1, cap included": lambda found: sum(found["adam_seconds"]) / found["seconds"],
+    "share of Adam's grid that arrives": lambda found: float(np.mean(found["adam_reached"])),
+    "accelerated, seconds until converged": lambda found: found["accelerated_seconds"],
+}
+
+
+def show(findings: Findings, section: Section) -> None:
+    """Heat maps, and the figures below them."""
+    results = findings.results()
+    settings = findings.settings
+    section.parts += [
+        f"DCON takes {settings['epochs']} epochs of Algorithm 1. Every member of Adam's grid is timed on its own until "
+        f"its training error is as low: it arrives; or until the cap of {settings['adam_epochs']} epochs, which is our "
+        "choice. Averages and totals over the grid depend on this cap and grow with it, as most members never arrive; "
+        "the seconds of those that do, do not. Adam is a batched loop with gradients written out, much faster than "
+        "the framework of the paper, and the seconds depend on the machine and its load.",
+        Picture(
+            "runtime",
+            "Run times over samples and features; white where no member of Adam's grid arrives.",
+            lambda f: _draw(f, results),
+            (17.0, 7.0),
+        ),
+        _summary(results),
+    ]
+    names = ("mse", "seconds", "accelerated_mse", "accelerated_seconds")
+    lines = [
+        [cell.n_samples, cell.n_features, *(found[name] for name in names), *(of(found) for of in MEASURES.values())]
+        for cell, found in sorted(results.items())
+    ]
+    section.sheets = [Sheet("runtime", ("n_samples", "n_features", *names, *MEASURES), lines)]
+
+
+def _summary(results: dict[Cell, Result]) -> Table:
+    rows = []
+    for title, measure in MEASURES.items():
+        values = [value for found in results.values() if np.isfinite(value := measure(found))]
+        figures = [significant(of(values)) for of in (np.min, np.median, np.max)] if values else [MISSING] * 3
+        rows.append([title, len(values), *figures])
+    return Table("Over all sizes, or those where a member arrives:", ("", "sizes", "least", "median", "largest"), rows)
+
+
+def _draw(figure: Figure, results: dict[Cell, Result]) -> None:
+    samples, features = (sorted({getattr(cell, name) for cell in results}) for name in ("n_samples", "n_features"))
+    axes = figure.subplots(2, 4).ravel()
+    for axis, (title, measure) in zip(axes, MEASURES.items(), strict=True):
+        grid = np.full((len(features), len(samples)), np.nan)
+        for cell, found in results.items():
+            grid[features.index(cell.n_features), samples.index(cell.n_samples)] = measure(found)
+        image = axis.imshow(grid, origin="lower", aspect="auto", cmap="viridis")
+        for (row, column), value in np.ndenumerate(grid):
+            if np.isfinite(value):
+                colour = "black" if image.norm(value) > 0.6 else "white"
+                axis.text(column, row, significant(value, 2), ha="center", va="center", fontsize=7, color=colour)
+        axis.set_title(title, fontsize=10)
+        axis.set_xticks(range(len(samples)), samples)
+        axis.set_yticks(range(len(features)), features)
+        axis.set(xlabel="samples", ylabel="features")
+        figure.colorbar(image, ax=axis)
+
+
+EXPERIMENT = Experiment(
+    name="runtime",
+    title="Run times",
+    cell_type=Cell,
+    plan=Plan(),
+    quick_plan=Plan((50, 400), (5, 30)),
+    settings=Settings(),
+    quick_settings=Settings(adam_epochs=100),
+    cells=cells,
+    datasets=lambda plan: ("MNIST",),
+    run=run,
+    show=show,
+)

@@ -1,0 +1,165 @@
+"""Whether the paper's solver leads to the same network: Algorithm 1 on one digit of MNIST, by ADMM and by our own."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dconnet.estimators import DCONRegressor
+from dconnet.training.initialization import xavier
+from reproduction import mnist
+from reproduction.experiment import Experiment, Findings, checkpoint
+from reproduction.page import MISSING, Section, Sheet, Table
+from reproduction.store import Result
+
+SOLVERS = ("native", "admm", "admm-tight")
+TIGHT = 1e-6
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One digit and solver."""
+
+    digit: int
+    solver: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which cells to compute; "admm" has the settings of the paper, "admm-tight" solves to 1e-6."""
+
+    digits: tuple[int, ...] = (8,)
+    solvers: tuple[str, ...] = SOLVERS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Data and limits.
+
+    Attributes
+    ----------
+    n_hidden, gamma :
+        Neurons and regularisation.
+    rows : int
+        Training images; those of the subset are 10,000.
+    epochs : int
+        Outer iterations.
+    seed : int
+        Seed of the start and of the order of the neurons.
+    """
+
+    n_hidden: int = 30
+    gamma: float = 0.01
+    rows: int = 10_000
+    epochs: int = 3
+    seed: int = 0
+
+
+def cells(plan: Plan) -> list[Cell]:
+    """Every digit with every solver."""
+    return [Cell(*pair) for pair in itertools.product(plan.digits, plan.solvers)]
+
+
+def run(cell: Cell, settings: Settings, home: Path) -> Result:
+    """Fit one digit against all others."""
+    images = mnist.Settings(n_hidden=settings.n_hidden, subset_rows=settings.rows, seed=settings.seed)
+    parts = mnist.load_parts(mnist.Cell("subset", 10, "paper", (settings.gamma,)), images, home)
+    model = DCONRegressor(
+        settings.n_hidden,
+        gamma=settings.gamma,
+        scale=False,
+        algorithm="paper",
+        solver=_solver(cell.solver),
+        max_epochs=settings.epochs,
+        init=xavier(parts.training.X.shape[1], settings.n_hidden, np.random.default_rng(settings.seed)),
+        random_state=settings.seed,
+        checkpoint=checkpoint(),
+    )
+    model.fit(parts.training.X, parts.training.signs(cell.digit))
+    history = model.history_
+    return {
+        "objective": history.objective.tolist(),
+        "seconds": float(history.seconds[-1]),
+        "programmes": history.total("programmes"),
+        "unsolved": history.total("unsolved"),
+        "refused": history.total("refused"),
+        "test": float(np.mean((model.predict(parts.test.X) > 0.0) == (parts.test.signs(cell.digit) > 0.0))),
+        "weights": model.network_.parameters.tolist(),
+    }
+
+
+def _solver(name: str) -> Any:
+    from dconnet.convex.admm import ADMM
+
+    return ADMM(tol=TIGHT, max_iter=20_000) if name == "admm-tight" else name
+
+
+def show(findings: Findings, section: Section) -> None:
+    """RegLoss after every epoch, and how far the weights are from those of our own solver."""
+    results, settings = findings.results(), findings.settings
+    rows = [_row(cell, found, results.get(Cell(cell.digit, "native"))) for cell, found in sorted(results.items())]
+    section.parts += [
+        f"Algorithm 1 on {settings['rows']:,} images, one digit against all others, for {settings['epochs']} epochs "
+        f"from the same start, with {settings['n_hidden']} neurons and gamma {settings['gamma']:g}. ADMM has the "
+        f"settings of the paper (tolerance 0.001, at most 500 iterations), or, where it says so, a tolerance of "
+        f"{TIGHT:g}. The distance is that of the weights from those that our own solver led to, over their length.",
+        Table("RegLoss after each epoch, and the end:", HEADER, rows),
+    ]
+    names = ("programmes", "unsolved", "refused", "seconds", "test")
+    lines = [
+        [cell.digit, cell.solver, *(found[name] for name in names), *found["objective"]]
+        for cell, found in sorted(results.items())
+    ]
+    epochs = (f"epoch {k}" for k in range(max(len(found["objective"]) for found in results.values())))
+    section.sheets = [Sheet("solvers", ("digit", "solver", *names, *epochs), lines)]
+
+
+HEADER = (
+    "",
+    "solver",
+    "RegLoss",
+    "distance",
+    "programmes",
+    "unsolved",
+    "refused",
+    "seconds",
+    "accuracy on test images",
+)
+
+
+def _row(cell: Cell, found: Result, ours: Result | None) -> list[object]:
+    curve = ", ".join(f"{value:.5g}" for value in found["objective"][1:])
+    figures = (
+        found["programmes"],
+        found["unsolved"],
+        found["refused"],
+        f"{found['seconds']:.0f}",
+        f"{found['test']:.4f}",
+    )
+    return [f"digit {cell.digit}", cell.solver, curve, _distance(found, ours), *figures]
+
+
+def _distance(found: Result, ours: Result | None) -> str:
+    if ours is None or found is ours:
+        return MISSING
+    ends = np.array(found["weights"]), np.array(ours["weights"])
+    return f"{np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(ends[1]):.2g}"
+
+
+EXPERIMENT = Experiment(
+    name="solvers",
+    title="MNIST with the paper's solver",
+    cell_type=Cell,
+    plan=Plan(),
+    quick_plan=Plan(solvers=("native", "admm")),
+    settings=Settings(),
+    quick_settings=Settings(n_hidden=3, rows=300),
+    cells=cells,
+    datasets=lambda plan: ("MNIST",),
+    run=run,
+    show=show,
+)

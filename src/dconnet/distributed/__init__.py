@@ -1,1 +1,0 @@
-"""The same descent on rows that the workers of a Dask cluster hold."""

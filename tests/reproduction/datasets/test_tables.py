@@ -1,0 +1,204 @@
+"""Reading the nine tables and MNIST: made-up raw files of the same form, and the real ones where they are at hand."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from reproduction.datasets import CATALOGUE, TABLES, Choices, Split, load_dataset, load_mnist, load_scaled, split_rows
+from reproduction.datasets.mnist import averages, read_idx
+from reproduction.datasets.uci import (
+    aquatic_toxicity,
+    computer_hardware,
+    facebook_metrics,
+    fish_toxicity,
+    forest_fires,
+    real_estate_valuation,
+    residential_building,
+    stock_portfolio,
+    yacht_hydrodynamics,
+)
+from shared_data import HOME, needs_data
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("openpyxl")
+CHOICES = Choices()
+
+
+def written(path, text):
+    path.write_text(text, newline="")
+    return path
+
+
+def test_computer_hardware(tmp_path):
+    path = written(
+        tmp_path / "raw", "adviser,32/60,125,256,6000,256,16,128,198,199\namdahl,470,29,8,32,32,8,32,269,253\n"
+    )
+    data = computer_hardware(path, CHOICES)
+    assert data.feature_names == ("MYCT", "MMIN", "MMAX", "CACH", "CHMIN", "CHMAX")
+    np.testing.assert_array_equal(data.X[0], [125, 256, 6000, 256, 16, 128])
+    np.testing.assert_array_equal(data.y, [198, 269])
+
+
+def test_forest_fires(tmp_path):
+    header = "X,Y,month,day,FFMC,DMC,DC,ISI,temp,RH,wind,rain,area\n"
+    path = written(
+        tmp_path / "raw", f"{header}7,5,mar,fri,86,26,94,5,8,51,6.7,0,0\n7,4,dec,mon,90,35,669,6,18,33,0.9,0,9\n"
+    )
+    data = forest_fires(path, CHOICES)
+    np.testing.assert_array_equal(data.X[:, 2:4], [[3, 5], [12, 1]])
+    np.testing.assert_allclose(data.y, [0.0, np.log(10.0)])
+
+
+def test_stock_portfolio(tmp_path):
+    weights = [" Large B/P ", " Large ROE ", " Large S/P ", " Large Return Rate in the last quarter "]
+    header = ["ID", *weights, " Large Market Value ", " Small systematic Risk", *2 * ["Annual Return", "Total Risk"]]
+    path = tmp_path / "raw.xlsx"
+    with pd.ExcelWriter(path) as writer:
+        for number, period in enumerate(["4th period", "3rd period", "2nd period", "1st period", "all period"]):
+            row = [1, 1, 0, 0, 0, 0, 0, 0.1, 0.2, number / 10, 0.5]
+            lines = [["titles", *[None] * 10], header, row, [None] * 11]
+            pd.DataFrame(lines).to_excel(writer, sheet_name=period, header=False, index=False)
+    data = stock_portfolio(path, CHOICES)
+    assert data.X.shape == (4, 6)
+    np.testing.assert_allclose(data.y, [0.3, 0.2, 0.1, 0.0])
+
+
+def test_yacht_hydrodynamics(tmp_path):
+    path = written(tmp_path / "raw", "-2.3 0.568 4.78 3.99 3.17 0.125 0.11 \n-2.3  0.568 4.78 3.99 3.17 0.150 0.27\n\n")
+    data = yacht_hydrodynamics(path, CHOICES)
+    np.testing.assert_allclose(data.X[1], [-2.3, 4.78, 3.99, 3.17, 0.15])
+    np.testing.assert_allclose(data.y, [0.11, 0.27])
+
+
+def test_facebook_metrics(tmp_path):
+    header = "Page total likes;Type;Paid;Lifetime Engaged Users;comment;like;share;Total Interactions\n"
+    rows = "10;Photo;0;178;4;79;17;100\n20;Status;1;1457;5;130;29;164\n30;Photo;;177;0;66;14;80\n40;Link;1;7;1;;1;2\n"
+    path = written(tmp_path / "raw", (header + rows).replace("\n", "\r\n"))
+    data = facebook_metrics(path, CHOICES)
+    assert data.feature_names == ("Page total likes", "Paid", "Lifetime Engaged Users", "Type_Photo", "Type_Status")
+    np.testing.assert_array_equal(data.X, [[10, 0, 178, 1, 0], [20, 1, 1457, 0, 1]])
+    np.testing.assert_array_equal(data.y, [100, 164])
+    other = facebook_metrics(path, Choices(facebook_target="Lifetime Engaged Users"))
+    np.testing.assert_array_equal(other.y, [178, 1457])
+    assert "Total Interactions" in other.feature_names
+    with pytest.raises(ValueError, match=r"no column 'reach'.*Total Interactions"):
+        facebook_metrics(path, Choices(facebook_target="reach"))
+
+
+def test_residential_building(tmp_path):
+    economic = [f"V-{number}" for number in range(11, 30)]
+    header = ["START YEAR", *(f"V-{number}" for number in range(1, 9)), *5 * economic, "V-9", "V-10"]
+    values = [81, *range(1, 9), *(100 * lag + number for lag in range(1, 6) for number in range(11, 30)), 9000, 10000]
+    path = tmp_path / "raw.xlsx"
+    pd.DataFrame([["titles", *[None] * (len(header) - 1)], header, values]).to_excel(path, header=False, index=False)
+    data = residential_building(path, CHOICES)
+    np.testing.assert_array_equal(data.X[0], [*range(1, 9), *range(411, 430)])
+    np.testing.assert_array_equal(data.y, [10000])
+    two = residential_building(path, Choices(building_target="V-9", building_lags=(1, 5)))
+    np.testing.assert_array_equal(two.X[0], [*range(1, 9), *range(111, 130), *range(511, 530)])
+    np.testing.assert_array_equal(two.y, [9000])
+
+
+def test_real_estate_valuation(tmp_path):
+    path = tmp_path / "raw.xlsx"
+    pd.DataFrame({"No": [1, 2], "X2 house age": [32, 19.5], "Y house price of unit area": [37.9, 42.2]}).to_excel(
+        path, index=False
+    )
+    data = real_estate_valuation(path, CHOICES)
+    np.testing.assert_array_equal(data.X, [[32], [19.5]])
+    np.testing.assert_array_equal(data.y, [37.9, 42.2])
+
+
+@pytest.mark.parametrize(("reader", "columns"), [(fish_toxicity, 7), (aquatic_toxicity, 9)])
+def test_toxicities(tmp_path, reader, columns):
+    path = written(tmp_path / "raw", ";".join(map(str, range(columns))) + "\r\n")
+    data = reader(path, CHOICES)
+    np.testing.assert_array_equal(data.X, [range(columns - 1)])
+    np.testing.assert_array_equal(data.y, [columns - 1])
+
+
+def test_choices_are_checked():
+    for wrong in ({"scaler_fit": "test"}, {"building_target": "V-1"}, {"building_lags": (6,)}, {"building_lags": ()}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Choices(**wrong)
+
+
+def test_idx_files(tmp_path):
+    images, wrong = tmp_path / "images.gz", tmp_path / "wrong.gz"
+    header = b"".join(number.to_bytes(4, "big") for number in (2051, 2, 2, 3))
+    images.write_bytes(gzip.compress(header + bytes(range(12))))
+    wrong.write_bytes(gzip.compress(b"text"))
+    np.testing.assert_array_equal(read_idx(images), np.arange(12).reshape(2, 2, 3))
+    with pytest.raises(ValueError, match="not an idx file"):
+        read_idx(wrong)
+
+
+def test_averages_keep_the_ink():
+    for after in (1, 7, 10, 28):
+        weights = averages(28, after)
+        np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+        np.testing.assert_allclose(weights.sum(axis=0), after / 28)
+
+
+def test_side_is_checked():
+    with pytest.raises(ValueError, match="side must lie between 1 and 28"):
+        load_mnist(29)
+
+
+def test_splits_are_disjoint_and_repeatable():
+    parts = split_rows(209, 3)
+    assert [len(part) for part in parts] == [167, 21, 21]
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(209))
+    for one, same, other in zip(parts, split_rows(209, 3), split_rows(209, 4), strict=True):
+        np.testing.assert_array_equal(one, same)
+        assert not np.array_equal(one, other)
+
+
+@needs_data
+@pytest.mark.parametrize("name", TABLES)
+def test_real_tables_have_the_shape_of_the_catalogue(name):
+    data, entry = load_dataset(name, HOME), CATALOGUE[name]
+    assert data.X.shape == (entry.rows, entry.columns)
+    assert np.isfinite(data.X).all()
+    assert np.isfinite(data.y).all()
+
+
+# Means of the raw targets as the descriptions of the files give them.
+TARGET_MEANS = {"DS1": 105.6220, "DS4": 10.4954, "DS6": 232.6478, "DS7": 37.9802, "DS8": 4.0644, "DS9": 4.6584}
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "mean"), TARGET_MEANS.items())
+def test_real_targets_have_their_published_means(name, mean):
+    assert load_dataset(name, HOME).y.mean() == pytest.approx(mean, abs=5e-5)
+
+
+@needs_data
+def test_scaling_of_the_whole_table():
+    X, y = load_scaled("DS7", HOME)
+    np.testing.assert_allclose(np.median(X, axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.subtract(*np.percentile(X, [75, 25], axis=0)), 1.0)
+    np.testing.assert_allclose([y.min(), y.max()], [0.0, 1.0], atol=1e-12)
+
+
+@needs_data
+def test_scalers_learn_from_the_rows_that_were_chosen():
+    (X, y), _, _ = vars_of(Split("DS1", 0).load(HOME, Choices(scaler_fit="training")))
+    np.testing.assert_allclose(np.median(X, axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose([y.min(), y.max()], [0.0, 1.0], atol=1e-12)
+    (X_all, _), *_ = vars_of(Split("DS1", 0).load(HOME))
+    assert np.abs(np.median(X_all, axis=0)).max() > 1e-3
+
+
+def vars_of(parts):
+    return parts.training, parts.validation, parts.test
+
+
+@needs_data
+def test_real_mnist():
+    training, test = load_mnist(10, HOME)
+    assert (training.X.shape, test.X.shape) == ((60_000, 100), (10_000, 100))
+    assert training.X.mean() == pytest.approx(0.13066, abs=1e-5)  # that of the pixels: averages keep the ink
+    np.testing.assert_array_equal(training.digits[:10], [5, 0, 4, 1, 9, 2, 1, 3, 1, 4])
+    assert np.sum(training.signs(3) == 1.0) == 6131

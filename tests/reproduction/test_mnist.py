@@ -1,0 +1,86 @@
+"""The parts of the MNIST experiment that need no data."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+from reproduction import mnist
+from reproduction.datasets import Images
+from reproduction.experiment import scratch_file
+
+
+def test_components_are_those_of_a_principal_component_analysis():
+    rng = np.random.default_rng(0)
+    training, test = (rng.normal(size=(rows, 6)) * [5, 4, 3, 2, 1, 0] + 1.0 for rows in (50, 20))
+    ours = mnist._components([training, test], 3)
+    pca = PCA(3).fit(training)
+    for scores, X in zip(ours, (training, test), strict=True):
+        np.testing.assert_allclose(np.abs(scores), np.abs(pca.transform(X)), atol=1e-10)  # signs are arbitrary
+
+
+def test_adam_learns_all_digits_at_once_as_one_after_the_other():
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    digits = rng.integers(10, size=40).astype(np.uint8)
+    images = Images(rng.random((40, 4)), digits)
+    parts = mnist.MnistParts(images[:25], images[25:], images[25:])
+    cell = mnist.Cell("subset", 10, "adam", (5e-3, 0.9, 8, 1e-3))
+    settings = mnist.Settings(n_hidden=3, adam_epochs=30, patience=2)
+    networks, epochs = mnist.TRAINERS["adam"](cell, settings, parts)
+    start = mnist.xavier(4, 3, np.random.default_rng(settings.seed))
+    for digit, (network, ended) in enumerate(zip(networks, epochs, strict=True)):
+        member = mnist.adam.Member(5e-3, 0.9, 8, 1e-3)
+        data = [(part.X, part.signs(digit)) for part in (parts.training, parts.validation)]
+        schedule = mnist.adam.Schedule(30, 2, watch_penalty=True)
+        (alone,) = mnist.adam.train([member], start, *data, schedule, settings.seed)
+        assert alone.epochs == ended
+        np.testing.assert_allclose(network.W, alone.network.W, rtol=1e-9, atol=1e-12)
+
+
+def test_the_output_closest_to_one_wins():
+    outputs = np.array([[0.9, 1.5, -1.0], [-1.0, 0.2, 3.0]])
+    assert mnist._accuracy(outputs, np.array([0, 1], dtype=np.uint8)) == 1.0
+
+
+def test_large_images_are_only_for_the_accelerated_algorithm():
+    cells = mnist.cells(mnist.Plan())
+    assert {cell.method for cell in cells if cell.side == 28} == {"accelerated", "shrinkage"}
+    assert {cell.method for cell in cells if cell.side == 10} == {"adam", "paper", "accelerated", "lbfgs"}
+    assert sum(cell.method == "adam" for cell in cells) == 2 * 36
+
+
+def test_algorithm_1_has_the_grid_of_the_paper():
+    cells = mnist.cells(mnist.Plan())
+    assert {cell.parameters[0] for cell in cells if cell.method == "paper"} == {1e-2, 1e-3, 1e-4, 1e-5}
+
+
+def images(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return Images(rng.random((n_rows, 4)), rng.integers(10, size=n_rows).astype(np.uint8))
+
+
+def test_lbfgs_minimises_the_regloss_of_each_digit():
+    parts = mnist.MnistParts(images(40), images(15, 1), images(15, 2))
+    cell = mnist.Cell("subset", 10, "lbfgs", (0.5,))
+    settings = mnist.Settings(n_hidden=3, lbfgs_evaluations=300)
+    networks, evaluations = mnist.TRAINERS["lbfgs"](cell, settings, parts)
+    start = mnist.xavier(4, 3, np.random.default_rng(settings.seed))
+    for digit, (network, count) in enumerate(zip(networks, evaluations, strict=True)):
+        problem = mnist.Problem(parts.training.X, parts.training.signs(digit), 0.5)
+        assert problem.objective(network) < 0.8 * problem.objective(start)
+        assert 1 < count < 350
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_algorithm_1_goes_on_from_the_checkpoint_of_its_cell(tmp_path):
+    parts = mnist.MnistParts(images(40), images(15, 1), images(15, 2))
+    cell = mnist.Cell("subset", 10, "paper", (0.5,))
+    few, many = (mnist.Settings(n_hidden=2, paper_epochs=epochs) for epochs in (2, 5))
+    alone, _ = mnist.TRAINERS["paper"](cell, many, parts)
+    with scratch_file(tmp_path / "cell.checkpoint") as scratch:
+        mnist.TRAINERS["paper"](cell, few, parts)
+        assert scratch.exists()
+        resumed, epochs = mnist.TRAINERS["paper"](cell, many, parts)
+    assert max(epochs) == 5
+    for one, other in zip(alone, resumed, strict=True):
+        np.testing.assert_array_equal(one.W, other.W)
