@@ -83,7 +83,7 @@ def test_solvers_that_cannot_stop_early_stay_exact():
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_compiled_sweep_stops_early_too(split):
+def test_inexact_sweep_takes_fewer_iterations(split):
     counts = {}
     for inexact in (False, True):
         problem, V, alpha = whitened_setting()

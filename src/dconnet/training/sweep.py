@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet._native import Team
 from dconnet._threads import check_stop
-from dconnet.convex.backend import GAP_SHARE, Backend, Solver
+from dconnet.convex.backend import Backend, Solver
 from dconnet.convex.native import Native, by_output
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.dc import DCAOutcome, NeuronProblem, dca
@@ -109,9 +109,9 @@ def make_sweep(
     inexact: bool = False,
     team: Team | None = None,
 ) -> Sweep:
-    """The sweep that suits the backend; restarts are a matter of the sweep in Python, with every backend."""
-    if isinstance(backend, Native) and not restart:
-        return NativeSweep(problem, backend, n_hidden, split, max_dca_iter, inexact, team)
+    """Return the compiled sweep if the backend is native; only the sweep in Python can restart and solve inexactly."""
+    if isinstance(backend, Native) and not restart and not inexact:
+        return NativeSweep(problem, backend, n_hidden, split, max_dca_iter, team)
     return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter, restart, inexact, backend)
 
 
@@ -169,13 +169,11 @@ class NativeSweep:
         n_hidden: int,
         split: str,
         max_dca_iter: int,
-        inexact: bool = False,
         team: Team | None = None,
     ) -> None:
         self.problem, self.backend = problem, backend
         self.net_split = split == "net"
         self.max_dca_iter = max_dca_iter
-        self.share = GAP_SHARE if inexact else 0.0
         self.y = by_output(problem.y)
         self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1], team)
 
@@ -190,7 +188,7 @@ class NativeSweep:
             max_dca_iterations=self.max_dca_iter,
             max_solver_iterations=self.backend.max_iter,
             tolerance=self.backend.tol,
-            share=self.share,
+            share=0.0,
             seconds=seconds,
             V=V,
         )
