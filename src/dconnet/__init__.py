@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dconnet.optimisation.search import optimise
     from dconnet.training.result import Status
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "AutoDCONClassifier",
     "AutoDCONRegressor",
