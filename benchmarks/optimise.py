@@ -4,7 +4,7 @@
 
 Rivals are the plain big-M programme in SciPy's HiGHS, our own programme there, and the formulations of
 gurobi-machinelearning and of OMLT (big-M, and a partition of the inputs of each neuron) in Gurobi, within the limits of
-its free licence: `pip install 'dconnet[peers,gurobi]'`. Values must agree where both are optimal. Times are wall times,
+its free licence: the dependency group `peers`. Values must agree where both are optimal. Times are wall times,
 of the formulation too.
 """
 
@@ -25,14 +25,19 @@ os.environ.update(ONE_THREAD)  # before NumPy is imported
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
+from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 
 from cells import Result, Store, add_pack_option, add_run_options, builds
 from dconnet import DCONRegressor, Network, optimise
-from defaults import data_of
+from paper_data import raw_table
 from report import Report, geometric_mean, make_console
 
-DATASETS = ("DS1", "DS7", "DS9", "diabetes", "friedman 1")
+PUBLIC = {
+    "diabetes": lambda: load_diabetes(return_X_y=True, scaled=False),
+    "friedman 1": lambda: make_friedman1(500, noise=1.0, random_state=0),
+}
+DATASETS = ("DS1", "DS7", "DS9", *PUBLIC)
 METHODS = ("branching", "highs", "big-M", "gurobi-ml", "OMLT big-M", "OMLT partition")
 PACKAGES = {
     "gurobi-ml": ("gurobipy", "gurobi_ml"),
@@ -56,7 +61,7 @@ class Cell:
 
 def trained(dataset: str, n_hidden: int) -> tuple[Network, np.ndarray]:
     """A network of that size, the same in every run, and the rows it was trained on."""
-    X, y = data_of(dataset)
+    X, y = PUBLIC[dataset]() if dataset in PUBLIC else raw_table(dataset)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = DCONRegressor(n_hidden, gamma=0.01, max_evaluations=5000, max_epochs=3, random_state=0).fit(X, y)

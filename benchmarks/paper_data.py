@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dconnet import Problem
-from reproduction.datasets import TABLES, Choices, load_mnist, load_scaled
+from reproduction.datasets import TABLES, Choices, load_dataset, load_mnist, load_scaled
 from reproduction.datasets.files import is_present
 from reproduction.datasets.uci import ALL_LAGS
 
@@ -34,6 +34,12 @@ def require_data() -> None:
 def table(dataset: str) -> tuple[np.ndarray, np.ndarray]:
     """Features and target of a dataset, scaled as in the paper; DS6 with all its lags, the wider problem."""
     return load_scaled(dataset, HOME, Choices(building_lags=ALL_LAGS))
+
+
+def raw_table(dataset: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features and target of a dataset in their own units; DS6 has all its lags."""
+    found = load_dataset(dataset, HOME, Choices(building_lags=ALL_LAGS))
+    return np.asarray(found.X, dtype=np.float64), np.asarray(found.y, dtype=np.float64)
 
 
 @cache

@@ -1,11 +1,9 @@
-"""What needs fresh processes: growth with the rows, peak memory, instruction sets, and the time to the first answer."""
+"""Time and peak memory of a fit as the number of rows grows, each measured in a fresh process."""
 
 from __future__ import annotations
 
 import math
-import statistics
 
-from dconnet._native import AVX2
 from report import Report, duration, ratio
 from timing import in_fresh_process
 
@@ -104,91 +102,4 @@ def memory(quick: bool) -> Report:
         for algorithm, gamma in (("accelerated", "0.01"), ("accelerated", "auto"), ("paper", "0.01")):
             run = in_fresh_process(MEMORY, n_rows, algorithm, gamma)
             report.add(f"{n_rows:,}", algorithm, gamma, ratio(run["peak"], run["data"]), f"{run['data'] / 1e6:.0f} MB")
-    return report
-
-
-# Prints the seconds (of the CPU) of the sweeps with or without AVX2, and where they ended.
-SWEEPS = """
-import json, os, sys, time
-
-if sys.argv[1] == "plain":
-    os.environ["DCONNET_NO_AVX2"] = "1"  # the kernel reads it when it is loaded
-n_rows, n_features, epochs = map(int, sys.argv[2:5])
-import numpy as np
-from dconnet import Problem
-from dconnet.convex.native import Native
-from dconnet.training.descent import Descent, Options
-from dconnet.training.initialization import xavier
-
-rng = np.random.default_rng(0)
-X = rng.standard_normal((n_rows, n_features))
-problem = Problem(X, np.abs(X[:, 0]) + rng.standard_normal(n_rows), 1e-2)
-start = xavier(n_features, 10, rng)
-problem.whitened.Q
-descent = Descent(problem, Native(), Options(split="net", max_epochs=epochs, tol=0.0), rng)
-begin = time.process_time()
-objective = descent.run(start).history.objective
-print(json.dumps({"seconds": time.process_time() - begin, "objective": objective[-1].hex()}))
-"""
-
-
-def simd(quick: bool) -> Report:
-    """The kernel for AVX2 against the same kernel for plain x86-64."""
-    report = Report(
-        "Sweeps over 10 neurons: plain x86-64 as a multiple of AVX2",
-        ("rows x features", "plain / AVX2", "same RegLoss", "AVX2"),
-    )
-    if not AVX2:
-        report.notes.append("Left out: this processor has no AVX2.")
-        return report
-    cases = [(1000, 10, 5)] if quick else [(1000, 10, 20), (20_000, 10, 3), (5000, 100, 1)]
-    for n_rows, n_features, epochs in cases:
-        runs = [
-            [in_fresh_process(SWEEPS, way, n_rows, n_features, epochs) for way in ("avx2", "plain")] for _ in range(3)
-        ]
-        unit, other = (statistics.median(run[i]["seconds"] for run in runs) for i in (0, 1))
-        same = len({answer["objective"] for run in runs for answer in run}) == 1
-        report.add(f"{n_rows}x{n_features}", ratio(other, unit), "to the bit" if same else "no", duration(unit))
-    return report
-
-
-# Prints the seconds (of the CPU) of the imports and of two fits.
-STARTUP = """
-import json, time, warnings
-
-def lap(since=[time.process_time()]):
-    now = time.process_time()
-    elapsed, since[0] = now - since[0], now
-    return elapsed
-
-import sklearn.base, sklearn.model_selection
-scikit_learn = lap()
-from dconnet import DCONRegressor
-own = lap()
-import numpy as np
-rng = np.random.default_rng(0)
-X = rng.standard_normal((100, 5))
-y = np.abs(X[:, 0])
-warnings.simplefilter("ignore")
-lap()
-DCONRegressor(10, gamma=1e-3, scale=False, max_epochs=5, random_state=0).fit(X, y)
-first = lap()
-DCONRegressor(10, gamma=1e-3, scale=False, max_epochs=5, random_state=0).fit(X, y)
-print(json.dumps({"scikit_learn": scikit_learn, "own": own, "first": first, "second": lap()}))
-"""
-
-
-def startup(quick: bool) -> Report:
-    """Imports, and the first fit of a process."""
-    report = Report("From nothing to the first answer", ("what", "ratio", "time"))
-    runs = [in_fresh_process(STARTUP) for _ in range(2 if quick else 7)]
-    lap = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-    report.add(
-        "import of dconnet / import of scikit-learn before it",
-        ratio(lap["own"], lap["scikit_learn"]),
-        duration(lap["own"]),
-    )
-    report.add(
-        "first fit (100 rows, 5 epochs) / second one", ratio(lap["first"], lap["second"]), duration(lap["first"])
-    )
     return report

@@ -1,8 +1,8 @@
-"""Run the benchmarks, all of them or those named, and write their tables into benchmark-output/.
+"""Measure the compiled engine and write the tables into benchmark-output/.
 
     python benchmarks/run.py [--quick] [part ...]
 
-Everything is compared within one run, on one thread, and told as ratios.
+Each part compares within one run, on one thread, and reports ratios.
 """
 
 from __future__ import annotations
@@ -16,27 +16,16 @@ from timing import ONE_THREAD
 
 os.environ.update(ONE_THREAD)  # before NumPy is imported
 
-from backends import backends
 from engine import epoch, osqp_epoch, programmes
-from inexact import inexact
-from processes import growth, memory, simd, startup
+from processes import growth, memory
 from report import Report, make_console
-from scalable import admm, parallel
-from short import short
 
 PARTS: dict[str, Callable[[bool], Report]] = {
     "programmes": programmes,
-    "backends": backends,
     "epoch": epoch,
     "osqp-epoch": osqp_epoch,
-    "inexact": inexact,
     "growth": growth,
     "memory": memory,
-    "simd": simd,
-    "startup": startup,
-    "admm": admm,
-    "parallel": parallel,
-    "short": short,
 }
 
 
