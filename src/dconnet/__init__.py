@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         LayerwiseDCONRegressor,
         TableEncoder,
     )
+    from dconnet.io.save_load import load, save
     from dconnet.model.network import Network
     from dconnet.model.problem import Problem
     from dconnet.optimisation.search import optimise
@@ -39,7 +40,9 @@ __all__ = [
     "Status",
     "TableEncoder",
     "__version__",
+    "load",
     "optimise",
+    "save",
 ]
 
 _HOME = {
@@ -55,7 +58,9 @@ _HOME = {
     "Problem": "dconnet.model.problem",
     "Status": "dconnet.training.result",
     "TableEncoder": "dconnet.estimators",
+    "load": "dconnet.io.save_load",
     "optimise": "dconnet.optimisation.search",
+    "save": "dconnet.io.save_load",
 }
 
 

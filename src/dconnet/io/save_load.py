@@ -1,0 +1,213 @@
+"""Fitted estimators in model files: JSON that holds no code, is checked completely, and replaces a file atomically."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from dconnet import __version__
+from dconnet._files import written_whole
+from dconnet.io.consistency import check_prediction, require
+from dconnet.io.metadata import Metadata, metadata_of
+from dconnet.io.object_codec import Content, ObjectEntry, decode, encode
+from dconnet.io.stored_estimators import ATTRIBUTES, registry
+
+FORMAT, VERSION = "dconnet-model", 1
+
+
+class _MetadataEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    feature_names: list[str]
+    target_names: list[str]
+    scores: dict[str, dict[str, float]]
+    version: str
+    created: str
+    description: str
+
+
+class _ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: str
+    version: int
+    metadata: _MetadataEntry
+    objects: list[ObjectEntry]
+    blocks: list[bytes]
+
+
+class _Header(msgspec.Struct, frozen=True):
+    format: str
+    version: int
+
+
+def save(
+    estimator: Any,
+    path: str | os.PathLike[str],
+    *,
+    feature_names: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
+    scores: Mapping[str, Mapping[str, float]] | None = None,
+    description: str | None = None,
+) -> None:
+    """Write a fitted estimator to a model file.
+
+    The file is JSON without code. An existing file is replaced when the new one is complete. Parameters that a file
+    cannot hold, such as a callback or an open RandomState, are stored as their defaults. The training data are not
+    stored.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator of dconnet, or a `sklearn.pipeline.Pipeline` of them, such as a `TableEncoder` and a
+        `DCONRegressor`. For pipelines with other steps use skops or joblib.
+    path : path-like
+        The file, for example "model.json".
+    feature_names, target_names : sequence of str, optional
+        Names for ``metadata_``. By default those that the estimator has seen in `fit`, or x0, x1, ... and y.
+    scores : mapping of str to mapping of str to float, optional
+        Measures by part of the data, such as ``{"test": {"r2": 0.9}}``.
+    description : str, optional
+        A text of your own.
+
+    Raises
+    ------
+    ValueError
+        If the estimator, or one of its parts, cannot be stored.
+    sklearn.exceptions.NotFittedError
+        If the estimator is not fitted.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import dconnet
+    >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)
+    >>> model = dconnet.DCONRegressor(n_hidden=3, tol=1e-3, random_state=0).fit(X, np.abs(X[:, 0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dconnet.save(model, Path(folder) / "model.json", target_names=["height"])
+    ...     loaded = dconnet.load(Path(folder) / "model.json")
+    >>> bool(np.array_equal(loaded.predict(X), model.predict(X)))
+    True
+    >>> loaded.metadata_.target_names
+    ('height',)
+    """
+    _check_supported(estimator)
+    check_is_fitted(estimator)
+    given: dict[str, Any] = {
+        "feature_names": None if feature_names is None else tuple(map(str, feature_names)),
+        "target_names": None if target_names is None else tuple(map(str, target_names)),
+        "scores": None if scores is None else {part: dict(measures) for part, measures in scores.items()},
+        "description": description,
+    }
+    known = metadata_of(estimator)
+    metadata = replace(
+        known,
+        **{name: value for name, value in given.items() if value is not None},
+        version=__version__,
+        created=known.created or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+    try:
+        _check_metadata(metadata, estimator)
+        content = encode(registry(), estimator)
+    except ValueError as error:
+        raise ValueError(f"The {type(estimator).__name__} cannot be saved: {error}.") from error
+    entry = msgspec.convert(asdict(metadata), _MetadataEntry)
+    file = _ModelFile(FORMAT, VERSION, entry, content.objects, content.blocks)
+    with written_whole(path) as stream:
+        stream.buffer.write(msgspec.json.encode(file))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fitted estimator from a model file; it predicts to the same bits as the estimator that was saved.
+
+    The file is checked before anything is built from it, so that files of unknown origin are safe to load.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that `save` or ``dconnet fit`` wrote.
+
+    Returns
+    -------
+    estimator
+        The fitted estimator or pipeline. Its attribute ``metadata_`` has the names of features and targets, scores,
+        version and time.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is not a valid model file.
+    """
+    content = Path(path).read_bytes()
+    try:
+        return _decode(content)
+    except ValueError as error:
+        raise ValueError(f"{path} is not a valid model file: {error}.") from error
+
+
+def _decode(content: bytes) -> Any:
+    try:
+        header = msgspec.json.decode(content, type=_Header)
+        require(header.format == FORMAT, f"its format is {header.format!r:.40} and not {FORMAT!r}")
+        require(
+            header.version == VERSION,
+            f"it has version {header.version} of the format, but dconnet {__version__} reads version {VERSION}",
+        )
+        file = msgspec.json.decode(content, type=_ModelFile)
+        # msgspec keeps the last of two members of the same name: what it has kept then has fewer members.
+        require(
+            _count_members(content) == _count_members(msgspec.json.encode(file)), "a name occurs twice in an object"
+        )
+        estimator = decode(registry(), Content(file.objects, file.blocks))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MemoryError) as error:
+        raise ValueError(str(error) or type(error).__name__) from error
+    metadata = Metadata(
+        tuple(file.metadata.feature_names),
+        tuple(file.metadata.target_names),
+        file.metadata.scores,
+        file.metadata.version,
+        file.metadata.created,
+        file.metadata.description,
+    )
+    require(isinstance(estimator, (*ATTRIBUTES, Pipeline)), f"it holds a {type(estimator).__name__}, not an estimator")
+    _check_metadata(metadata, estimator)
+    check_prediction(estimator)
+    estimator.metadata_ = metadata
+    return estimator
+
+
+def _check_supported(estimator: Any) -> None:
+    steps = estimator.steps if type(estimator) is Pipeline else [("", estimator)]
+    for name, step in steps:
+        if type(step) not in ATTRIBUTES:
+            where = f"The step {name!r} of the pipeline" if name else "The estimator"
+            raise ValueError(
+                f"{where} is a {type(step).__name__}, which a model file cannot hold. Save it with skops or joblib."
+            )
+
+
+def _check_metadata(metadata: Metadata, estimator: Any) -> None:
+    first, last = (estimator[0], estimator[-1]) if isinstance(estimator, Pipeline) else (estimator, estimator)
+    n_features, n_targets = first.n_features_in_, getattr(getattr(last, "targets_", None), "n_targets", 1)
+    n_names = len(metadata.feature_names), len(metadata.target_names)
+    require(n_names[0] == n_features, f"it has {n_features} features, but {n_names[0]} feature names")
+    require(n_names[1] == n_targets, f"it has {n_targets} targets, but {n_names[1]} target names")
+    measures = [value for own in metadata.scores.values() for value in own.values()]
+    require(all(map(math.isfinite, measures)), "a score is not finite")
+
+
+def _count_members(content: bytes) -> int:
+    """Return the number of ``"name": value`` pairs in JSON, which is the number of colons outside of strings."""
+    outside = content.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2]
+    return sum(part.count(b":") for part in outside)
