@@ -34,7 +34,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dask_cluster import tell, two_workers
 from dconnet import DCONRegressor
 from dconnet.dask import DaskDCONRegressor
-from dconnet.model.leaves import LEAF
+from dconnet.model.rows import LEAF
 
 N_ROWS, N_HIDDEN, GAMMA = 10_000, 4, 0.01
 EVALUATIONS = (10, 20, 40, 80, 160, 320)

@@ -1,14 +1,14 @@
-"""Rows sorted and grouped by their inputs."""
+"""Groups of equal rows, and sums over leaves whose bits do not depend on who holds them."""
 
 import numpy as np
 import pytest
 
 from dconnet import Network, Problem
-from dconnet.model.rows import Groups
+from dconnet.model.rows import Groups, LeafTree, leaves, tree_of
 
 
 @pytest.mark.parametrize("n_values", [2, 3, 1000])
-def test_groups_hold_exactly_the_equal_rows(n_values):
+def test_groups_contain_exactly_the_equal_rows(n_values):
     rng = np.random.default_rng(n_values)
     X = rng.integers(n_values, size=(200, 3)).astype(float)
     kept = np.flatnonzero(rng.random(200) < 0.8)
@@ -21,12 +21,7 @@ def test_groups_hold_exactly_the_equal_rows(n_values):
     np.testing.assert_array_equal(X[groups.first], [X[rows[0]] for rows in members])
 
 
-def test_groups_of_a_single_row():
-    groups = Groups.of(np.ones((1, 2)), np.array([0]))
-    assert groups.first.tolist() == [0]
-
-
-def test_targets_of_equal_inputs_keep_the_objective():
+def test_merging_equal_inputs_keeps_the_objective():
     rng = np.random.default_rng(0)
     X = rng.integers(3, size=(60, 2)).astype(float)
     problem = Problem(X, rng.normal(size=60), 0.1, rng.uniform(0.5, 2.0, size=60))
@@ -36,3 +31,45 @@ def test_targets_of_equal_inputs_keep_the_objective():
     assert len(white.y) == 9
     assert white.scatter > 0.0
     assert white.regloss(V, network.alpha) == pytest.approx(problem.objective(network), rel=1e-12)
+
+
+def plus(left, right):
+    return left + right
+
+
+def sum_of(parts):
+    """Sum recursively, split at the largest power of two."""
+    if len(parts) == 1:
+        return parts[0]
+    half = 1 << (len(parts) - 1).bit_length() - 1
+    return sum_of(parts[:half]) + sum_of(parts[half:])
+
+
+@pytest.mark.parametrize("n_leaves", [1, 2, 3, 7, 8, 21, 64, 100])
+def test_total_adds_leaves_in_pairs(n_leaves):
+    parts = np.random.default_rng(n_leaves).normal(size=n_leaves)
+    assert tree_of(parts, plus).total() == sum_of(parts)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_blocks_of_several_holders_add_up_to_the_same_bits(seed):
+    rng = np.random.default_rng(seed)
+    parts = rng.normal(size=int(rng.integers(2, 60)))
+    cuts = np.sort(rng.integers(0, len(parts) + 1, size=4))  # some holders are empty
+    whole = LeafTree(plus)
+    for first, end in zip([0, *cuts], [*cuts, len(parts)], strict=True):
+        for block in tree_of(parts[first:end], plus, first).blocks:
+            assert block.first % 2**block.level == 0
+            assert block.value == sum_of(parts[block.first : block.first + 2**block.level])
+            whole.add(block.first, block.level, block.value)
+    assert whole.total() == sum_of(parts)
+
+
+def test_total_needs_the_first_leaf():
+    with pytest.raises(ValueError, match="needs all of them"):
+        tree_of([1.0, 2.0], plus, first=3).total()
+
+
+def test_leaves_cover_all_rows():
+    assert [(rows.start, rows.stop) for rows in leaves(9000)] == [(0, 4096), (4096, 8192), (8192, 9000)]
+    assert list(leaves(0)) == []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet.model import blocks
+from dconnet.model import rows
 from dconnet.model.problem import Problem
 from dconnet.training.dc import NeuronProblem
 from dconnet.training.kinks import KINK_WIDTH, Kinks, _shares, kinks_of
@@ -36,7 +36,7 @@ def test_shares_of_columns_next_to_zero(size):
 @pytest.mark.parametrize("n_rows", [7, 1000])
 def test_kinks_of_all_neurons_are_those_of_each(n_outputs, n_rows, monkeypatch):
     """Also of a dead neuron, of one without output weights, and of neurons with rows at their kinks."""
-    monkeypatch.setattr(blocks.blocks, "__defaults__", (300,))
+    monkeypatch.setattr(rows.blocks, "__defaults__", (300,))
     rng = np.random.default_rng(n_rows)
     shape = (n_rows,) if n_outputs is None else (n_rows, n_outputs)
     white = Problem(rng.standard_normal((n_rows, 4)), rng.standard_normal(shape), 0.1).whitened

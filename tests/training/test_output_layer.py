@@ -6,7 +6,7 @@ from sklearn.linear_model import Ridge
 
 from dconnet import _native
 from dconnet.convex.native import by_output, padded
-from dconnet.model.blocks import QR_ROWS
+from dconnet.model.rows import QR_ROWS
 from dconnet.training.output_layer import solve_output_weights
 
 

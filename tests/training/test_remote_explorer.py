@@ -7,7 +7,7 @@ import pytest
 
 from dconnet import _native
 from dconnet.convex.native import padded
-from dconnet.model.leaves import LEAF, LeafTree
+from dconnet.model.rows import LEAF, LeafTree
 
 N_ROWS, RANK, N_HIDDEN = 5 * LEAF + 700, 5, 6
 GAMMA = 0.1

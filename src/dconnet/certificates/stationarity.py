@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, WhitenedProblem, hidden_layer
+from dconnet.model.rows import blocks
 from dconnet.training.kinks import Kinks, kinks_of
 
 CONCAVE = ("dca", "best")

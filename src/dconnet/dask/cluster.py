@@ -32,7 +32,7 @@ from dconnet.dask.waiting import (
     wait_for_workers,
 )
 from dconnet.dask.worker import Behind, Call, Question
-from dconnet.model.leaves import Block, LeafTree
+from dconnet.model.rows import Block, LeafTree
 
 T = TypeVar("T")
 

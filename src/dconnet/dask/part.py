@@ -1,6 +1,6 @@
 """A partition of the rows, with a worker: it answers questions about them.
 
-An answer is a list of blocks of leaves (see `dconnet.model.leaves`) or a few rows. What a part is, follows from its
+An answer is a list of blocks of leaves (see `dconnet.model.rows`) or a few rows. What a part is, follows from its
 data and from a list of steps that all parts take; a part that was lost can be made again, and takes them again.
 """
 
@@ -19,11 +19,10 @@ from dconnet.convex.native import by_output, padded_width
 from dconnet.dask.storage import Storage, give_back_pages
 from dconnet.estimators.data import ClassWeights
 from dconnet.estimators.fingerprint import hashed
-from dconnet.model.blocks import blocks, joined_triangle, leaf_triangle
 from dconnet.model.coordinates import Coordinates
-from dconnet.model.leaves import LEAF, Block, leaves, tree_of
 from dconnet.model.network import Network
 from dconnet.model.problem import squared_error
+from dconnet.model.rows import LEAF, Block, blocks, joined_triangle, leaf_triangle, leaves, tree_of
 from dconnet.model.targets import Targets
 from dconnet.model.whitening import Basis, corrected, gram
 from dconnet.training.kinks import NetKinks, largest_preactivations

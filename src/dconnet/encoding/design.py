@@ -12,7 +12,7 @@ from scipy import linalg
 from dconnet import _native
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.encoding.features import Feature
-from dconnet.model.blocks import blocks
+from dconnet.model.rows import blocks
 
 # Directions whose squared length is below this share of the largest are taken as dependent.
 DEPENDENT = 1e-12

@@ -17,7 +17,7 @@ from dconnet.ensemble.fold_fits import Training
 from dconnet.ensemble.readings import Logarithm, LogOdds, Reading, Score, Value
 from dconnet.ensemble.run import Run
 from dconnet.ensemble.stacking import SoftmaxStack, convex_weights
-from dconnet.model.blocks import ROWS, blocks
+from dconnet.model.rows import ROWS, blocks
 
 # Members with less of the weights than this after the first fold are not trained on the others, if it has enough rows.
 MIN_SHARE, MIN_ROWS = 0.02, 100

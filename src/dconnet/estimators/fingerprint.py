@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet.estimators.data import Rows
-from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
+from dconnet.model.rows import blocks
 
 # Parameters that may differ: what is shown, by how many threads, and limits, which may be raised.
 NOT_COMPARED = frozenset({"verbose", "n_jobs", "max_epochs", "max_seconds"})

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dconnet._arrays import FloatArray, Frozen, frozen_copy
 from dconnet.export.chain import Affine, Chain
 from dconnet.export.methods import Exportable
-from dconnet.model.blocks import blocks
+from dconnet.model.rows import blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray, Frozen, frozen_copy
-from dconnet.model.blocks import blocks
 from dconnet.model.coordinates import Coordinates
-from dconnet.model.leaves import leaves, tree_of
 from dconnet.model.network import Network
-from dconnet.model.rows import Groups
+from dconnet.model.rows import Groups, blocks, leaves, tree_of
 from dconnet.model.theory import Constants
 from dconnet.model.whitening import Whitening
 

@@ -17,8 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray, Frozen
-from dconnet.model.blocks import joined_triangle, leaf_triangle
-from dconnet.model.leaves import leaves, tree_of
+from dconnet.model.rows import joined_triangle, leaf_triangle, leaves, tree_of
 
 # Directions of M (columns scaled to one) whose singular value is below this fraction of the largest are
 # taken as dependent. Weights along them could not be mapped back to u with more than five digits.

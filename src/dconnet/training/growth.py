@@ -19,9 +19,9 @@ from scipy import linalg
 from dconnet._arrays import FloatArray
 from dconnet._text import no_network_is_better, per_cent
 from dconnet.convex.backend import Backend
-from dconnet.model.blocks import blocks
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, hidden_layer
+from dconnet.model.rows import blocks
 from dconnet.training.accelerated import EVALUATION, AcceleratedDescent, Moves
 from dconnet.training.arrangement import can_enumerate, candidates, rounding
 from dconnet.training.checkpoint import Snapshot

@@ -26,8 +26,8 @@ from scipy.optimize import lsq_linear
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.convex.native import Native, by_output
 from dconnet.convex.programme import Programme
-from dconnet.model.blocks import blocks
 from dconnet.model.problem import WhitenedProblem
+from dconnet.model.rows import blocks
 from dconnet.training.dc import NeuronProblem
 
 # Certificates count rows as being at the kink whose preactivation is below this fraction of the neuron's largest one.

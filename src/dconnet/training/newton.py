@@ -21,8 +21,8 @@ from scipy import linalg
 
 from dconnet._arrays import FloatArray
 from dconnet.convex.native import by_output
-from dconnet.model.leaves import leaves, tree_of
 from dconnet.model.problem import WhitenedProblem
+from dconnet.model.rows import leaves, tree_of
 from dconnet.training.dc import KINK_TOLERANCE
 
 # Multiplications for one step, above which none is tried.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.model.blocks import joined_triangle, leaf_triangle
-from dconnet.model.leaves import leaves, tree_of
 from dconnet.model.problem import hidden_layer
+from dconnet.model.rows import joined_triangle, leaf_triangle, leaves, tree_of
 
 
 def solve_output_weights(Q: FloatArray, V: FloatArray, y: FloatArray, gamma: float) -> FloatArray:
