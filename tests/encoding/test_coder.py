@@ -7,9 +7,10 @@ from sklearn.preprocessing import TargetEncoder
 
 from dconnet.encoding import coder
 from dconnet.encoding.coder import FEW_LEVELS, MAX_LEVELS, MIN_LEVEL, Coder, Coding, level_means
-from dconnet.encoding.columns import Schema, raw_columns
+from dconnet.encoding.columns import raw_columns
 from dconnet.encoding.features import FARTHEST, Levels, Linear, Ramps
 from dconnet.encoding.folds import deal
+from dconnet.encoding.schema import Schema
 from dconnet.ensemble.stacking import one_hot
 
 RNG = np.random.default_rng(0)
@@ -23,7 +24,7 @@ BY_TARGET = Coding(by_target=True)
 
 
 def table_of(frame, like=None):
-    return Schema.of(raw_columns(FRAME if like is None else like)).read(raw_columns(frame))
+    return Schema.fit(raw_columns(FRAME if like is None else like)).read(raw_columns(frame))
 
 
 # --- features ---

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from dconnet.encoding.coder import Coding
-from dconnet.encoding.columns import Schema, raw_columns
+from dconnet.encoding.columns import raw_columns
 from dconnet.encoding.folds import deal
+from dconnet.encoding.schema import Schema
 from dconnet.ensemble import ensemble as ensemble_module
 from dconnet.ensemble import run as run_module
 from dconnet.ensemble.ensemble import train_ensemble
@@ -37,7 +38,7 @@ FAMILIES = [
 
 def training(y=Y, classes=None, weight=None):
     raws = raw_columns(FRAME)
-    table = Schema.of(raws).read(raws)
+    table = Schema.fit(raws).read(raws)
     columns = y[:, None] if classes is None else one_hot(classes, 3)
     folds = tuple(deal(M, 5, seed=0, labels=None if classes is None else CLASSES))
     return Training(table, columns, np.ones(M) if weight is None else weight, folds, classes, seed=7)

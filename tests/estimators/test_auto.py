@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.ensemble import run
-from dconnet.estimators.tables import SlipWarning
+from dconnet.estimators.tables import MixedColumnWarning
 
 # A copy of a row is one more row to all that counts rows; a weight is not.
 FOLDS = "folds, quantiles and the choice of families count rows, not weights"
@@ -353,8 +353,8 @@ def test_targets_of_all_types_give_the_same_bits(y):
 @pytest.mark.parametrize(
     ("table", "error", "message"),
     [
-        (FRAME[:0], ValueError, "nothing to work with"),
-        (FRAME[[]], ValueError, "nothing to work with"),
+        (FRAME[:0], ValueError, "at least one of each"),
+        (FRAME[[]], ValueError, "at least one of each"),
         (FRAME.assign(a=np.inf), ValueError, "Column 'a' of X contains infinity"),
         (FRAME.assign(a=[{}] * 60), TypeError, "Column 'a' of X holds dicts"),
         (FRAME.assign(a=1j), ValueError, "Complex data not supported"),
@@ -383,7 +383,7 @@ def test_one_row_is_too_few():
         (FRAME.assign(a="text"), ValueError, "Column 'a' of X holds numbers, but also 'text'"),
         (FRAME.assign(d=1.5), ValueError, "Column 'd' of X holds dates, but also 1.5"),
         (FRAME.assign(t=[[]] * 60), TypeError, "Column 't' of X holds lists"),
-        (FRAME[:0], ValueError, "nothing to work with"),
+        (FRAME[:0], ValueError, "at least one of each"),
     ],
 )
 def test_new_rows_of_another_form_are_refused(table, error, message):
@@ -640,5 +640,5 @@ def test_copies_of_rows_do_not_predict_each_other():
 def test_a_slip_is_warned_about():
     table = np.array([[str(x), x] for x in np.linspace(0.0, 1.0, 30)], dtype=object)
     table[3, 0] = "o.5"
-    with pytest.warns(SlipWarning, match=r"'x0' of X is taken as text.*not 'o\.5'"):
+    with pytest.warns(MixedColumnWarning, match=r"'x0' of X is read as text.*holds 'o\.5'"):
         AutoDCONRegressor(max_seconds=1e-6).fit(table, np.arange(30.0))

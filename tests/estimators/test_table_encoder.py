@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from dconnet import DCONClassifier, DCONRegressor, TableEncoder
-from dconnet.estimators.tables import SlipWarning
+from dconnet.estimators.tables import MixedColumnWarning
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -149,7 +149,7 @@ def test_sparse_tables_are_refused():
 
 def test_text_in_place_of_a_number_is_told():
     table = pd.DataFrame({"a": ["1", "2", "3", "four", "5", "6"] * 4})
-    with pytest.warns(SlipWarning, match="'four'"):
+    with pytest.warns(MixedColumnWarning, match="'four'"):
         TableEncoder().fit(table)
 
 

@@ -49,12 +49,12 @@ def fit_until_interrupted(estimator: Any, X: Any, y: Any) -> bool:
     """Fit an estimator; return whether Ctrl-C ended it, with networks to keep."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from dconnet.estimators.tables import SlipWarning
+    from dconnet.estimators.tables import MixedColumnWarning
 
     with warnings.catch_warnings():
         # The report says how the training ended, and slips were told with their lines.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", SlipWarning)
+        warnings.simplefilter("ignore", MixedColumnWarning)
         try:
             estimator.fit(X, y)
         except KeyboardInterrupt:

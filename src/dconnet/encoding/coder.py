@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.encoding.columns import Field, Table
 from dconnet.encoding.design import CodedDesign
 from dconnet.encoding.features import CATEGORY, Feature, Levels, Linear, Ramps
 from dconnet.encoding.folds import deal
+from dconnet.encoding.schema import Field, FieldTable
 
 # Levels with fewer rows than this have no column, and no category has more columns than that.
 MIN_LEVEL, MAX_LEVELS = 10, 50
@@ -47,7 +47,7 @@ class Coding:
         """Whether means of the target stand for this field."""
         return self.by_target and field.n_levels > FEW_LEVELS
 
-    def for_table(self, table: Table) -> Coding:
+    def for_table(self, table: FieldTable) -> Coding:
         """The same with fewer bins, if the table has so many numbers that their ramps would be too many."""
         n_numbers = sum(not field.is_category or self.is_by_target(field) for field in table.fields)
         most = max(1, int(min(RAMPS_PER_ROW * len(table), MAX_RAMPS) / max(n_numbers, 1)))
@@ -83,7 +83,7 @@ class TargetMeans:
     field: int
     means: FloatArray
 
-    def values(self, table: Table) -> list[FloatArray]:
+    def values(self, table: FieldTable) -> list[FloatArray]:
         """A column for each column of the target."""
         codes = table.values[self.field]
         known = np.where(np.isnan(codes), len(self.means) - 1, np.nan_to_num(codes)).astype(np.intp)
@@ -111,20 +111,20 @@ class Coder:
     features: tuple[Feature, ...]
 
     @classmethod
-    def of(cls, coding: Coding, table: Table) -> Coder:
+    def of(cls, coding: Coding, table: FieldTable) -> Coder:
         """Learn to code fields without the target."""
         coding = coding.for_table(table)
         plain = tuple(j for j, field in enumerate(table.fields) if not coding.is_by_target(field))
         return cls(coding, plain, (), tuple(coding.feature(table.fields[j], table.values[j]) for j in plain))
 
     def with_target(
-        self, table: Table, target: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, seed: int
+        self, table: FieldTable, target: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, seed: int
     ) -> tuple[Coder, CodedDesign]:
         """Learn the means of the target, too.
 
         Parameters
         ----------
-        table : Table
+        table : FieldTable
             Rows of the training.
         target : array of shape (n_rows, n_columns)
             The columns of the target.
@@ -145,7 +145,7 @@ class Coder:
         return coder, CodedDesign.of(coder.features, columns)
 
     def cross_fitted(
-        self, table: Table, target: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, seed: int
+        self, table: FieldTable, target: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, seed: int
     ) -> tuple[Coder, list[FloatArray]]:
         """As `with_target`, and the values of each feature in the rows of the training, before they are coded."""
         chosen = [j for j, field in enumerate(table.fields) if self.coding.is_by_target(field)]
@@ -154,11 +154,11 @@ class Coder:
         coder = Coder(self.coding, self.plain, means, self.features + features)
         return coder, [*(table.values[j] for j in self.plain), *columns]
 
-    def code(self, table: Table) -> CodedDesign:
+    def code(self, table: FieldTable) -> CodedDesign:
         """Code rows."""
         return CodedDesign.of(self.features, self.values(table), n_rows=len(table))
 
-    def values(self, table: Table) -> list[FloatArray]:
+    def values(self, table: FieldTable) -> list[FloatArray]:
         """The values of each feature, before they are coded: fields as they are, and means of the target."""
         plain = [table.values[j] for j in self.plain]
         return plain + [values for means in self.means for values in means.values(table)]
@@ -182,7 +182,7 @@ class Coder:
 
 
 def _target_means(
-    table: Table,
+    table: FieldTable,
     chosen: list[int],
     target: FloatArray,
     weight: FloatArray,

@@ -1,589 +1,359 @@
-"""A table as typed columns: numbers, categories and dates, with what is missing in them.
+"""Columns of a table and the type of their values: numbers, dates or categories, with missing values.
 
-What a column of a table is, is decided once, on the rows of the training. A column then becomes one or more fields:
-arrays of numbers, in which a missing number is NaN, and a category is the number of its level.
+This is the only place where cells get a type. Tables may hold text alone (a CSV file read with ``dtype=str``) or typed
+columns (pandas, polars, Arrow, NumPy); equal cells get equal types. `dconnet.encoding.schema` turns columns into fields
+and `read_target` turns a column into targets.
+
+A cell of text is a number if it is a plain decimal number. Codes such as 01, 001 or 1_0 are not, and one of them makes
+the whole column text. ISO 8601 dates in text are dates.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from hashlib import sha256
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet._text import printable
-from dconnet.encoding.features import FEW_VALUES
 
-# Gaps in a column of numbers get an indicator from this many on.
-MIN_GAPS = 5
-# A category of which no level has this many rows, and most rows a level of their own, tells nothing.
-MIN_LEVEL = 10
+ColumnType = Literal["number", "date", "category"]
+
+# Label of a missing value in a category.
 MISSING = "(missing)"
-# Larger numbers count as this, so that the difference of two is finite.
+# Text for a missing number or date, in lower case. In a column of text these are values: NA may be Namibia.
+PLACEHOLDERS = frozenset({"na", "n/a", "#n/a", "nan", "nat", "null", "none", "?", "-"})
+BOOLEANS = {"true": 1.0, "false": 0.0}
+# Text that float() accepts although it is a code: 1_0 is not ten, and 01 differs from 1.
+CODE = re.compile(r"_|^\s*[+-]?0\d+\s*$", re.MULTILINE)
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+# Larger numbers are clipped to this, so that the difference of two is finite.
 LARGEST = np.finfo(np.float64).max / 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """An array of numbers that a column became.
-
-    Attributes
-    ----------
-    name : str
-        For example "sold" or "sold: weekday".
-    column : int
-        The column of the table that it came from.
-    counts : tuple of int or None
-        Rows of each level of a category in the training, most frequent first; None for numbers.
-    """
-
-    name: str
-    column: int
-    counts: tuple[int, ...] | None = None
-
-    @property
-    def is_category(self) -> bool:
-        """Whether the values are the numbers of levels."""
-        return self.counts is not None
-
-    @property
-    def n_levels(self) -> int:
-        """Number of levels of a category."""
-        return 0 if self.counts is None else len(self.counts)
+# Whole numbers below this are exact as floats.
+EXACT = 2.0**53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawColumn:
-    """A column of a table as it came.
+    """A column of a table before its type is known.
 
     Attributes
     ----------
     name : str
     values : array of shape (n_rows,)
-        Of any type of NumPy.
+        Of any dtype.
     is_category : bool
-        Whether the table says that it is a category, whatever its values.
+        True if the table declares the column as categorical.
     """
 
     name: str
     values: NDArray[Any]
     is_category: bool = False
 
-    def __len__(self) -> int:
-        return len(self.values)
+    def __post_init__(self) -> None:
+        if self.values.ndim > 1:
+            raise _nested_cells(self.name, "structs or arrays")
 
     def rows(self, chosen: BoolArray | slice) -> RawColumn:
-        """Some of the rows."""
+        """Return the column in some rows."""
         return RawColumn(self.name, self.values[chosen], self.is_category)
 
 
 def raw_columns(table: Any) -> list[RawColumn]:
-    """The columns of a DataFrame (pandas, polars), of an Arrow table, or of an array with two dimensions."""
+    """Return the columns of a DataFrame (pandas, polars), an Arrow table, or an array with two dimensions."""
     if hasattr(table, "column_names"):  # Arrow
-        return [_of_arrow(str(name), column) for name, column in zip(table.column_names, table.columns, strict=True)]
+        return [
+            _arrow_column(str(name), column) for name, column in zip(table.column_names, table.columns, strict=True)
+        ]
     if hasattr(table, "columns") and hasattr(table, "dtypes"):
         names = list(table.columns)
         series = [table.iloc[:, j] if hasattr(table, "iloc") else table[name] for j, name in enumerate(names)]
-        return [_of_series(str(name), column) for name, column in zip(names, series, strict=True)]
+        return list(map(_series_column, map(str, names), series))
     array = np.asarray(table)
     return [RawColumn(f"x{j}", array[:, j]) for j in range(array.shape[1])]
 
 
-def _of_series(name: str, series: Any) -> RawColumn:
-    kind = str(series.dtype).lower()
-    if kind.startswith("period"):
+def _series_column(name: str, series: Any) -> RawColumn:
+    dtype = str(series.dtype).lower()
+    if dtype.startswith("period"):
         series = series.dt.to_timestamp()
-    return _flat(RawColumn(name, series.to_numpy(), kind.startswith(("categor", "enum"))))
+    return RawColumn(name, series.to_numpy(), dtype.startswith(("categor", "enum")))
 
 
-def _of_arrow(name: str, column: Any) -> RawColumn:
-    """A dictionary is a category; its codes would hide what is missing."""
+def _arrow_column(name: str, column: Any) -> RawColumn:
+    # The codes of a dictionary would hide missing values.
     is_category = hasattr(column.type, "value_type") and hasattr(column.type, "index_type")
     values = column.cast(column.type.value_type) if is_category else column
-    return _flat(RawColumn(name, values.to_numpy(zero_copy_only=False), is_category))
+    return RawColumn(name, values.to_numpy(zero_copy_only=False), is_category)
 
 
-def _flat(raw: RawColumn) -> RawColumn:
-    """The column, unless its cells have parts."""
-    if raw.values.ndim > 1:
-        raise _cells_with_parts(raw.name, "structs or arrays")
-    return raw
-
-
-# --- the kinds of columns ---
-
-
-class Column(Protocol):
-    """What a column of the table was found to be."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """One word for it."""
-        ...
-
-    @property
-    def treatment(self) -> str:
-        """What is done with it, for people."""
-        ...
-
-    def fields(self, index: int) -> list[Field]:
-        """The fields that it becomes."""
-        ...
-
-    def read(self, raw: RawColumn) -> list[FloatArray]:
-        """The values of these fields in new rows."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class DroppedColumn:
-    """A column that tells nothing."""
-
-    name: str
-    kind: str
-    reason: str
-
-    @property
-    def treatment(self) -> str:
-        """See `Column`."""
-        return f"dropped: {self.reason}"
-
-    def fields(self, index: int) -> list[Field]:
-        """See `Column`."""
-        return []
-
-    def read(self, raw: RawColumn) -> list[FloatArray]:
-        """See `Column`."""
-        return []
-
-
-@dataclass(frozen=True, slots=True)
-class NumberColumn:
-    """Numbers; where enough of them are missing, whether they are is a field too."""
-
-    name: str
-    n_gaps: int = 0
-    kind: str = "number"
-
-    @property
-    def has_indicator(self) -> bool:
-        """Whether a field says which values are missing."""
-        return self.n_gaps >= MIN_GAPS
-
-    @property
-    def treatment(self) -> str:
-        """See `Column`."""
-        if not self.n_gaps:
-            return "as it is"
-        return f"median for {self.n_gaps} missing values" + (", and an indicator" if self.has_indicator else "")
-
-    def fields(self, index: int) -> list[Field]:
-        """See `Column`."""
-        gaps = [Field(f"{self.name}: missing", index)] if self.has_indicator else []
-        return [Field(self.name, index), *gaps]
-
-    def read(self, raw: RawColumn) -> list[FloatArray]:
-        """See `Column`."""
-        values = as_numbers(raw)
-        return [values, np.isnan(values).astype(np.float64)] if self.has_indicator else [values]
-
-
-@dataclass(frozen=True, slots=True)
-class CategoryColumn:
-    """Levels, the most frequent first; a missing value is a level of its own, if there was one in the training."""
-
-    name: str
-    levels: tuple[str, ...]
-    counts: tuple[int, ...]
-    kind: str = "category"
-
-    @property
-    def treatment(self) -> str:
-        """See `Column`."""
-        return f"{len(self.levels)} levels"
-
-    def fields(self, index: int) -> list[Field]:
-        """See `Column`."""
-        return [Field(self.name, index, self.counts)]
-
-    def read(self, raw: RawColumn) -> list[FloatArray]:
-        """See `Column`; a level that is not known is NaN."""
-        codes = {level: float(code) for code, level in enumerate(self.levels)}
-        labels = as_labels(raw)
-        return [np.fromiter((codes.get(label, np.nan) for label in labels), dtype=np.float64, count=len(labels))]
-
-
-DATE_PARTS = DAY, YEAR, HOUR, WEEKDAY, GAP = "day", "day of year", "hour", "weekday", "missing"
-
-
-@dataclass(frozen=True, slots=True)
-class DateColumn:
-    """Dates and times, as days, day of year, hour and weekday, and whether they are missing, as far as these vary.
-
-    Attributes
-    ----------
-    name : str
-    parts : tuple of str
-        The parts that vary.
-    weekdays, weekday_counts : tuple of int
-        The weekdays of the training, most frequent first, and their rows.
-    """
-
-    name: str
-    parts: tuple[str, ...]
-    weekdays: tuple[int, ...]
-    weekday_counts: tuple[int, ...]
-    kind: str = "date"
-
-    @property
-    def treatment(self) -> str:
-        """See `Column`."""
-        return ", ".join(self.parts)
-
-    def fields(self, index: int) -> list[Field]:
-        """See `Column`."""
-        counts = {WEEKDAY: self.weekday_counts}
-        return [Field(f"{self.name}: {part}", index, counts.get(part)) for part in self.parts]
-
-    def read(self, raw: RawColumn) -> list[FloatArray]:
-        """See `Column`."""
-        every = date_parts(as_dates(raw))
-        codes = np.full(8, np.nan)  # the last one is for dates that are missing
-        codes[list(self.weekdays)] = np.arange(len(self.weekdays))
-        every[WEEKDAY] = codes[np.nan_to_num(every[WEEKDAY], nan=7.0).astype(np.intp)]
-        return [every[part] for part in self.parts]
-
-
-def date_parts(dates: NDArray[np.datetime64]) -> dict[str, FloatArray]:
-    """Numbers that stand for dates; NaN where they are missing."""
-    gaps = np.isnat(dates)
-    days = dates.astype("datetime64[D]")
-    midnight = days.astype("datetime64[s]")
-    seconds = np.where(gaps, np.nan, (dates.astype("datetime64[s]") - midnight).astype(np.float64))
-    numbers = np.where(gaps, np.nan, days.astype(np.float64))
-    first = days.astype("datetime64[Y]").astype("datetime64[D]")
-    of_year = np.where(gaps, np.nan, (days - first).astype(np.float64) + 1.0)
-    # 1 January 1970 was a Thursday; Monday is zero.
-    return {
-        DAY: numbers + seconds / 86400.0,
-        YEAR: of_year,
-        HOUR: seconds / 3600.0,
-        WEEKDAY: (numbers + 3.0) % 7.0,
-        GAP: gaps.astype(np.float64),
-    }
-
-
-# --- values of all kinds of arrays ---
-
-
-def as_numbers(raw: RawColumn) -> FloatArray:
-    """The values as numbers, NaN where they are missing.
-
-    Raises
-    ------
-    ValueError
-        If a value is not a number, or infinite.
-    """
-    values = raw.values
-    if values.dtype.kind in "biuf":
-        numbers = values.astype(np.float64)
-    elif values.dtype.kind == "m":
-        numbers = _days(values)
-    elif values.dtype.kind == "M":
-        raise ValueError(f"Column {printable(raw.name)!r} of X held numbers in the training, and now holds dates.")
-    else:
-        numbers = np.fromiter((_number(value, raw.name) for value in values.tolist()), np.float64, count=len(values))
-    if np.isinf(numbers).any():
-        raise ValueError(
-            f"Column {printable(raw.name)!r} of X contains infinity or a value too large for dtype('float64'). "
-            "Input X contains infinity: put NaN in its place if it stands for a missing value."
-        )
-    return np.clip(numbers, -LARGEST, LARGEST)
-
-
-def _days(values: NDArray[np.timedelta64]) -> FloatArray:
-    days: FloatArray = np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "D"))
-    return days
-
-
-def _number(value: Any, name: str) -> float:
-    if is_missing(value):
-        return np.nan
-    if isinstance(value, (timedelta, np.timedelta64)):
-        return float(np.timedelta64(value) / np.timedelta64(1, "D"))
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"Column {printable(name)!r} of X holds numbers, but also {printable(repr(value))[:60]}. "
-            "Mend this value, or put NaN in its place."
-        ) from None
+# --- types ---
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for nothing: None, NaN, the NA and NaT of pandas, or an empty text."""
+    """Return whether a cell is missing: None, NaN, pandas' NA or NaT, or blank text."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return True
-    if isinstance(value, (Real, Decimal, np.datetime64)):  # times of NumPy are among the real numbers
+    if isinstance(value, (Real, Decimal, np.datetime64)):  # NumPy's times are registered as real numbers
         return bool(value != value)
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def as_labels(raw: RawColumn) -> list[str]:
-    """The values as text, with one text for all that is missing."""
-    values = raw.values
-    if values.dtype.kind in "M":
-        values = np.datetime_as_string(values)
-    return [_label(value, raw.name) for value in values.tolist()]
+def infer_type(raw: RawColumn) -> ColumnType:
+    """Return the type of a column, by its dtype or else by its cells.
 
-
-def _label(value: Any, name: str) -> str:
-    if type(value) is str:
-        return value if value.strip() else MISSING
-    if is_missing(value):
-        return MISSING
-    if isinstance(value, float) and value.is_integer():  # integers become floats where some are missing
-        return str(int(value))
-    if isinstance(value, (dict, list, set, tuple, np.ndarray)):
-        raise _cells_with_parts(name, f"{type(value).__name__}s")
-    return str(value)
-
-
-def _cells_with_parts(name: str, what: str) -> TypeError:
-    return TypeError(
-        f"Column {printable(name)!r} of X holds {what}. "
-        "An argument must be a string or a number: make a column of each of their parts."
-    )
-
-
-def as_dates(raw: RawColumn) -> NDArray[np.datetime64]:
-    """The values as moments without a time zone, to the second."""
-    if raw.values.dtype.kind == "M":
-        return raw.values.astype("datetime64[s]")
-    return np.array([_moment(value, raw.name) for value in raw.values.tolist()], dtype="datetime64[s]")
-
-
-def _moment(value: Any, name: str) -> Any:
-    if is_missing(value):
-        return np.datetime64("NaT")
-    if isinstance(value, str) and _spells_date(value):
-        value = datetime.fromisoformat(value)
-    if isinstance(value, datetime):
-        ahead = value.utcoffset() or timedelta()
-        # In NumPy, as the first and the last day of the calendar may lie outside it in UTC.
-        return np.datetime64(value.replace(tzinfo=None), "s") - np.timedelta64(ahead)
-    if not isinstance(value, (date, np.datetime64)):
-        raise ValueError(
-            f"Column {printable(name)!r} of X holds dates, but also {printable(repr(value))[:60]}. "
-            "Convert the column to dates, for example with pandas.to_datetime."
-        )
-    return value
-
-
-# --- what a column is ---
-
-
-def kind_of(raw: RawColumn) -> type[NumberColumn] | type[CategoryColumn] | type[DateColumn]:
-    """What a column is, by its type or by its values."""
-    kind = raw.values.dtype.kind
-    if kind == "c":
+    Text is a number or a date if all cells are, except missing ones and `PLACEHOLDERS`.
+    """
+    dtype = raw.values.dtype.kind
+    if dtype == "c":
         raise ValueError(f"Complex data not supported: column {printable(raw.name)!r} of X is complex.")
     if raw.is_category:
-        return CategoryColumn
-    if kind in "biufm":
-        return NumberColumn
-    return DateColumn if kind == "M" else _kind_of_values(raw.values)
+        return "category"
+    if dtype in "biufmM":
+        return "date" if dtype == "M" else "number"
+    cells = [cell for cell in raw.values.tolist() if not is_missing(cell)]
+    others = [cell for cell in cells if not isinstance(cell, str)]
+    texts = [cell for cell in cells if isinstance(cell, str) and not _is_placeholder(cell)]
+    if len(cells) > 0 and not others and not texts:  # placeholders alone
+        return "category"
+    if all(isinstance(cell, (Real, Decimal, timedelta, np.bool_)) for cell in others) and _are_numbers(texts):
+        return "number"
+    is_date = all(isinstance(cell, (date, np.datetime64)) for cell in others) and all(map(_is_date_text, texts))
+    return "date" if is_date else "category"
 
 
-def _kind_of_values(values: NDArray[Any]) -> type[NumberColumn] | type[CategoryColumn] | type[DateColumn]:
-    known = [value for value in values.tolist() if not is_missing(value)]
-    if all(isinstance(value, (Real, Decimal, timedelta, np.bool_)) for value in known) or all(
-        map(_spells_number, known)
-    ):
-        return NumberColumn
-    is_date = all(isinstance(value, (date, np.datetime64)) for value in known) or all(map(_spells_date, known))
-    return DateColumn if is_date else CategoryColumn
+def _is_placeholder(text: str) -> bool:
+    return text.strip().lower() in PLACEHOLDERS
 
 
-def _spells_date(value: Any) -> bool:
-    """Whether a text is a date as ISO 8601 has it, such as 2024-05-31 or 2024-05-31T12:00."""
-    if not isinstance(value, str) or value[4:5] + value[7:8] != "--":
+def _are_numbers(texts: Sequence[str]) -> bool:
+    try:
+        is_finite = np.isfinite([float(text) for text in texts]).all()
+    except ValueError:
+        return all(text.strip().lower() in BOOLEANS for text in texts)
+    return bool(is_finite) and not CODE.search("\n".join(texts))
+
+
+def _is_number_text(text: str) -> bool:
+    """Return whether text is a finite number; codes with leading zeros are."""
+    try:
+        return bool(np.isfinite(float(text))) and "_" not in text
+    except ValueError:
+        return False
+
+
+def _is_date_text(text: str) -> bool:
+    """Return whether text is an ISO 8601 date such as 2024-05-31 or 2024-05-31T12:00."""
+    text = text.strip()
+    if text[4:5] + text[7:8] != "--":
         return False
     try:
-        datetime.fromisoformat(value)
+        datetime.fromisoformat(text)
     except ValueError:
         return False
     return True
 
 
-def slip_of(raw: RawColumn) -> str | None:
-    """A text that keeps a column of text from being numbers, if more than half of its values are."""
-    if raw.is_category or raw.values.dtype.kind not in "OUT" or kind_of(raw) is not CategoryColumn:
-        return None
-    known = [value for value in raw.values.tolist() if not is_missing(value)]
-    others = [value for value in known if not _spells_number(value)]
-    return str(others[0]) if 2 * len(others) < len(known) else None
+def find_invalid_row(raw: RawColumn) -> int | None:
+    """Return the first row whose text makes a category of a column in which most cells are numbers or dates.
 
-
-def _spells_number(value: Any) -> bool:
-    if not isinstance(value, (str, Real)):
-        return False
-    try:
-        return bool(np.isfinite(float(value)))
-    except (ValueError, OverflowError):
-        return False
-
-
-def _fitted(raw: RawColumn) -> Column:
-    """Decide what a column is."""
-    kind = kind_of(raw)
-    if kind is NumberColumn:
-        numbers = as_numbers(raw)
-        return NumberColumn(raw.name, int(np.isnan(numbers).sum()))
-    return _fitted_dates(raw) if kind is DateColumn else _fitted_category(raw)
-
-
-def _fitted_dates(raw: RawColumn) -> Column:
-    every = date_parts(as_dates(raw))
-    known = every[GAP] == 0.0
-    varying = [part for part, values in every.items() if len(np.unique(values[known])) > 1]
-    if np.sum(~known) >= MIN_GAPS:
-        varying.append(GAP)
-    weekdays = Counter(every[WEEKDAY][known].astype(np.intp).tolist())
-    ordered = sorted(weekdays.items(), key=lambda item: (-item[1], item[0]))
-    return DateColumn(raw.name, tuple(varying), tuple(day for day, _ in ordered), tuple(n for _, n in ordered))
-
-
-def _fitted_category(raw: RawColumn) -> Column:
-    counts = Counter(as_labels(raw))
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    if ordered[0][1] < MIN_LEVEL and len(ordered) > len(raw.values) / 2 and len(raw.values) > MIN_LEVEL:
-        return DroppedColumn(raw.name, "text", "nearly every row has a value of its own")
-    return CategoryColumn(raw.name, tuple(label for label, _ in ordered), tuple(count for _, count in ordered))
-
-
-# --- the table ---
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """Rows of fields.
-
-    Attributes
-    ----------
-    fields : tuple of Field
-    values : tuple of arrays of shape (n_rows,)
-        One for each field.
-    n_rows : int
+    None if there is no such row. Codes with leading zeros are valid text. Numbers with a decimal comma are invalid.
     """
-
-    fields: tuple[Field, ...]
-    values: tuple[FloatArray, ...]
-    n_rows: int
-
-    def __len__(self) -> int:
-        return self.n_rows
-
-    def rows(self, chosen: NDArray[np.intp] | BoolArray | slice) -> Table:
-        """Some of the rows."""
-        some = tuple(values[chosen] for values in self.values)
-        return Table(self.fields, some, len(np.arange(self.n_rows)[chosen]))
-
-    def copies(self) -> NDArray[np.intp] | None:
-        """A number for each row, the same for rows that are copies of each other; None if there are none.
-
-        Where no column has more than a few values, equal rows are no copies, but different cases that look alike.
-        """
-        if not any(not f.is_category and _varies_much(v) for f, v in zip(self.fields, self.values, strict=True)):
-            return None
-        _, numbers = np.unique(_hashes(self.values), return_inverse=True)
-        return numbers if numbers.max() + 1 < self.n_rows else None
-
-    def with_rows_of(self, other: Table) -> Table:
-        """These rows, and then those of another table with the same fields."""
-        pairs = zip(self.values, other.values, strict=True)
-        return Table(self.fields, tuple(np.concatenate(pair) for pair in pairs), len(self) + len(other))
+    if raw.is_category or raw.values.dtype.kind not in "OUT" or infer_type(raw) != "category":
+        return None
+    cells = {row: cell for row, cell in enumerate(raw.values.tolist()) if not is_missing(cell)}
+    known = {row: cell for row, cell in cells.items() if not (isinstance(cell, str) and _is_placeholder(cell))}
+    commas = [row for row, cell in known.items() if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell)]
+    for is_valid, intended in ((_is_number_text, len(commas)), (_is_date_text, 0)):
+        invalid = [row for row, cell in known.items() if isinstance(cell, str) and not is_valid(cell)]
+        if invalid and 2 * (len(known) - len(invalid) + intended) > len(known):
+            return invalid[0]
+    return None
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """What each column of a table is.
+# --- values ---
+
+
+def as_numbers(raw: RawColumn) -> FloatArray:
+    """Return a column as numbers, NaN where they are missing, and days for spans of time.
+
+    Raises
+    ------
+    ValueError
+        If a cell is not a number, or infinite.
+    """
+    values = raw.values
+    if values.dtype.kind in "biuf":
+        numbers = values.astype(np.float64)
+    elif values.dtype.kind == "m":
+        numbers = np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "D"))
+    elif values.dtype.kind == "M":
+        raise ValueError(f"Column {printable(raw.name)!r} of X held numbers in the training and holds dates now.")
+    else:
+        numbers = np.fromiter((_number(cell, raw.name) for cell in values.tolist()), np.float64, count=len(values))
+    if np.isinf(numbers).any():
+        raise ValueError(
+            f"Column {printable(raw.name)!r} of X contains infinity or a value too large for dtype('float64'). "
+            "Replace infinite values with NaN, or drop the rows."
+        )
+    return np.clip(numbers, -LARGEST, LARGEST)
+
+
+def _number(cell: Any, name: str) -> float:
+    if is_missing(cell):
+        return np.nan
+    if isinstance(cell, (timedelta, np.timedelta64)):
+        return float(np.timedelta64(cell) / np.timedelta64(1, "D"))
+    try:
+        return float(cell) if not isinstance(cell, str) or "_" not in cell else float("")
+    except (TypeError, ValueError, OverflowError):
+        if isinstance(cell, str) and _is_placeholder(cell):
+            return np.nan
+        if isinstance(cell, str) and cell.strip().lower() in BOOLEANS:
+            return BOOLEANS[cell.strip().lower()]
+        raise ValueError(
+            f"Column {printable(name)!r} of X holds numbers, but also {_shorten(cell)}. Correct this cell, or replace "
+            "it with NaN."
+        ) from None
+
+
+def as_labels(raw: RawColumn) -> list[str]:
+    """Return a column as text, with `MISSING` for missing values."""
+    values = raw.values
+    if values.dtype.kind == "M":
+        values = np.datetime_as_string(values)
+    return [_label(cell, raw.name) for cell in values.tolist()]
+
+
+def _label(cell: Any, name: str) -> str:
+    if type(cell) is str:
+        return cell if cell.strip() else MISSING
+    if is_missing(cell):
+        return MISSING
+    if isinstance(cell, float) and cell.is_integer():  # integers become floats where some are missing
+        return str(int(cell))
+    if isinstance(cell, (dict, list, set, tuple, np.ndarray)):
+        raise _nested_cells(name, f"{type(cell).__name__}s")
+    return str(cell)
+
+
+def _nested_cells(name: str, content: str) -> TypeError:
+    return TypeError(
+        f"Column {printable(name)!r} of X holds {content}. "
+        "An argument must be a string or a number: make one column for each part."
+    )
+
+
+def as_dates(raw: RawColumn) -> NDArray[np.datetime64]:
+    """Return a column as times in UTC without a time zone, to the second; NaT where they are missing."""
+    if raw.values.dtype.kind == "M":
+        return raw.values.astype("datetime64[s]")
+    return np.array([_date(cell, raw.name) for cell in raw.values.tolist()], dtype="datetime64[s]")
+
+
+def _date(cell: Any, name: str) -> Any:
+    if is_missing(cell) or (isinstance(cell, str) and _is_placeholder(cell)):
+        return np.datetime64("NaT")
+    if isinstance(cell, str) and _is_date_text(cell):
+        cell = datetime.fromisoformat(cell.strip())
+    if isinstance(cell, datetime):
+        # Subtracted in NumPy, because the first and the last day of the calendar may lie outside of it in UTC.
+        return np.datetime64(cell.replace(tzinfo=None), "s") - np.timedelta64(cell.utcoffset() or timedelta())
+    if not isinstance(cell, (date, np.datetime64)):
+        raise ValueError(
+            f"Column {printable(name)!r} of X holds dates, but also {_shorten(cell)}. "
+            "Convert the column to dates, for example with pandas.to_datetime."
+        )
+    return cell
+
+
+# --- targets ---
+
+
+def read_target(
+    values: ArrayLike, name: str, task: Literal["regression", "classification"] | None = None
+) -> NDArray[Any]:
+    """Return a column of a table as targets: float64 for a regression, int64 or str labels for a classification.
+
+    The column may be text, as read from a CSV file, or typed. Features need no such step: the estimators take tables of
+    text and type their columns by the same rules.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows,)
+        The column.
+    name : str
+        Name of the column, for messages.
+    task : {"regression", "classification"}, optional
+        By default, the targets are numbers if all cells are, and labels otherwise. Labels are integers if all of them
+        are whole numbers; codes such as 01 stay text.
+
+    Raises
+    ------
+    ValueError
+        If a cell is missing; if it is not a finite number in a regression; or, without a ``task``, if most cells are
+        numbers. The message names the column and the row, counted from 1.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from dconnet.encoding.columns import Schema, raw_columns
-    >>> columns = raw_columns(np.array([[1.5, "red", 7], [2.5, "blue", 7], [None, "red", 7]], dtype=object))
-    >>> schema = Schema.of(columns)
-    >>> [f"{column.kind}, {column.treatment}" for column in schema.columns]
-    ['number, median for 1 missing values', 'category, 2 levels', 'number, dropped: constant']
-    >>> schema.read(columns).values
-    (array([1.5, 2.5, nan]), array([0., 1., 0.]))
+    >>> from dconnet.encoding.columns import read_target
+    >>> read_target(["1.5", "2"], "price")
+    array([1.5, 2. ])
+    >>> read_target(["01", "1", "001"], "code")
+    array(['01', '1', '001'], dtype='<U3')
+    >>> read_target(["1", "2", "1"], "class", "classification")
+    array([1, 2, 1])
     """
-
-    columns: tuple[Column, ...]
-
-    @classmethod
-    def of(cls, raws: Sequence[RawColumn]) -> Schema:
-        """Decide on the columns of a table."""
-        fitted = [_fitted(raw) for raw in raws]
-        seen: dict[bytes, Column] = {}
-        useful = [_if_useful(column, raw, seen) for column, raw in zip(fitted, raws, strict=True)]
-        return cls(tuple(useful))
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """The fields that the columns become."""
-        return tuple(field for index, column in enumerate(self.columns) for field in column.fields(index))
-
-    def described(self) -> list[dict[str, str]]:
-        """What each column is, and what is done with it."""
-        return [{"column": c.name, "kind": c.kind, "treatment": c.treatment} for c in self.columns]
-
-    def read(self, raws: Sequence[RawColumn]) -> Table:
-        """The fields of the rows of a table."""
-        values = [array for column, raw in zip(self.columns, raws, strict=True) for array in column.read(raw)]
-        return Table(self.fields, tuple(values), len(raws[0].values))
+    raw = RawColumn(name, np.asarray(values))
+    cells = raw.values.tolist()
+    for gap in (row for row, cell in enumerate(cells) if is_missing(cell)):
+        raise _invalid_target(raw, gap, "the value is missing. Fill in the column or drop the row")
+    is_number = infer_type(raw) == "number" and not any(map(_is_boolean_or_span, cells))
+    if task == "regression" or (task is None and is_number):
+        return _regression_target(raw, cells)
+    if task is None and (row := find_invalid_row(raw)) is not None:
+        raise _invalid_target(
+            raw, row, f"{_describe(cells[row])}, unlike most of the column. Correct it, or choose a classification"
+        )
+    with suppress(ValueError):  # text such as NA among numbers
+        numbers = np.array(cells if is_number else "text", dtype=np.float64)
+        if np.all(numbers == np.round(numbers)) and np.all(np.abs(numbers) < EXACT):
+            return numbers.astype(np.int64)
+    return np.array([_label(cell, name) for cell in cells])
 
 
-def _if_useful(column: Column, raw: RawColumn, seen: dict[bytes, Column]) -> Column:
-    """The column itself, unless it does not vary or repeats one that was seen before."""
-    arrays: Sequence[FloatArray] = column.read(raw)
-    if isinstance(column, DroppedColumn):
-        return column
-    if all(_is_constant(values) for values in arrays):
-        return DroppedColumn(column.name, column.kind, "constant")
-    key = sha256(b"".join([column.kind.encode(), *(values.tobytes() for values in arrays)])).digest()
-    first = seen.setdefault(key, column)
-    return column if first is column else DroppedColumn(column.name, column.kind, f"the same as {first.name}")
+def _is_boolean_or_span(cell: Any) -> bool:
+    return isinstance(cell, (bool, timedelta)) or (isinstance(cell, str) and cell.strip().lower() in BOOLEANS)
 
 
-def _hashes(arrays: Sequence[FloatArray]) -> NDArray[np.uint64]:
-    """A number for each row that tells rows apart by the bits of their values; it wraps around at 64 bits."""
-    hashes: NDArray[np.uint64] = np.zeros(len(arrays[0]), dtype=np.uint64)
-    for values in arrays:
-        plain = np.where(np.isnan(values), np.nan, values) + 0.0  # one NaN, and no negative zero
-        hashes = (hashes ^ plain.view(np.uint64)) * np.uint64(0xFF51AFD7ED558CCD)
-        hashes ^= hashes >> np.uint64(32)
-    return hashes
+def _regression_target(raw: RawColumn, cells: list[Any]) -> FloatArray:
+    for row, cell in enumerate(cells):
+        try:
+            is_finite = np.isfinite(float(cell)) and "_" not in str(cell)
+        except (TypeError, ValueError, OverflowError):
+            raise _invalid_target(raw, row, f"{_describe(cell)}. Correct it, or drop the row") from None
+        if not is_finite:
+            raise _invalid_target(raw, row, f"{cell} is not a finite number. Correct it, or drop the row")
+    return np.array(cells, dtype=np.float64)
 
 
-def _varies_much(values: FloatArray) -> bool:
-    return len(np.unique(values)) > FEW_VALUES
+def _describe(cell: object) -> str:
+    if DECIMAL_COMMA.fullmatch(str(cell)):
+        return f"{cell!r} has a comma instead of a decimal point"
+    return f"{_shorten(cell)} is not a number"
 
 
-def _is_constant(values: FloatArray) -> bool:
-    return bool(np.all((values == values[0]) | (np.isnan(values) & np.isnan(values[0]))))
+def _invalid_target(raw: RawColumn, row: int, fault: str) -> ValueError:
+    return ValueError(f"Target {printable(raw.name)!r}, row {row + 1}: {fault}.")
+
+
+def _shorten(cell: object, limit: int = 60) -> str:
+    return printable(repr(cell))[:limit]

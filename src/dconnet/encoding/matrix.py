@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding
-from dconnet.encoding.columns import CategoryColumn, Column, DateColumn, Field, RawColumn, Schema, Table
+from dconnet.encoding.columns import RawColumn
 from dconnet.encoding.features import CATEGORY, LINEAR, Feature
+from dconnet.encoding.schema import CategoryColumn, Column, DateColumn, Field, FieldTable, Schema
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -77,12 +78,12 @@ class TableEncoding:
         cls, coding: Coding, raws: Sequence[RawColumn], target: TargetColumns | None = None
     ) -> tuple[TableEncoding, FloatArray]:
         """Learn from the columns of a table; see `of`."""
-        schema = Schema.of(raws)
+        schema = Schema.fit(raws)
         return cls.of(coding, schema, schema.read(raws), target)
 
     @classmethod
     def of(
-        cls, coding: Coding, schema: Schema, table: Table, target: TargetColumns | None = None
+        cls, coding: Coding, schema: Schema, table: FieldTable, target: TargetColumns | None = None
     ) -> tuple[TableEncoding, FloatArray]:
         """Learn from rows that were read already.
 
@@ -92,7 +93,7 @@ class TableEncoding:
             How fields are to be coded.
         schema : Schema
             What each column of the table is.
-        table : Table
+        table : FieldTable
             Rows that it has read.
         target : TargetColumns, optional
             Needed if means of the target are to stand for the levels of some categories.
@@ -135,7 +136,7 @@ class TableEncoding:
         own = [np.full(features[f].n_columns, known[of_field[f]].column) for f in self.order]
         return np.concatenate([np.zeros(0, dtype=np.intp), *own]).astype(np.intp)
 
-    def encode(self, table: Table) -> FloatArray:
+    def encode(self, table: FieldTable) -> FloatArray:
         """Rows that the schema has read, as rows of the matrix, of shape (n_rows, n_columns)."""
         encoded = self._coded(self.coder.values(table), len(table))
         encoded -= self.mean

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
-from dconnet.encoding.columns import Table
 from dconnet.encoding.design import CodedDesign
+from dconnet.encoding.schema import FieldTable
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.family_fits import FamilyFit
 from dconnet.ensemble.fold_fits import Training
@@ -43,12 +43,12 @@ class Ensemble:
     weights: FloatArray
     intercepts: FloatArray | None = None
 
-    def outputs(self, table: Table) -> FloatArray:
+    def outputs(self, table: FieldTable) -> FloatArray:
         """The weighted members, of shape (n_rows, n_columns)."""
         # Block by block, as what all members say would take many times the memory of the table.
         return np.concatenate([self._outputs(table.rows(rows)) for rows in blocks(len(table), 8 * ROWS)])
 
-    def _outputs(self, table: Table) -> FloatArray:
+    def _outputs(self, table: FieldTable) -> FloatArray:
         return self._weighed(np.concatenate([fit.says(table) for fit in self.fits]))
 
     def outputs_of(self, designs: Sequence[CodedDesign]) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import FEW_LEVELS, Coding
-from dconnet.encoding.columns import Field
+from dconnet.encoding.schema import Field
 
 GAMMAS = (1e-4, 1e-3, 0.03, 0.3)
 CLASS_GAMMAS = (1e-3, 0.03, 1.0)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.encoding.columns import Table
 from dconnet.encoding.design import CodedDesign
+from dconnet.encoding.schema import FieldTable
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.fold_fits import FoldFit
 from dconnet.ensemble.readings import Logarithm, Reading
@@ -35,7 +35,7 @@ class FamilyFit:
     readings: tuple[Reading, ...]
     folds: tuple[FoldFit, ...]
 
-    def says(self, table: Table) -> FloatArray:
+    def says(self, table: FieldTable) -> FloatArray:
         """What the members say in new rows, of shape (n_members, n_rows, n_columns)."""
         total: FloatArray = np.zeros(())
         coder, design = None, CodedDesign.of((), (), n_rows=0)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding
-from dconnet.encoding.columns import Table
 from dconnet.encoding.design import CodedDesign, Standardisation
+from dconnet.encoding.schema import FieldTable
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.logistic import ridge_logistic
 from dconnet.ensemble.stacking import one_hot
@@ -69,7 +69,7 @@ class Training:
 
     Attributes
     ----------
-    table : Table
+    table : FieldTable
         The fields of all rows.
     columns : array of shape (n_rows, n_columns)
         What the networks learn: the target, or one in the rows of a class.
@@ -81,7 +81,7 @@ class Training:
     seed : int
     """
 
-    table: Table
+    table: FieldTable
     columns: FloatArray
     weight: FloatArray
     folds: tuple[NDArray[np.intp], ...]
@@ -129,7 +129,7 @@ class SharedDesign:
     gram: FloatArray
 
     @classmethod
-    def of(cls, coding: Coding, table: Table, weight: FloatArray) -> SharedDesign:
+    def of(cls, coding: Coding, table: FieldTable, weight: FloatArray) -> SharedDesign:
         """Code all rows."""
         coder = Coder.of(coding, table)
         design = coder.code(table)

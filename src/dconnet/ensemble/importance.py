@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.encoding.columns import Table
 from dconnet.encoding.design import CodedDesign
+from dconnet.encoding.schema import FieldTable
 from dconnet.ensemble.ensemble import Ensemble
 from dconnet.ensemble.fold_fits import Training
 
@@ -51,7 +51,7 @@ def _evenly(rows: NDArray[np.intp], number: int) -> NDArray[np.intp]:
     return rows[np.arange(number) * len(rows) // number]
 
 
-def _outputs(ensemble: Ensemble, table: Table, columns: list[int], rng: np.random.Generator) -> list[FloatArray]:
+def _outputs(ensemble: Ensemble, table: FieldTable, columns: list[int], rng: np.random.Generator) -> list[FloatArray]:
     """What an ensemble of one fold says in rows as they are, and then with one column after the other shuffled."""
     coders = [fit.folds[0].coder for fit in ensemble.fits]
     designs = [coder.code(table) for coder in coders]

@@ -9,20 +9,20 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding
-from dconnet.encoding.columns import Table
+from dconnet.encoding.schema import FieldTable
 
 # A row is mixed with one of this many neighbours.
 N_NEIGHBOURS = 5
 
 
-def mixed_rows(table: Table, n_rows: int, rng: np.random.Generator) -> Table:
+def mixed_rows(table: FieldTable, n_rows: int, rng: np.random.Generator) -> FieldTable:
     """Rows on the way from a row to one of its neighbours.
 
     Numbers are somewhere between those of the two; categories and gaps are those of one or the other.
 
     Parameters
     ----------
-    table : Table
+    table : FieldTable
         Two rows or more.
     n_rows : int
         How many rows to make.
@@ -30,7 +30,7 @@ def mixed_rows(table: Table, n_rows: int, rng: np.random.Generator) -> Table:
 
     Returns
     -------
-    Table
+    FieldTable
     """
     first = rng.integers(len(table), size=n_rows)
     second = _neighbours(table, first, rng)
@@ -42,7 +42,7 @@ def mixed_rows(table: Table, n_rows: int, rng: np.random.Generator) -> Table:
     return replace(table, values=values, n_rows=n_rows)
 
 
-def _neighbours(table: Table, rows: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+def _neighbours(table: FieldTable, rows: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
     """A near row for each of these."""
     from sklearn.neighbors import NearestNeighbors
 

@@ -21,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet._threads import one_blas_thread
-from dconnet.encoding.columns import RawColumn, Schema, Table, raw_columns
+from dconnet.encoding.columns import RawColumn, raw_columns
 from dconnet.encoding.folds import deal
+from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.ensemble.ensemble import Ensemble, TrainedEnsemble, train_ensemble
 from dconnet.ensemble.families import Family, classification_families, n_folds, regression_families
 from dconnet.ensemble.fold_fits import Training
@@ -34,7 +35,7 @@ from dconnet.estimators.base import JOBS, _Number, unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights, checked_weight, refuse_missing, refuse_several_columns
 from dconnet.estimators.shallow import DCONRegressor
 from dconnet.estimators.table_encoder import TableEncoder
-from dconnet.estimators.tables import checked_table, warn_of_slips
+from dconnet.estimators.tables import check_table, warn_mixed_columns
 from dconnet.model.calibration import probabilities_of
 from dconnet.model.targets import Targets
 from dconnet.training.clock import Clock
@@ -106,8 +107,8 @@ class _Auto(BaseEstimator):
         raws = raw_columns(X)
         counting = self._counting(weight)
         some = slice(None) if counting.all() else counting  # a slice copies nothing
-        schema = Schema.of([raw.rows(some) for raw in raws])
-        warn_of_slips(raws)
+        schema = Schema.fit([raw.rows(some) for raw in raws])
+        warn_mixed_columns(raws)
         table = schema.read(raws)
         own = None if classes is None else classes[some]
         training = self._training(table.rows(some), columns[some], of_mean_one(weight[some]), own)
@@ -118,7 +119,7 @@ class _Auto(BaseEstimator):
         fitted = known | {
             "schema_": schema,
             "ensemble_": result.ensemble,
-            "columns_": schema.described(),
+            "columns_": schema.describe(),
             "members_": [asdict(member) for member in result.members],
             "weights_": np.array([member.weight for member in result.members]),
             "feature_importances_": importances,
@@ -135,12 +136,14 @@ class _Auto(BaseEstimator):
         return self
 
     def _training(
-        self, table: Table, columns: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None
+        self, table: FieldTable, columns: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None
     ) -> Training:
         """The rows that count, dealt to folds."""
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         dealt, held_out = n_folds(len(table), self.quality)
-        folds = tuple(fold for fold in deal(len(table), dealt, seed, classes, table.copies()) if len(fold))[:held_out]
+        folds = tuple(fold for fold in deal(len(table), dealt, seed, classes, table.duplicate_groups()) if len(fold))[
+            :held_out
+        ]
         return Training(table, columns, weight, folds, classes, seed)
 
     def _run(self, training: Training, clock: Clock) -> TrainedEnsemble:
@@ -150,7 +153,7 @@ class _Auto(BaseEstimator):
         with work_bar(int(self.verbose), type(self).__name__, total) as run.done:
             return train_ensemble(run, drop=self.quality == "default")
 
-    def _all_outputs(self, result: TrainedEnsemble, table: Table, counting: BoolArray) -> FloatArray:
+    def _all_outputs(self, result: TrainedEnsemble, table: FieldTable, counting: BoolArray) -> FloatArray:
         """Out of fold, by all networks where none was trained on the row, and NaN in rows of no fold."""
         outputs = np.full((len(counting), result.oof_outputs.shape[1]), np.nan)
         outputs[np.flatnonzero(counting)[result.training.held_out]] = result.oof_outputs
@@ -172,7 +175,7 @@ class _Auto(BaseEstimator):
 
     def _outputs(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        raws: list[RawColumn] = raw_columns(checked_table(self, X, reset=False))
+        raws: list[RawColumn] = raw_columns(check_table(self, X, reset=False))
         table = self.schema_.read(raws)
         with one_blas_thread():
             return self.ensemble_.outputs(table)
@@ -276,7 +279,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         self._validate_params()
         clock = Clock(self.max_seconds)
         with unchanged_if_it_fails(self):
-            X = checked_table(self, X, y, reset=True)
+            X = check_table(self, X, y, reset=True)
             target = checked_target(y)
             check_consistent_length(X, target)
             fitted, interrupted = self._fit(X, target[:, None], self._weight(sample_weight, len(target)), None, clock)
@@ -368,7 +371,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         chosen = rng.permutation(len(table))[:MAX_DISTILLED]
         some = table.rows(np.sort(chosen))
         with one_blas_thread():
-            every = some.with_rows_of(mixed_rows(some, MIXED_PER_ROW * len(some), rng))
+            every = some.append(mixed_rows(some, MIXED_PER_ROW * len(some), rng))
             said = self.ensemble_.outputs(every)[:, 0]
         encoder = TableEncoder(DISTILLED_BINS).fit_fields(self.schema_, some, like=self)
         network = DCONRegressor(n_hidden, gamma=DISTILLED_GAMMA, max_epochs=1, random_state=self.random_state)
@@ -377,10 +380,12 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
             network.fit(encoder.encoding_.encode(every), said)
         return Pipeline([("encoder", encoder), ("network", network)])
 
-    def _table_to_distil(self, X: Any) -> Table:
+    def _table_to_distil(self, X: Any) -> FieldTable:
         if X is None and not hasattr(self, "_table"):
             raise ValueError("The rows of the training are not at hand: give some with distil(n_hidden, X=...).")
-        table: Table = self._table if X is None else self.schema_.read(raw_columns(checked_table(self, X, reset=False)))
+        table: FieldTable = (
+            self._table if X is None else self.schema_.read(raw_columns(check_table(self, X, reset=False)))
+        )
         if len(table) < 2 or not table.fields:
             raise ValueError(f"{len(table)} row(s) of {len(table.fields)} field(s) that vary: nothing to distil from.")
         return table
@@ -504,7 +509,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         self._validate_params()
         clock = Clock(self.max_seconds)
         with unchanged_if_it_fails(self):
-            X = checked_table(self, X, y, reset=True)
+            X = check_table(self, X, y, reset=True)
             labels = checked_labels(y)
             check_consistent_length(X, labels)
             weight = self._weight(sample_weight, len(labels))

@@ -14,11 +14,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding
-from dconnet.encoding.columns import Schema, Table, raw_columns
+from dconnet.encoding.columns import raw_columns
 from dconnet.encoding.matrix import TableEncoding, TargetColumns
+from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.estimators.base import _Number, unchanged_if_it_fails
 from dconnet.estimators.data import refuse_missing
-from dconnet.estimators.tables import checked_table, warn_of_slips
+from dconnet.estimators.tables import check_table, warn_mixed_columns
 
 # What scikit-learn's validation notes about the features.
 SEEN = ("n_features_in_", "feature_names_in_")
@@ -152,19 +153,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _fitted_to(self, X: Any, y: ArrayLike | None) -> FloatArray:
         self._validate_params()
         with unchanged_if_it_fails(self):
-            raws = raw_columns(checked_table(self, X, reset=True))
-            warn_of_slips(raws)
-            schema = Schema.of(raws)
+            raws = raw_columns(check_table(self, X, reset=True))
+            warn_mixed_columns(raws)
+            schema = Schema.fit(raws)
             return self._learn(schema, schema.read(raws), y)
 
-    def fit_fields(self, schema: Schema, table: Table, like: BaseEstimator) -> Self:
+    def fit_fields(self, schema: Schema, table: FieldTable, like: BaseEstimator) -> Self:
         """Learn from rows that were read already, of tables such as another estimator knows.
 
         Parameters
         ----------
         schema : Schema
             How tables are read.
-        table : Table
+        table : FieldTable
             Rows that were read by it.
         like : estimator
             What was fitted to a table of the same columns.
@@ -178,7 +179,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._learn(schema, table, None)
         return self
 
-    def _learn(self, schema: Schema, table: Table, y: ArrayLike | None) -> FloatArray:
+    def _learn(self, schema: Schema, table: FieldTable, y: ArrayLike | None) -> FloatArray:
         by_target = Coding(self.n_bins, by_target=True)
         target = None
         if y is not None:
@@ -232,7 +233,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Standardised columns.
         """
         check_is_fitted(self)
-        return self.encoding_.read(raw_columns(checked_table(self, X, reset=False)))
+        return self.encoding_.read(raw_columns(check_table(self, X, reset=False)))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Names of the columns.
@@ -278,7 +279,7 @@ def _are_numbers(y: NDArray[Any]) -> bool:
 
 def _described(encoding: TableEncoding) -> list[dict[str, str]]:
     """What each column is, and what is done with it."""
-    described = encoding.schema.described()
+    described = encoding.schema.describe()
     for means in encoding.coder.means:
         column = encoding.schema.fields[means.field].column
         described[column]["treatment"] += ", by the target"

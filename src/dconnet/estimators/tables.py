@@ -11,30 +11,31 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from dconnet._text import printable
-from dconnet.encoding.columns import RawColumn, raw_columns, slip_of
+from dconnet.encoding.columns import RawColumn, find_invalid_row, raw_columns
 
 
-class SlipWarning(UserWarning):
-    """A column of numbers is taken as text, for a slip in few of its rows."""
+class MixedColumnWarning(UserWarning):
+    """A column in which most cells are numbers or dates is read as text, because some cells are neither."""
 
 
-def warn_of_slips(raws: Sequence[RawColumn]) -> None:
-    """Warn of columns that a few texts keep from being numbers."""
+def warn_mixed_columns(raws: Sequence[RawColumn]) -> None:
+    """Warn of columns that a few cells of text keep from being numbers or dates."""
     for raw in raws:
-        slip = slip_of(raw)
-        if slip is not None:
+        row = find_invalid_row(raw)
+        if row is not None:
+            cell = printable(repr(raw.values[row]))[:60]
             warnings.warn(
-                f"Column {printable(raw.name)!r} of X is taken as text: most of its values are numbers, but not "
-                f"{printable(repr(slip))[:60]}. Put NaN in its place if it is a slip or stands for a missing value.",
-                SlipWarning,
+                f"Column {printable(raw.name)!r} of X is read as text: most of its cells are numbers or dates, but row "
+                f"{row + 1} holds {cell}. Correct the cell, or replace it with NaN if the value is missing.",
+                MixedColumnWarning,
                 stacklevel=5,
             )
 
 
-def checked_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-    """The table itself if it is a DataFrame, or an array that scikit-learn has checked; names and number noted."""
+def check_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+    """Return a DataFrame as it is and anything else as a checked array; set or compare the names of the columns."""
     if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
-        raise TypeError("X is a lazy table: call its method collect() first.")
+        raise TypeError("X is a lazy table. Call its method collect() first.")
     if not hasattr(X, "columns") or hasattr(X, "toarray"):
         X = check_array(
             X,
@@ -45,6 +46,7 @@ def checked_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *,
             input_name="X",
         )
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
-    if len(X) < 1 or len(raw_columns(X)) < 1:
-        raise ValueError(f"X has {len(X)} row(s) and {len(raw_columns(X))} column(s): nothing to work with.")
+    n_columns = len(raw_columns(X))
+    if len(X) < 1 or n_columns < 1:
+        raise ValueError(f"X has {len(X)} row(s) and {n_columns} column(s). Give at least one of each.")
     return X

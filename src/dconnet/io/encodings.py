@@ -11,17 +11,9 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from dconnet.encoding.coder import Coder, Coding, TargetMeans
-from dconnet.encoding.columns import (
-    DATE_PARTS,
-    CategoryColumn,
-    Column,
-    DateColumn,
-    DroppedColumn,
-    NumberColumn,
-    Schema,
-)
 from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
+from dconnet.encoding.schema import DATE_PARTS, CategoryColumn, Column, DateColumn, DroppedColumn, NumberColumn, Schema
 from dconnet.io.entries import Count, Entry, Scale, Weight
 from dconnet.io.parts import check
 

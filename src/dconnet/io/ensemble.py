@@ -13,15 +13,8 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding, TargetMeans
-from dconnet.encoding.columns import (
-    CategoryColumn,
-    Column,
-    DateColumn,
-    DroppedColumn,
-    NumberColumn,
-    Schema,
-)
 from dconnet.encoding.features import Feature, Levels, Linear, Ramps
+from dconnet.encoding.schema import CategoryColumn, Column, DateColumn, DroppedColumn, NumberColumn, Schema
 from dconnet.ensemble import readings
 from dconnet.ensemble.ensemble import Ensemble, MemberRecord
 from dconnet.ensemble.families import Family
@@ -86,7 +79,7 @@ class Fitted:
         found = {
             "schema_": self.schema,
             "ensemble_": self.ensemble,
-            "columns_": self.schema.described(),
+            "columns_": self.schema.describe(),
             "members_": [asdict(member) for member in self.members],
             "weights_": np.array([member.weight for member in self.members]),
             "feature_importances_": self.importances,

@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from dconnet.encoding.columns import CategoryColumn, DateColumn
+from dconnet.encoding.schema import CategoryColumn, DateColumn
 from dconnet.estimators.table_encoder import SEEN, TableEncoder
 from dconnet.io.values import Kind
 

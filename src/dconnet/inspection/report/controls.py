@@ -11,20 +11,10 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet._text import printable
-from dconnet.encoding.columns import (
-    HOUR,
-    WEEKDAY,
-    CategoryColumn,
-    Column,
-    DateColumn,
-    DroppedColumn,
-    NumberColumn,
-    RawColumn,
-    as_dates,
-    raw_columns,
-)
+from dconnet.encoding.columns import RawColumn, as_dates, raw_columns
 from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
+from dconnet.encoding.schema import HOUR, WEEKDAY, CategoryColumn, Column, DateColumn, DroppedColumn, NumberColumn
 from dconnet.inspection.examination import Examination
 from dconnet.io.model_file import SavedModel
 
