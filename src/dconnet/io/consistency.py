@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dconnet.encoding.coder import Coder
-from dconnet.encoding.columns import DATE_PARTS, CategoryColumn, DateColumn, Schema
 from dconnet.encoding.features import Levels, Linear, Ramps
+from dconnet.encoding.schema import DATE_PARTS, CategoryColumn, DateColumn, Schema
 from dconnet.ensemble.family_fits import FamilyFit
 from dconnet.ensemble.readings import Logarithm, LogOdds, Score, Value
 

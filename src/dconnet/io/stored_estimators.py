@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from dconnet._arrays import FloatArray
-from dconnet.encoding.columns import CategoryColumn, Column, DateColumn, DroppedColumn, NumberColumn, Schema
 from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
+from dconnet.encoding.schema import CategoryColumn, Column, DateColumn, DroppedColumn, NumberColumn, Schema
 from dconnet.ensemble.ensemble import Ensemble
 from dconnet.ensemble.readings import Logarithm, LogOdds, Reading, Score, Value
 from dconnet.estimators import (
