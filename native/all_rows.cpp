@@ -87,7 +87,7 @@ Look AllRows::open(const NeuronProblem& problem, const Limits& limits, const dou
   problem_ = problem;
   limits_ = limits;
   solver_.forget();
-  steepest_ = rows_.open(problem.alpha, v, problem.split, sums_);
+  steepest_ = rows_.open(problem.alpha, v, problem.split, problem.kinks, sums_);
   std::fill(marks_.begin(), marks_.end(), static_cast<unsigned char>(2));  // no row has been looked at
   trial_z_.swap(rows_.z());
   const dconnet::Look look = look_at_trial(v, true);
@@ -108,7 +108,7 @@ Look AllRows::look(const double* trial, bool is_answer) { return look_at_trial(t
 Look AllRows::look_at_trial(const double* v, bool known) {
   const Design& design = rows_.design();
   const std::size_t stride = design.stride();
-  const double noise = kink_noise(v, design.columns());
+  const double noise = rows_.kink_noise(v);
   const bool with_slope = limits_.share > 0.0;
   rows_.all().each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     double* sums = sums_.clear(i);
@@ -120,7 +120,7 @@ Look AllRows::look_at_trial(const double* v, bool known) {
       const double* beta_h = rows_.beta_h() + first;
       if (!known) multiply(design.row(first), count, stride, v, z);
       fastest<add_hinges>(count, rows_.beta_g() + first, beta_h, problem_.curvature, z, sums);
-      sums[kOther] += fastest<mark>(count, noise, with_slope, rows_.norms() + first, beta_h, z, marks_.data() + first,
+      sums[kOther] += fastest<mark>(count, noise, with_slope, rows_.kink_norms() + first, beta_h, z, marks_.data() + first,
                                     trial_marks_.data() + first, weights_.data() + first);
       add_transposed(design.row(first), count, stride, weights_.data() + first, tangent);
     }
@@ -143,7 +143,7 @@ double AllRows::rounding(const double*) {
   for (std::size_t j = 0; j < rows_.rows(); ++j) {
     const double z = rows_.z()[j];
     if (z > 0.0) cancelling += (rows_.beta_g()[j] + rows_.beta_h()[j]) * z;
-    if (marks_[j] && z < 0.0) lift -= rows_.beta_h()[j] * z;
+    if ((marks_[j] != 0) != (z >= 0.0)) lift += rows_.beta_h()[j] * std::fabs(z);
   }
   return lift + kObjectiveRounding * (problem_.size + cancelling);
 }

@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -15,6 +16,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -209,12 +211,16 @@ class Watch {
   bool interrupted_ = false;
 };
 
+// Kink directions of the neurons (n_hidden, columns), or none.
+using Kinks = std::optional<Matrix>;
 using Counts = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t>;
 
 // A sweep over rows that are here, or elsewhere, where y is null.
 Counts run_sweep(dconnet::Sweep& self, const double* y, Matrix alpha, double gamma, Order order, bool net_split,
-                 const dconnet::Limits& limits, Watch& watch, const std::function<bool()>& proceed, OutMatrix V) {
+                 const dconnet::Limits& limits, Watch& watch, const std::function<bool()>& proceed, OutMatrix V,
+                 const Kinks& kinks) {
   const std::size_t n_hidden = self.n_hidden();
+  if (kinks) check_shape(*kinks, n_hidden, self.columns(), "kinks");
   check_shape(alpha, n_hidden, self.n_outputs(), "alpha");
   check_length(order.size(), n_hidden, "order");
   check_shape(V, n_hidden, self.columns(), "V");
@@ -226,7 +232,7 @@ Counts run_sweep(dconnet::Sweep& self, const double* y, Matrix alpha, double gam
   {
     nb::gil_scoped_release unlocked;
     visited = self.run(y, alpha.data(), gamma, order.data(), net_split ? dconnet::Split::kNet : dconnet::Split::kPaper,
-                       limits, proceed, V.data(), tally);
+                       limits, proceed, V.data(), tally, kinks ? kinks->data() : nullptr);
   }
   if (watch.interrupted()) throw nb::python_error();
   return {visited, tally.programmes, tally.iterations, tally.refused, tally.unsolved};
@@ -234,12 +240,12 @@ Counts run_sweep(dconnet::Sweep& self, const double* y, Matrix alpha, double gam
 
 Counts sweep(dconnet::Sweep& self, Matrix y, Matrix alpha, double gamma, Order order, bool net_split,
              std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double share,
-             double seconds, OutMatrix V) {
+             double seconds, OutMatrix V, const Kinks& kinks) {
   check_shape(y, self.rows(), self.n_outputs(), "y");
   Watch watch(seconds);
   return run_sweep(self, y.data(), alpha, gamma, order, net_split,
                    {max_dca_iterations, max_solver_iterations, tolerance, share}, watch,
-                   [&watch] { return watch.proceed(); }, V);
+                   [&watch] { return watch.proceed(); }, V, kinks);
 }
 
 // An array that Python owns.
@@ -290,11 +296,11 @@ class RemoteSweep {
   }
 
   Counts run(Matrix alpha, double gamma, Order order, bool net_split, std::size_t max_dca_iterations,
-             std::size_t max_solver_iterations, double tolerance, double seconds, OutMatrix V) {
+             std::size_t max_solver_iterations, double tolerance, double seconds, OutMatrix V, const Kinks& kinks) {
     Watch watch(seconds);
     const auto proceed = [&] { return !failed_ && watch.proceed(); };
     const Counts counts = run_sweep(sweep_, nullptr, alpha, gamma, order, net_split,
-                                    {max_dca_iterations, max_solver_iterations, tolerance}, watch, proceed, V);
+                                    {max_dca_iterations, max_solver_iterations, tolerance}, watch, proceed, V, kinks);
     rethrow();
     return counts;
   }
@@ -704,6 +710,7 @@ NB_MODULE(_native, module) {
   module.attr("AVX512") = dconnet::instructions == dconnet::Instructions::kAvx512;
   module.attr("DCA_TOLERANCE") = dconnet::kDcaTolerance;
   module.attr("KINK_TOLERANCE") = dconnet::kNeuronKinkTolerance;
+  module.attr("LEAST_KINK_NOISE") = dconnet::kLeastKinkNoise;
   module.attr("ROUNDING") = dconnet::kObjectiveRounding;
   module.attr("SUFFICIENT_DECREASE") = dconnet::kSufficientDecrease;
   nb::class_<Stop>(module, "Stop", "A request of one thread that others stop.")
@@ -738,9 +745,10 @@ NB_MODULE(_native, module) {
            nb::arg("team") = nb::none())
       .def("run", alone(&sweep), nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("share"),
-           nb::arg("seconds"), kept("V"),
+           nb::arg("seconds"), kept("V"), nb::arg("kinks") = nb::none(),
            "Improve the neurons in the given order, V (n_hidden, rank) in place, for y (n_rows, n_outputs) and alpha "
-           "(n_hidden, n_outputs). Returns the neurons done, the programmes solved, the "
+           "(n_hidden, n_outputs). A row at the kink of a neuron is active if its product with the neuron's row of kinks "
+           "(n_hidden, rank) is positive, or always without kinks. Returns the neurons done, the programmes solved, the "
            "iterations for them, the steps refused and the programmes not solved to tolerance.");
   nb::class_<Bound<SweepLeaves>>(module, "SweepLeaves", "A run of whole leaves of rows, for a sweep that is driven from elsewhere.")
       .def("__init__",
@@ -761,7 +769,7 @@ NB_MODULE(_native, module) {
            "unless they have more than `most_numbers`; then its neuron stays where it is.")
       .def("run", alone(&RemoteSweep::run), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
-           kept("V"), "As Sweep.run; ask(round) returns the answers of all who have leaves, one after the other.");
+           kept("V"), nb::arg("kinks") = nb::none(), "As Sweep.run; ask(round) returns the answers of all who have leaves, one after the other.");
   module.attr("LEAF") = dconnet::kLeaf;
   module.def("has_far_rows", &dconnet::FarRows::pays_for, nb::arg("rows"), nb::arg("columns"),
              "Whether rows are so many that a sweep solves programmes over those near their kinks alone.");

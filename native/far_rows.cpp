@@ -50,8 +50,8 @@ FarRows::FarRows(LeafPasses& passes)
   list_.reserve(room_);
 }
 
-FarRows::Look FarRows::open(const double* alpha, const double* v, Split split) {
-  passes_.open(alpha, v, split, looks_.part(0), slopes_.part(0));
+FarRows::Look FarRows::open(const double* alpha, const double* v, Split split, const double* kinks) {
+  passes_.open(alpha, v, split, kinks, looks_.part(0), slopes_.part(0));
   slopes_.merge(gradients_.data());
   added_up_ = false;
   n_references_ = 0;
@@ -119,7 +119,7 @@ void FarRows::add_up(std::size_t active, std::size_t changed) {
 }
 
 std::size_t FarRows::stray(const double* v) {
-  const double noise = kink_noise(v, columns());
+  const double noise = kink_noise(v, columns(), false);
   if (distance(v, centre_.data(), columns()) + noise < reach_) return 0;
   if (n_references_ == LeafPasses::kReferences) look(v, false);
   for (std::size_t i = 0; i < n_references_; ++i) distances_[i] = distance(v, reference(i), columns());

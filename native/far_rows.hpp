@@ -36,7 +36,7 @@ class FarRows {
   };
 
   // Opens a neuron at v; all rows are looked at.
-  Look open(const double* alpha, const double* v, Split split);
+  Look open(const double* alpha, const double* v, Split split, const double* kinks);
   // Looks at all rows. Without gradients, those of the last look with them stay.
   Look look(const double* v, bool with_gradients);
   // The gradients of the concave and of the convex part, the latter without the penalty.

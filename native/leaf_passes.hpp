@@ -28,12 +28,17 @@ namespace dconnet {
 
 enum class Split { kPaper, kNet };
 
-// Rows that sit at their kink come back from a solver as tiny numbers of either sign. They count as zero, where the
-// Heaviside function of the paper is one; otherwise the DCA would flip subgradients for ever at a converged point.
+// A row whose z_j is within this share of |v| |q_j| is at its kink: solvers return such rows as tiny numbers of either sign.
+// There, every vertex of the subdifferential of h is a valid tangent. Without a kink direction d, rows at their kinks are
+// active, as the Heaviside function of the paper is one at zero; with d, they are active where q_j d > 0, as if the weights
+// had moved by a little in this direction.
 inline constexpr double kNeuronKinkTolerance = 1e-9;
-// How large z_j / |q_j| may be by rounding where it should be zero.
-inline double kink_noise(const double* v, std::size_t columns) {
-  return kNeuronKinkTolerance * std::sqrt(dot(v, v, columns));
+// With a kink direction, rows at zero weights are at their kinks by this much.
+inline constexpr double kLeastKinkNoise = 1e-280;
+// Return the largest z_j / |q_j| of rows that are at their kinks at v.
+inline double kink_noise(const double* v, std::size_t columns, bool has_direction) {
+  const double noise = kNeuronKinkTolerance * std::sqrt(dot(v, v, columns));
+  return has_direction ? std::max(noise, kLeastKinkNoise) : noise;
 }
 
 // What a pass over all rows tells: sums, and two maxima.
@@ -97,8 +102,10 @@ class LeafPasses {
   virtual void take_up(const double* alpha, const double* V, double* squares) = 0;
   // Opens the problem of a neuron with these weights, which the network has, and looks at all rows there, which is
   // reference 0 from then on. Sums (leaves, kLookSums); unless that is null, the gradients of the concave and of the convex
-  // part, without the penalty (leaves, 2 stride). All rows are far from then on. Vectors v are padded.
-  virtual void open(const double* alpha, const double* v, Split split, double* sums, double* gradients) = 0;
+  // part, without the penalty (leaves, 2 stride). All rows are far from then on. Vectors v are padded, and so is `kinks`, the
+  // kink direction of this visit or null.
+  virtual void open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
+                    double* gradients) = 0;
   // Looks at all rows at v, which is reference 0 from then on. Sums and gradients likewise.
   virtual void look(const double* v, double* sums, double* gradients) = 0;
   // Gives the network the neuron with its weights where all rows were looked at last.

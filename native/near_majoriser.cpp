@@ -48,7 +48,8 @@ void NearMajoriser::watch(const Proceed* proceed) {
 Look NearMajoriser::open(const NeuronProblem& problem, const Limits& limits, const double* v) {
   problem_ = problem;
   limits_ = limits;
-  const FarRows::Look look = far_.open(problem.alpha, v, problem.split);
+  const FarRows::Look look = far_.open(problem.alpha, v, problem.split, problem.kinks);
+  near_.open(problem.kinks);
   std::copy_n(far_.tangent(), tangent_.size(), tangent_.data());
   steepest_ = look.steepest;
   convex_hinges_ = look.convex_hinges;
@@ -225,9 +226,15 @@ Outcome NearMajoriser::solve_over_all(const double* v, double* answer) {
   const Programme programme{design, tangent_.data(), whole.beta_g, problem_.curvature, problem_.gamma};
   const Outcome outcome = all_->solve(programme, limits_, false, answer, z_.data());
   changed_ = 0;
-  const double before = kink_noise(v, design.columns()), after = kink_noise(answer, design.columns());
+  const bool has_direction = problem_.kinks != nullptr;
+  const double before = kink_noise(v, design.columns(), has_direction);
+  const double after = kink_noise(answer, design.columns(), has_direction);
+  if (has_direction) {
+    along_kinks_.resize(design.rows());
+    design.apply(problem_.kinks, along_kinks_.data());
+  }
   for (std::size_t j = 0; j < design.rows(); ++j) {
-    const double norm = all_->norms()[j];
+    const double norm = has_direction ? std::copysign(all_->norms()[j], along_kinks_[j]) : all_->norms()[j];
     changed_ += (z_before_[j] >= -before * norm) != (z_[j] >= -after * norm);
   }
   return outcome;

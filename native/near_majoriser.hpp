@@ -68,6 +68,7 @@ class NearMajoriser : public Majoriser {
   std::size_t changed_ = 0;       // rows, by the last programme over all of them
   std::vector<double> tangent_, trial_tangent_, lowest_, pull_;  // columns
   std::vector<double> z_, z_before_;                             // all rows, where programmes are solved over these
+  std::vector<double> along_kinks_;  // rows: products with the kink direction
 };
 
 }  // namespace dconnet

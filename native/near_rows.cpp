@@ -26,6 +26,7 @@ NearRows::NearRows(FarRows& far)
       z_(far.room()),
       multipliers_(far.room()),
       weights_(far.room()),
+      kink_norms_(far.room()),
       active_(far.room()),
       marks_(far.room()),
       trial_marks_(far.room()) {}
@@ -75,27 +76,33 @@ Outcome NearRows::solve(const double* linear, double curvature, double gamma, do
 }
 
 void NearRows::mark(std::size_t first, const double* v) {
-  const double noise = kink_noise(v, far_.columns());
-  multiply(design().row(first), design().rows() - first, far_.stride(), v, weights_.data() + first);
-  for (std::size_t i = first; i < design().rows(); ++i) marks_[i] = weights_[i] >= -noise * solver_.norms()[i];
+  const double noise = kink_noise(v, far_.columns(), kinks_ != nullptr);
+  const std::size_t count = design().rows() - first;
+  std::copy_n(solver_.norms() + first, count, kink_norms_.data() + first);
+  if (kinks_) {
+    multiply(design().row(first), count, far_.stride(), kinks_, weights_.data() + first);
+    for (std::size_t i = first; i < first + count; ++i) kink_norms_[i] = std::copysign(kink_norms_[i], weights_[i]);
+  }
+  multiply(design().row(first), count, far_.stride(), v, weights_.data() + first);
+  for (std::size_t i = first; i < first + count; ++i) marks_[i] = weights_[i] >= -noise * kink_norms_[i];
 }
 
 NearRows::Look NearRows::look(const double* v, double curvature, double* tangent) {
-  const double noise = kink_noise(v, far_.columns());
+  const double noise = kink_noise(v, far_.columns(), kinks_ != nullptr);
   const double bend = curvature * symmetric_form(far_.gram(), far_.stride(), v);
   const double up = dot(far_.slopes_g(), v, far_.columns()), down = dot(far_.slopes_h(), v, far_.columns());
   Look look{up - down + bend, up + bend, 0.0, 0, up + down, 0.0};
   products_.apply(design(), v, z_.data());
   for (std::size_t i = 0; i < design().rows(); ++i) {
     const double z = z_[i], active = std::max(z, 0.0);
-    const bool marked = z >= -noise * solver_.norms()[i];
+    const bool marked = z >= -noise * kink_norms_[i];
     look.hinges += (beta_g_[i] - beta_h_[i] + curvature * active) * active;
     look.convex_hinges += (beta_g_[i] + curvature * active) * active;
     look.largest = larger(look.largest, std::fabs(z));
     look.changed += marked != (marks_[i] != 0);
     trial_marks_[i] = marked;
     look.cancelling += (beta_g_[i] + beta_h_[i]) * active;
-    if (marked && z < 0.0) look.lift -= beta_h_[i] * z;
+    if (marked != (z >= 0.0)) look.lift += beta_h_[i] * std::fabs(z);
     weights_[i] = marked ? beta_h_[i] : 0.0;
   }
   design().apply_transposed(weights_.data(), tangent);

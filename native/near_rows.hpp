@@ -18,6 +18,8 @@ class NearRows {
   const Design& design() const { return solver_.design(); }
   std::size_t room_left() const { return far_.room() - design().rows(); }
 
+  // Starts a visit with this kink direction, padded, or null; it must live as long as the visit.
+  void open(const double* kinks) { kinks_ = kinks; }
   // Takes over the rows that are near a new centre.
   void take(std::size_t count);
   // Takes over as many further rows, where there is room. False if the next programme cannot go on from the last answer.
@@ -54,7 +56,9 @@ class NearRows {
   std::vector<double> base_, last_base_;        // the Gram matrix of the others
   std::size_t n_known_ = 0;                     // rows that the last programme had
   std::vector<double> linear_, product_;        // columns
+  const double* kinks_ = nullptr;
   std::vector<double> beta_g_, beta_h_, z_, multipliers_, weights_;  // near rows
+  std::vector<double> kink_norms_;              // near rows: norms, negative where a row at its kink is not active
   std::vector<unsigned char> active_;           // near rows: what they were when they were far
   std::vector<unsigned char> marks_, trial_marks_;  // near rows: whether in the tangent at hand, and where looked at last
 };

@@ -226,35 +226,46 @@ void NeuronRows::take_up(const double* alpha, const double* V, double* squares) 
   });
 }
 
-double NeuronRows::open(const double* alpha, const double* v, Split split, LeafSums& room) {
+void NeuronRows::take_direction(const double* kinks) {
+  kink_norms_.resize(kinks ? rows() : 0);
+}
+
+double NeuronRows::open(const double* alpha, const double* v, Split split, const double* kinks, LeafSums& room) {
   curvature_ = dot(alpha, alpha, n_outputs_);
+  take_direction(kinks);
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    open(leaf, alpha, v, split);
+    open(leaf, alpha, v, split, kinks);
     *room.clear(i) = larger(max_abs(beta_g_.data() + leaf.first, leaf.count),
                             max_abs(beta_h_.data() + leaf.first, leaf.count));
   });
   return room.largest(0);
 }
 
-void NeuronRows::open(const Leaf& leaf, const double* alpha, const double* v, Split split) {
+void NeuronRows::open(const Leaf& leaf, const double* alpha, const double* v, Split split, const double* kinks) {
+  if (kinks) {
+    rows_.apply(leaf, kinks, kink_norms_.data() + leaf.first);
+    for (std::size_t j = leaf.first; j < leaf.end(); ++j) kink_norms_[j] = std::copysign(norms_[j], kink_norms_[j]);
+  }
   rows_.apply(leaf, v, z_.data() + leaf.first);
   add_outputs(leaf, alpha, -1.0);
   split_slopes(leaf, alpha, split);
 }
 
-void NeuronRows::open(const double* alpha, const double* v, Split split, double* sums, double* gradients) {
-  const double noise = kink_noise(v, columns());
+void NeuronRows::open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
+                      double* gradients) {
+  take_direction(kinks);
+  const double noise = kink_noise(v);
   margins_are_known_ = false;
   curvature_ = dot(alpha, alpha, n_outputs_);
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    open(leaf, alpha, v, split);
+    open(leaf, alpha, v, split, kinks);
     look_at(leaf, nullptr, noise, sums + i * kLookSums, gradients ? gradients + 2 * i * stride() : nullptr);
     for (std::size_t j = leaf.first; j < leaf.end(); ++j) places_[j] = z_[j] > 0.0 ? Place::kActive : Place::kInactive;
   });
 }
 
 void NeuronRows::look(const double* v, double* sums, double* gradients) {
-  const double noise = kink_noise(v, columns());
+  const double noise = kink_noise(v);
   margins_are_known_ = false;
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     look_at(leaf, v, noise, sums + i * kLookSums, gradients ? gradients + 2 * i * stride() : nullptr);
@@ -274,7 +285,7 @@ void NeuronRows::look_at(const Leaf& leaf, const double* v, double noise, double
     if (v) multiply(design().row(first), count, stride(), v, z);
     fastest<add_hinges>(count, beta_g_.data() + first, beta_h, curvature_, z, sums);
     if (!gradients) continue;
-    fastest<weigh>(count, noise, curvature_, norms_.data() + first, beta_g_.data() + first, beta_h, z, weights, pulls);
+    fastest<weigh>(count, noise, curvature_, kink_norms() + first, beta_g_.data() + first, beta_h, z, weights, pulls);
     add_transposed(design().row(first), count, stride(), weights, gradients);
     add_transposed(design().row(first), count, stride(), pulls, gradients + stride());
   }

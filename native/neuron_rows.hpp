@@ -36,7 +36,8 @@ class NeuronRows : public LeafPasses {
   }
   std::size_t columns() const override { return design().columns(); }
   void take_up(const double* alpha, const double* V, double* squares) override;
-  void open(const double* alpha, const double* v, Split split, double* sums, double* gradients) override;
+  void open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
+            double* gradients) override;
   void look(const double* v, double* sums, double* gradients) override;
   void close(const double* alpha) override;
   void ratios(double* ratios) override;
@@ -56,17 +57,20 @@ class NeuronRows : public LeafPasses {
   void copy_listed(const PackedRows& to);
   void take_listed();
   // What a driver needs that walks over all rows itself. Opens a neuron and returns its largest slope.
-  double open(const double* alpha, const double* v, Split split, LeafSums& room);
+  double open(const double* alpha, const double* v, Split split, const double* kinks, LeafSums& room);
   const double* beta_g() const { return beta_g_.data(); }
   const double* beta_h() const { return beta_h_.data(); }
-  const double* norms() const { return norms_.data(); }  // |q_j|, and a little more than rounding
+  // |q_j|, and a little more than rounding; negative where a row at its kink is not active.
+  const double* kink_norms() const { return kink_norms_.empty() ? norms_.data() : kink_norms_.data(); }
+  double kink_noise(const double* v) const { return dconnet::kink_noise(v, columns(), !kink_norms_.empty()); }
   std::vector<double>& z() { return z_; }
 
   // Where a row is: its side of the kink if it is far, as the driver knows it.
   enum class Place : unsigned char { kInactive, kActive, kNear };
 
  private:
-  void open(const Leaf& leaf, const double* alpha, const double* v, Split split);
+  void open(const Leaf& leaf, const double* alpha, const double* v, Split split, const double* kinks);
+  void take_direction(const double* kinks);
   void add_outputs(const Leaf& leaf, const double* alpha, double sign);
   void split_slopes(const Leaf& leaf, const double* alpha, Split split);
   void look_at(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients);
@@ -85,6 +89,7 @@ class NeuronRows : public LeafPasses {
   std::vector<double> V_;  // (n_hidden, stride)
   std::vector<double> targets_, positive_, negative_;  // (n_outputs, rows): y, and what neurons of either sign add up to
   std::vector<double> beta_g_, beta_h_, z_, norms_;  // rows
+  std::vector<double> kink_norms_;                   // rows, or none without a kink direction
   std::vector<unsigned char> reference_;             // rows: at which z is known
   std::vector<float> margins_;                       // rows: how far each is from changing sides
   bool margins_are_known_ = false;                   // for z as it is

@@ -65,7 +65,8 @@ void look(NeuronRows& rows, std::size_t first_leaf, Pass pass, Reader& reader, s
   std::vector<double> gradients(leaves * width);
   answer.resize(leaves * kLookSums);
   if (pass == Pass::kOpen) {
-    rows.open(alpha, v, split, answer.data(), gradients.data());
+    const double* kinks = reader.number() != 0.0 ? reader.take(stride) : nullptr;
+    rows.open(alpha, v, split, kinks, answer.data(), gradients.data());
   } else {
     rows.look(v, answer.data(), with_gradients ? gradients.data() : nullptr);
   }
@@ -123,7 +124,10 @@ bool is_question(const NeuronRows& rows, Pass pass, const double* question, std:
   const std::size_t stride = rows.stride();
   switch (pass) {
     case Pass::kTakeUp: return size == rows.n_hidden() * (rows.n_outputs() + rows.columns());
-    case Pass::kOpen: return size == rows.n_outputs() + 2 + stride;
+    case Pass::kOpen: {
+      const std::size_t plain = rows.n_outputs() + 3 + stride;
+      return size >= plain && size == plain + (question[plain - 1] != 0.0 ? stride : 0);
+    }
     case Pass::kLook: return size == stride + 1;
     case Pass::kClose: return size == rows.n_outputs();
     case Pass::kSampleRows:
@@ -294,8 +298,11 @@ void RemoteRows::take_up(const double* alpha, const double* V, double* squares) 
   tell(Pass::kTakeUp, leaves(), NAN, squares);
 }
 
-void RemoteRows::open(const double* alpha, const double* v, Split split, double* sums, double* gradients) {
-  say(alpha, n_outputs_).say(split == Split::kNet).say(v, stride()).say(1.0).put(Pass::kOpen);
+void RemoteRows::open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
+                      double* gradients) {
+  say(alpha, n_outputs_).say(split == Split::kNet).say(v, stride()).say(1.0).say(kinks != nullptr);
+  if (kinks) say(kinks, stride());
+  put(Pass::kOpen);
   if (spacing_ > 0) say(static_cast<double>(spacing_)).put(Pass::kSampleSlopes);
   ask();
   split_looks(Pass::kOpen, sums, gradients);

@@ -44,7 +44,8 @@ class RemoteRows : public LeafPasses {
   std::size_t columns() const override { return columns_; }
   std::size_t leaves() const override { return leaves_; }
   void take_up(const double* alpha, const double* V, double* squares) override;
-  void open(const double* alpha, const double* v, Split split, double* sums, double* gradients) override;
+  void open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
+            double* gradients) override;
   void look(const double* v, double* sums, double* gradients) override;
   void close(const double* alpha) override;
   void ratios(double* ratios) override;

@@ -14,6 +14,7 @@ Sweep::Sweep(Design design, std::size_t n_hidden, std::size_t n_outputs, SharedT
       passes_(here_.get()),
       neuron_(*here_),
       v_(passes_->stride()),
+      kinks_(passes_->stride()),
       squares_(passes_->leaves(), 1) {}
 
 Sweep::Sweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
@@ -24,10 +25,12 @@ Sweep::Sweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_
       passes_(elsewhere_.get()),
       neuron_(*passes_),
       v_(passes_->stride()),
+      kinks_(passes_->stride()),
       squares_(passes_->leaves(), 1) {}
 
 std::size_t Sweep::run(const double* y, const double* alpha, double gamma, const std::size_t* order, Split split,
-                       const Limits& limits, const std::function<bool()>& proceed, double* V, Tally& tally) {
+                       const Limits& limits, const std::function<bool()>& proceed, double* V, Tally& tally,
+                       const double* kinks) {
   const std::size_t columns = this->columns(), n_outputs = n_outputs_;
   if (here_) here_->set_targets(y);
   passes_->take_up(alpha, V, squares_.part(0));
@@ -40,7 +43,9 @@ std::size_t Sweep::run(const double* y, const double* alpha, double gamma, const
     const double* weights = alpha + unit * n_outputs;
     double* v = V + unit * columns;
     std::copy_n(v, columns, v_.data());
-    const NeuronProblem problem{weights, split, dot(weights, weights, n_outputs), gamma, squares + penalty};
+    if (kinks) std::copy_n(kinks + unit * columns, columns, kinks_.data());
+    const NeuronProblem problem{weights, split, dot(weights, weights, n_outputs), gamma, squares + penalty,
+                                kinks ? kinks_.data() : nullptr};
     const bool whole = neuron_.improve(problem, limits, proceed, v_.data(), tally);
     std::copy_n(v_.data(), columns, v);
     if (!whole) return visited;

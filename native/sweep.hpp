@@ -31,9 +31,10 @@ class Sweep {
 
   // Improves the hidden weights V (n_hidden, columns) in place, for the targets y (rows, n_outputs), null where these are
   // elsewhere, and the output weights alpha (n_hidden, n_outputs). `proceed` is asked now and then; returns how many neurons
-  // are done. One sweep leaves nothing to the next.
+  // are done. One sweep leaves nothing to the next. `kinks` (n_hidden, columns) are the kink directions of the neurons, or null.
   std::size_t run(const double* y, const double* alpha, double gamma, const std::size_t* order, Split split,
-                  const Limits& limits, const std::function<bool()>& proceed, double* V, Tally& tally);
+                  const Limits& limits, const std::function<bool()>& proceed, double* V, Tally& tally,
+                  const double* kinks = nullptr);
 
  private:
   std::size_t n_hidden_, n_outputs_;
@@ -43,7 +44,7 @@ class Sweep {
   std::unique_ptr<RemoteRows> elsewhere_;
   LeafPasses* passes_;
   Neuron neuron_;
-  std::vector<double> v_;  // columns
+  std::vector<double> v_, kinks_;  // columns
   LeafSums squares_;
 };
 

@@ -11,6 +11,7 @@ FMA: bool
 AVX512: bool
 DCA_TOLERANCE: float
 KINK_TOLERANCE: float
+LEAST_KINK_NOISE: float
 ROUNDING: float
 SUFFICIENT_DECREASE: float
 
@@ -128,6 +129,7 @@ class Sweep:
         share: float,
         seconds: float,
         V: FloatArray,
+        kinks: FloatArray | None = None,
     ) -> tuple[int, int, int, int, int]: ...
 
 LEAF: int
@@ -168,6 +170,7 @@ class RemoteSweep:
         tolerance: float,
         seconds: float,
         V: FloatArray,
+        kinks: FloatArray | None = None,
     ) -> tuple[int, int, int, int, int]: ...
 
 def predict(

@@ -44,7 +44,7 @@ def remote_sweep(problem, ask, n_hidden=N_HIDDEN, n_rows=None, most_numbers=10**
     return RemoteSweep(n_rows, n_columns, n_hidden, by_output(problem.y).shape[1], ask, most_numbers)
 
 
-def run(sweep, problem, V, alpha, split):
+def run(sweep, problem, V, alpha, split, kinks=None):
     return sweep.run(
         alpha=by_output(alpha),
         gamma=problem.gamma,
@@ -55,6 +55,7 @@ def run(sweep, problem, V, alpha, split):
         tolerance=1e-10,
         seconds=np.inf,
         V=V,
+        kinks=kinks,
     )
 
 
@@ -62,16 +63,18 @@ def ask_all(workers):
     return lambda questions: np.concatenate([worker.answer(questions) for worker in workers])
 
 
+@pytest.mark.parametrize("has_kinks", [False, True], ids=["active", "directions"])
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize(("n_rows", "first_leaves"), [(17_000, [0, 2, 4]), (17_000, [0]), (9_000, [0, 1]), (300, [0])])
-def test_the_same_bits_as_over_all_rows(split, n_rows, first_leaves):
+def test_the_same_bits_as_over_all_rows(split, n_rows, first_leaves, has_kinks):
     problem, V, alpha = whitened_setting(n_rows=n_rows, n_columns=5, n_hidden=N_HIDDEN)
+    kinks = np.random.default_rng(5).standard_normal(V.shape) if has_kinks else None
     V_here = V.copy()
     n_rows_of_each = np.diff([*(LEAF * leaf for leaf in first_leaves), n_rows]).tolist()
     sweep = remote_sweep(problem, ask_all(scattered(problem, first_leaves)), n_rows=n_rows_of_each)
-    tally = run(sweep, problem, V, alpha, split)
+    tally = run(sweep, problem, V, alpha, split, kinks)
     here = make_sweep(problem, get_backend("native"), N_HIDDEN, split, max_dca_iter=50)
-    tally_here = here.run(V_here, alpha, np.arange(N_HIDDEN), np.inf)
+    tally_here = here.run(V_here, alpha, np.arange(N_HIDDEN), np.inf, kinks)
     assert tally[:2] == (tally_here.visited, tally_here.programmes)
     if n_rows > 2 * LEAF:
         np.testing.assert_array_equal(V, V_here)

@@ -97,7 +97,14 @@ class RemoteSweep:
     net_split: bool
     max_dca_iter: int
 
-    def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+    def run(
+        self,
+        V: FloatArray,
+        alpha: FloatArray,
+        order: NDArray[np.intp],
+        seconds: float,
+        kinks: FloatArray | None = None,
+    ) -> Tally:
         """See `Sweep.run`."""
         problem = self.problem
         passes = _Passes(problem, self.n_hidden, next(_numbers))
@@ -113,6 +120,7 @@ class RemoteSweep:
             tolerance=self.backend.tol,
             seconds=seconds,
             V=V,
+            kinks=kinks,
         )
         return Tally(*told)
 

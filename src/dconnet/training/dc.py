@@ -29,9 +29,15 @@ from dconnet.model.problem import WhitenedProblem
 # Norm of the difference of two iterates at which the paper ends the DCA.
 DCA_TOLERANCE = _native.DCA_TOLERANCE
 
-# Rows that sit at their kink come back from a solver as tiny numbers of either sign. They count as zero, where the
-# Heaviside function of the paper is one; otherwise the DCA would flip subgradients for ever at a converged point.
+# A row whose z_j is within this share of |v| |q_j| is at its kink: solvers return such rows as tiny numbers of either
+# sign. There, every vertex of the subdifferential of h gives a valid tangent.
 KINK_TOLERANCE = _native.KINK_TOLERANCE
+# With a kink direction, rows at zero weights are at their kinks by this much.
+LEAST_KINK_NOISE = _native.LEAST_KINK_NOISE
+
+# How to choose the tangent of h at a kink: all rows at their kinks are active, as H(0) = 1 says, or those on
+# one side of a random direction, as the noise of a solver would choose them.
+KINKS = ("random", "active")
 
 # A rise of the objective by less than this fraction of its terms is rounding.
 ROUNDING = _native.ROUNDING
@@ -89,16 +95,24 @@ class NeuronProblem:
     curvature: float
     gamma: float
     size: float = 0.0  # of F, of which O is a part and with which it is rounded
+    kink_direction: FloatArray | None = None  # (rank,): active rows at kinks; None for all of them
 
     @classmethod
     def of(
-        cls, white: WhitenedProblem, hidden: FloatArray, alpha: FloatArray, unit: int, split: str, size: float = 0.0
+        cls,
+        white: WhitenedProblem,
+        hidden: FloatArray,
+        alpha: FloatArray,
+        unit: int,
+        split: str,
+        size: float = 0.0,
+        kink_direction: FloatArray | None = None,
     ) -> NeuronProblem:
         """The subproblem of one neuron of a network with these activations (n_rows, n_hidden) and output weights."""
         if split not in SPLITS:
             raise ValueError(f"split must be one of {sorted(SPLITS)}, got {split!r}.")
         beta_g, beta_h = SPLITS[split](white.y, hidden, alpha, unit)
-        return cls(white.Q, beta_g, beta_h, _square(alpha[unit]), white.gamma, size)
+        return cls(white.Q, beta_g, beta_h, _square(alpha[unit]), white.gamma, size, kink_direction)
 
     def value(self, v: FloatArray, z: FloatArray) -> float:
         """O(v), given ``z = design @ v``."""
@@ -120,9 +134,17 @@ class NeuronProblem:
         return v, z
 
     def not_negative(self, v: FloatArray, z: FloatArray) -> BoolArray:
-        """Where the Heaviside function is one: z_j ≥ 0, up to a small part of |q_j| |v|, the noise of a solver."""
-        noise: FloatArray = KINK_TOLERANCE * np.linalg.norm(v) * np.linalg.norm(self.design, axis=1)
-        return z >= -noise
+        """Return the rows that are active in the tangent of h: z_j > 0, and some of those at their kinks.
+
+        Without a kink direction d, all rows at their kinks are active. With d, those with q_j d > 0 are: the tangent is
+        the gradient of h at weights that have moved by a little in this direction.
+        """
+        noise = KINK_TOLERANCE * float(np.linalg.norm(v))
+        norms: FloatArray = np.linalg.norm(self.design, axis=1)
+        if self.kink_direction is not None:
+            noise = max(noise, LEAST_KINK_NOISE)
+            norms = np.copysign(norms, self.design @ self.kink_direction)
+        return z >= -noise * norms
 
     def majoriser(self, active: BoolArray) -> Programme:
         """The convex programme that replaces h by its tangent at a point with these active rows."""
@@ -208,8 +230,8 @@ def dca(
         new_v, new_z = neuron.without_noise(answer.v)
         new_value = neuron.value(new_v, new_z)
         if not new_value <= value:  # also refuses NaN
-            # A row that is negative by noise but counts as active lifts the tangent's majoriser off O by this much.
-            lift = float(neuron.beta_h @ np.where(active, np.maximum(-z, 0.0), 0.0))
+            # A row at its kink whose sign contradicts the tangent lifts the majoriser off O by this much.
+            lift = float(neuron.beta_h @ np.where(active != (z >= 0.0), np.abs(z), 0.0))
             refused = not new_value <= value + lift + neuron.rounding(z)
             return DCAOutcome(v, programmes + 1, iterations, int(refused), unsolved, converged=not refused)
         step = float(np.linalg.norm(new_v - v))

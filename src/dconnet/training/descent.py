@@ -15,7 +15,7 @@ from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import check_outputs
 from dconnet.training.checkpoint import Keeper, Snapshot
-from dconnet.training.dc import ROUNDING, SPLITS
+from dconnet.training.dc import KINKS, ROUNDING, SPLITS
 from dconnet.training.early_stopping import Validation
 from dconnet.training.result import Epoch, History, Solution, Status
 from dconnet.training.row_work import PosedProblem, rows_of
@@ -35,6 +35,7 @@ class Options:
     """Limits and choices of a descent; see `DCONRegressor` for their meaning."""
 
     split: str = "paper"
+    kinks: str = "active"
     max_epochs: int | None = 1000
     max_seconds: float | None = None
     max_evaluations: int | None = None
@@ -49,6 +50,8 @@ class Options:
         # Also those that use a descent without an estimator, whose checks come first otherwise, get a clear error.
         if self.split not in SPLITS:
             raise ValueError(f"split must be one of {sorted(SPLITS)}, got {self.split!r}.")
+        if self.kinks not in KINKS:
+            raise ValueError(f"kinks must be one of {sorted(KINKS)}, got {self.kinks!r}.")
         if self.max_epochs is not None and not _is_count(self.max_epochs):
             raise ValueError(f"max_epochs must be a positive integer or None, got {self.max_epochs!r}.")
         if self.max_seconds is not None and not self.max_seconds > 0.0:
@@ -319,8 +322,9 @@ class Descent:
     def step(self, state: State) -> None:
         """One epoch: all neurons in random order, then the output layer."""
         order = self.rng.permutation(len(state.alpha))
+        kinks = self.rng.standard_normal(state.V.shape) if self.options.kinks == "random" else None
         state.swept = True
-        state.tally = self.sweep.run(state.V, state.alpha, order, self.seconds_left())
+        state.tally = self.sweep.run(state.V, state.alpha, order, self.seconds_left(), kinks)
         if state.tally.visited == len(order) and self.seconds_left() > 0.0:
             self.improve_output_layer(state)
             state.n_epochs += 1

@@ -78,7 +78,14 @@ _COUNTS = tuple(field.name for field in fields(Tally) if field.name != "visited"
 class Sweep(Protocol):
     """A sweep over the neurons of one problem."""
 
-    def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+    def run(
+        self,
+        V: FloatArray,
+        alpha: FloatArray,
+        order: NDArray[np.intp],
+        seconds: float,
+        kinks: FloatArray | None = None,
+    ) -> Tally:
         """Improve the neurons in place, in this order, until the time is over.
 
         Parameters
@@ -91,6 +98,8 @@ class Sweep(Protocol):
             The neurons in the order of their visits.
         seconds : float
             No neuron is begun after this time.
+        kinks : array of shape (n_hidden, rank), optional
+            Kink directions of the neurons, see `NeuronProblem.not_negative`.
         """
         ...
 
@@ -132,7 +141,14 @@ class PythonSweep:
         assert self.backend is not None
         self.solver = self.backend.prepare(self.problem.Q)
 
-    def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+    def run(
+        self,
+        V: FloatArray,
+        alpha: FloatArray,
+        order: NDArray[np.intp],
+        seconds: float,
+        kinks: FloatArray | None = None,
+    ) -> Tally:
         """See `Sweep.run`."""
         deadline = time.perf_counter() + seconds
         size = self.problem.total_weight * self.problem.regloss(V, alpha)
@@ -142,7 +158,8 @@ class PythonSweep:
             check_stop()
             if time.perf_counter() >= deadline:
                 break
-            neuron = self.neuron(hidden, alpha, int(unit), size)
+            direction = None if kinks is None else kinks[unit]
+            neuron = NeuronProblem.of(self.problem, hidden, alpha, int(unit), self.split, size, direction)
             outcome = self.improve(neuron, V[unit])
             V[unit] = outcome.v
             hidden[:, unit] = np.maximum(self.problem.Q @ outcome.v, 0.0)
@@ -153,10 +170,6 @@ class PythonSweep:
         """The DCA of one neuron."""
         improve = dca_with_restarts if self.restart else dca
         return improve(neuron, v, self.solver, self.max_dca_iter, inexact=self.inexact)
-
-    def neuron(self, hidden: FloatArray, alpha: FloatArray, unit: int, size: float) -> NeuronProblem:
-        """The DC subproblem of one neuron."""
-        return NeuronProblem.of(self.problem, hidden, alpha, unit, self.split, size)
 
 
 class NativeSweep:
@@ -177,7 +190,14 @@ class NativeSweep:
         self.y = by_output(problem.y)
         self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1], team)
 
-    def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+    def run(
+        self,
+        V: FloatArray,
+        alpha: FloatArray,
+        order: NDArray[np.intp],
+        seconds: float,
+        kinks: FloatArray | None = None,
+    ) -> Tally:
         """See `Sweep.run`."""
         counts = self.kernel.run(
             y=self.y,
@@ -191,6 +211,7 @@ class NativeSweep:
             share=0.0,
             seconds=seconds,
             V=V,
+            kinks=kinks,
         )
         return Tally(*counts)
 
