@@ -75,8 +75,8 @@ def test_the_same_bits_as_over_all_rows(split, n_rows, first_leaves, has_kinks):
     tally = run(sweep, problem, V, alpha, split, kinks)
     here = make_sweep(problem, get_backend("native"), N_HIDDEN, split, max_dca_iter=50)
     tally_here = here.run(V_here, alpha, np.arange(N_HIDDEN), np.inf, kinks)
-    assert tally[:2] == (tally_here.visited, tally_here.programmes)
     if n_rows > 2 * LEAF:
+        assert tally[:2] == (tally_here.visited, tally_here.programmes)
         np.testing.assert_array_equal(V, V_here)
     else:  # over there, few rows are fetched only where a programme needs them all
         np.testing.assert_allclose(V, V_here, atol=1e-8 * np.abs(V_here).max())
