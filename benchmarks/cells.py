@@ -20,7 +20,7 @@ from rich.console import Console
 from dconnet.io.files import written_whole
 from report import OUTPUT
 from reproduction.processes import work_through
-from reproduction.store import fingerprint, key_of
+from reproduction.store import build_name, key_of
 
 Result = dict[str, Any]
 Work = Callable[[Any], Result]
@@ -46,7 +46,7 @@ class Store:
 
     def fill(self, cell: Any, work: Work) -> None:
         """Compute the result of a cell and keep it."""
-        result = work(cell) | {"build": fingerprint()}
+        result = work(cell) | {"build": build_name()}
         with written_whole(self.path(cell)) as file:
             json.dump(result, file)
 

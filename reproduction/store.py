@@ -6,8 +6,8 @@ grids) are the settings of the experiment, of which a folder knows only one set,
 
 from __future__ import annotations
 
-import hashlib
 import json
+import subprocess
 import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dconnet import __version__
 from dconnet.io.files import written_whole
 
 Result = dict[str, Any]
@@ -24,14 +25,21 @@ PACKED = ".jsonl"
 
 
 @cache
-def fingerprint() -> str:
-    """A hash of the package and its library: figures hold for one build alone."""
-    import dconnet
-    from dconnet import _native
+def build_name() -> str:
+    """Return the commit that computes results, with a mark if files of the package or its kernel have changed since."""
+    folder = Path(__file__).parent
 
-    sources = sorted(Path(dconnet.__file__).parent.rglob("*.py"))
-    content = b"".join(path.read_bytes() for path in [*sources, Path(_native.__file__)])
-    return hashlib.sha256(content).hexdigest()[:12]
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        commit = git("rev-parse", "--short=12", "HEAD")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "../src", "../native", ".")
+    except (OSError, subprocess.CalledProcessError):
+        return f"dconnet {__version__}"
+    return f"{commit} with changes" if changed else commit
 
 
 def key_of(cell: Any) -> str:
@@ -148,7 +156,7 @@ class Store:
     def write(self, cell: Any, result: Result) -> None:
         """Keep the result of a cell."""
         with written_whole(self.path(cell)) as file:
-            json.dump({"cell": plain(cell), "result": rounded(result), "build": fingerprint()}, file)
+            json.dump({"cell": plain(cell), "result": rounded(result), "build": build_name()}, file)
 
     def records(self) -> dict[str, Record]:
         """All cells that are there, by their names. A file that cannot be read counts as absent."""
