@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dconnet.certificates import proximal_point_order
+import numpy as np
+
+from dconnet._arrays import FloatArray
 from reproduction import printed
 from reproduction.experiment import Experiment, Findings
 from reproduction.page import Section, Sheet, Table
@@ -103,3 +105,73 @@ EXPERIMENT = Experiment(
     run=run,
     show=show,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ProximalOrder:
+    """Estimated order of the proximal-point algorithm on ``|x|^(2q / (2q - 1))``, over random starts.
+
+    ``expected`` is the order that can be proved, 2q - 1.
+    """
+
+    q: int
+    expected: int
+    mean: float
+    std: float
+
+
+def proximal_point_order(
+    q: int,
+    *,
+    n_starts: int = 100,
+    dimension: int = 10,
+    step: float = 0.1,
+    smallest: float = 1e-12,
+    random_state: int = 0,
+) -> ProximalOrder:
+    """Run the proximal-point algorithm on ``|x|^(2q / (2q - 1))`` from random starts.
+
+    The order is estimated from the last three moves before a move is shorter than ``smallest``, where d_k is the length
+    of move k, as ``ln(d_k / d_{k-1}) / ln(d_{k-1} / d_{k-2})``.
+
+    Starts have standard normal entries; ``step`` is λ of the algorithm.
+    """
+    if q < 2:
+        raise ValueError(f"q must be at least 2, got {q}.")
+    rng = np.random.default_rng(random_state)
+    # The iterates stay on the ray of their start, so their norms are enough.
+    norms = np.linalg.norm(rng.standard_normal((n_starts, dimension)), axis=1)
+    orders = np.array([_estimated_order(_moves(float(norm), q, step, smallest)) for norm in norms])
+    return ProximalOrder(q, 2 * q - 1, float(orders.mean()), float(orders.std(ddof=1)))
+
+
+def _moves(norm: float, q: int, step: float, smallest: float) -> FloatArray:
+    """Lengths of the moves of the algorithm, down to the smallest."""
+    moves: list[float] = []
+    while True:
+        shorter = _proximal_norm(norm, q, step)
+        if norm - shorter < smallest:
+            return np.array(moves)
+        moves.append(norm - shorter)
+        norm = shorter
+
+
+def _proximal_norm(norm: float, q: int, step: float) -> float:
+    """Norm t of the next iterate, ``t + c t^(1 / (2q-1)) = norm`` with ``c = 2q step / (2q - 1)``."""
+    power = 2 * q - 1
+    slope = 2.0 * q * step / power
+    # Newton's method for root^power + slope root = norm: from above it descends, the function being convex.
+    root = min(norm / slope, norm ** (1.0 / power))
+    while True:
+        excess = root**power + slope * root - norm
+        lower = root - excess / (power * root ** (power - 1) + slope)
+        if not 0.0 < lower < root:
+            return float(root**power)
+        root = lower
+
+
+def _estimated_order(moves: FloatArray) -> float:
+    if len(moves) < 3:
+        return float("nan")
+    last = np.log(moves[-3:])
+    return float((last[2] - last[1]) / (last[1] - last[0]))

@@ -10,8 +10,7 @@ distance between the two is the *global gap*.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from dconnet import DCONRegressor
-from dconnet.certificates import certify
+from dconnet import DCONRegressor, certify
 from dconnet.inspection.plotting import style
 
 rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dconnet.certificates import certify
     from dconnet.estimators import (
         AutoDCONClassifier,
         AutoDCONRegressor,
@@ -40,6 +41,7 @@ __all__ = [
     "Status",
     "TableEncoder",
     "__version__",
+    "certify",
     "load",
     "optimise",
     "save",
@@ -58,6 +60,7 @@ _HOME = {
     "Problem": "dconnet.model.problem",
     "Status": "dconnet.training.result",
     "TableEncoder": "dconnet.estimators",
+    "certify": "dconnet.certificates",
     "load": "dconnet.io.save_load",
     "optimise": "dconnet.optimisation.search",
     "save": "dconnet.io.save_load",

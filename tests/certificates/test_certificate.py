@@ -9,8 +9,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor, Network, Problem
-from dconnet.certificates import Certificate, certificate, certify, trace
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor, Network, Problem, certify
+from dconnet.certificates import Certificate, certificate, trace
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
 
@@ -34,6 +34,18 @@ def test_a_regressor_has_one_certificate():
     assert found.gap.exact
     assert found.order is not None
     assert found.decrease is None
+
+
+def test_a_network_is_certified_with_its_gamma():
+    model, X, y, weight = fitted()
+    (found,) = certify(model.network_, X, y, weight, gamma=0.5)
+    (of_model,) = certify(model, X, y, weight)
+    assert found.objective == of_model.objective
+    assert found.gap.bound == of_model.gap.bound
+    with pytest.raises(ValueError, match="Pass gamma="):
+        certify(model.network_, X, y)
+    with pytest.raises(ValueError, match="belongs to the fitted estimator"):
+        certify(model, X, y, gamma=0.5)
 
 
 def test_a_classifier_has_one_for_each_network():
@@ -130,7 +142,7 @@ def test_unknown_labels_pipelines_and_unfitted_models_are_refused():
     model = DCONClassifier(n_hidden=2, gamma=1.0, tol=1e-2, random_state=0, scale=False)
     with pytest.raises(NotFittedError):
         certify(model, X, y)
-    with pytest.raises(TypeError, match="Of a pipeline pass the last step"):
+    with pytest.raises(TypeError, match="For a pipeline, pass its last step"):
         certify(make_pipeline(StandardScaler(), model).fit(X, y), X, y)
     with pytest.raises(ValueError, match="did not have: 7"):
         certify(model, X, np.where(y == 2, 7, y))

@@ -5,7 +5,7 @@ import pytest
 
 from dconnet import DCONRegressor, Network, Problem
 from dconnet.certificates import certificate, global_gap, kl_exponent, local_optimality
-from dconnet.certificates.gap import _ceiling
+from dconnet.certificates.gap import _correlation_ceiling
 from dconnet.certificates.kl import hessian
 from dconnet.model.whitening import Whitening
 from dconnet.training.arrangement import can_enumerate, largest_correlation
@@ -58,7 +58,7 @@ def test_rotated_outputs_have_the_same_correlation():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_search_finds_what_enumeration_finds_and_the_ceiling_is_above(seed):
+def test_the_search_finds_what_enumeration_finds_and_the_correlation_ceiling_is_above(seed):
     Q, rng = design(40, 2, seed)
     R = rng.normal(size=(40, 3))
     exact, _ = largest_correlation(Q, R)
@@ -67,7 +67,7 @@ def test_the_search_finds_what_enumeration_finds_and_the_ceiling_is_above(seed):
     assert found == pytest.approx(values(Q, R, v[None])[0])
     assert found <= exact * (1.0 + 1e-12)
     assert found >= 0.99 * exact  # an estimate
-    assert _ceiling(Q, R) >= exact
+    assert _correlation_ceiling(Q, R) >= exact
 
 
 def test_the_bound_is_below_every_network():

@@ -4,14 +4,7 @@ from dconnet.certificates.certificate import Certificate, certificate, certify
 from dconnet.certificates.gap import GlobalGap, global_gap
 from dconnet.certificates.kl import KLExponent, hessian, kl_exponent
 from dconnet.certificates.local import LocalOptimality, dead_neurons, local_optimality
-from dconnet.certificates.order import (
-    ConvergenceOrder,
-    DecayLaw,
-    ProximalOrder,
-    convergence_order,
-    decay_law,
-    proximal_point_order,
-)
+from dconnet.certificates.order import ConvergenceOrder, DecayLaw, convergence_order, decay_law
 from dconnet.certificates.stationarity import Stationarity, Subgradient, stationarity, subgradient
 from dconnet.certificates.trajectory import Condition, Trajectory, trace
 
@@ -23,7 +16,6 @@ __all__ = [
     "GlobalGap",
     "KLExponent",
     "LocalOptimality",
-    "ProximalOrder",
     "Stationarity",
     "Subgradient",
     "Trajectory",
@@ -36,7 +28,6 @@ __all__ = [
     "hessian",
     "kl_exponent",
     "local_optimality",
-    "proximal_point_order",
     "stationarity",
     "subgradient",
     "trace",

@@ -27,7 +27,7 @@ MAX_HESSIAN = 1500
 # A correlation of a new neuron that exceeds one by less is rounding.
 PAYS = 1e-9
 
-# What `Certificate.to_dict` adds to the fields of its parts.
+# Properties that `Certificate.to_dict` adds to the fields of its parts.
 DERIVED = {
     "stationarity": ["norm"],
     "critical": ["norm"],
@@ -43,18 +43,18 @@ Line = tuple[str, str, str]  # name, value and meaning of one row of the report
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
-    """What is known about a network on its training problem.
+    """Measured and proved properties of a network on its training problem.
 
     Attributes
     ----------
     label : str
-        What the network stands for, for example its class.
+        Name of the network, for example its class.
     n_hidden, n_rows, n_features : int
         Size of the network and of the data.
     objective, mse, zero_objective : float
-        RegLoss and mean squared error of the network, and RegLoss of the network that is zero.
+        RegLoss and mean squared error of the network, and RegLoss of the zero network.
     stationarity : Stationarity
-        Distance from a stationary point as a pure number, with the tangents that the DCA takes.
+        Relative distance from a stationary point, with the tangents that the DCA takes.
     critical : Stationarity
         The same with the best tangents: distance from a limiting-critical point.
     subgradient : Subgradient
@@ -66,9 +66,9 @@ class Certificate:
     gap : GlobalGap
         Distance from a lower bound for the networks of all widths.
     kl : KLExponent or None
-        The conditions for linear convergence; None if the network has too many weights for it.
+        The conditions for linear convergence; None if the network has too many weights.
     constants : Constants
-        Those of the theory, in the coordinates of the data.
+        Constants of the theory, in the coordinates of the data.
     order : ConvergenceOrder or None
         Estimated order of convergence, if a history is given.
     decrease, relative_error : Condition or None
@@ -95,28 +95,23 @@ class Certificate:
     relative_error: Condition | None = None
 
     def report(self) -> str:
-        """One readable table of plain text."""
+        """Return one table of plain text."""
         name = f" of {self.label}" if self.label else ""
         sizes = [(self.n_hidden, "neuron"), (self.n_rows, "row"), (self.n_features, "input")]
         title = f"Certificate{name}: " + ", ".join(f"{count} {noun}{'s' * (count != 1)}" for count, noun in sizes)
         return "\n".join([title, "", *_aligned(self.lines())])
 
     def lines(self) -> list[Line]:
-        """Name, value and meaning of every row of the report."""
-        return [
-            *self._value_lines(),
-            *self._stationarity_lines(),
-            *self._local_lines(),
-            *self._gap_lines(),
-            *self._kl_lines(),
-            *self._run_lines(),
-        ]
-
-    def _value_lines(self) -> list[Line]:
+        """Return name, value and meaning of every row of the report."""
         share = self.objective / self.zero_objective if self.zero_objective > 0.0 else 0.0
         return [
             ("RegLoss", f"{self.objective:.6g}", f"{share:.3g} times that of the zero network"),
             ("MSE", f"{self.mse:.6g}", "on these rows"),
+            *self._stationarity_lines(),
+            *self._local_lines(),
+            *self._gap_lines(),
+            *self._kl_lines(),
+            *self._theory_lines(),
         ]
 
     def _stationarity_lines(self) -> list[Line]:
@@ -171,7 +166,7 @@ class Certificate:
             ("  eigenvalue nearest 0", f"{self.kl.smallest:.2e}", f"of the Hessian; {self.kl.negative} are negative"),
         ]
 
-    def _run_lines(self) -> list[Line]:
+    def _theory_lines(self) -> list[Line]:
         constants = self.constants
         lines = [
             ("sigma_min(M)", f"{constants.sigma_min:.4g}", "smallest positive singular value of the design"),
@@ -184,7 +179,7 @@ class Certificate:
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists, numbers and text that JSON can hold; what is not finite is None."""
+        """Return everything as lists, numbers and text for JSON; None for numbers that are not finite."""
         plain: dict[str, Any] = _plain(self)
         for part, names in DERIVED.items():
             if plain[part] is not None:
@@ -206,37 +201,22 @@ def certificate(
 
     Parameters
     ----------
-    problem : Problem
-        The training problem.
-    network : Network
-        The network to judge.
+    problem, network :
+        The training problem and the network.
     objectives : array-like of shape (n_epochs + 1,), optional
         RegLoss of every epoch, for the order of convergence.
     trajectory : Trajectory, optional
-        The run that led to the network, for the conditions of the theory.
+        The descent that led to the network, for the conditions of the theory.
     label : str
-        What the network stands for, for the title of the report.
+        Name of the network in the title of the report, for example its class.
     random_state : int
         Seed of the search for the global gap.
     improve : bool
-        Whether to spend the time of a fit on a better lower bound, see `global_gap`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet import DCONRegressor
-    >>> from dconnet.certificates import certificate
-    >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)
-    >>> y = np.abs(X[:, 0])
-    >>> model = DCONRegressor(n_hidden=4, gamma=0.1, random_state=0).fit(X, y)
-    >>> found = certificate(model.problems(X, y)[0], model.network_)
-    >>> found.local.count("local minimum"), found.gap.kind
-    (4, 'proved')
-    >>> print(found.report().splitlines()[0])
-    Certificate: 4 neurons, 30 rows, 1 input
+        Whether to spend the time of a fit on a better lower bound; see `global_gap`.
     """
     if objectives is None and trajectory is not None:
         objectives = trajectory.history.objective
+    has_small_hessian = network.n_hidden * (network.n_features + 1 + network.n_outputs) <= MAX_HESSIAN
     return Certificate(
         label=label,
         n_hidden=network.n_hidden,
@@ -251,7 +231,7 @@ def certificate(
         local=local_optimality(problem, network),
         dead=dead_neurons(problem, network),
         gap=global_gap(problem, network, random_state=random_state, improve=improve),
-        kl=kl_exponent(problem, network) if _has_small_hessian(network) else None,
+        kl=kl_exponent(problem, network) if has_small_hessian else None,
         constants=problem.constants,
         order=None if objectives is None else convergence_order(objectives),
         decrease=None if trajectory is None else trajectory.sufficient_decrease(),
@@ -260,52 +240,70 @@ def certificate(
 
 
 def certify(
-    model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, improve: bool = False
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    gamma: float | None = None,
+    improve: bool = False,
 ) -> tuple[Certificate, ...]:
-    """Measure every network of a fitted estimator; of a layer-wise one, the networks of the top layer.
+    """Certify every network of a fitted estimator, or a single network.
+
+    A `Certificate` holds the distance from stationarity, local optimality of every neuron, a lower bound for networks
+    of all widths, and the conditions for linear convergence. ``print(certificate.report())`` shows them in one table.
 
     Parameters
     ----------
-    model : DCONRegressor, DCONClassifier, LayerwiseDCONRegressor or LayerwiseDCONClassifier
-        The fitted estimator.
+    model : fitted DCON or layer-wise estimator, or Network
+        For a layer-wise estimator, the networks of the top layer are certified.
     X, y : array-like of shape (n_samples, n_features) and (n_samples,)
-        The data that it was fitted to. After early stopping the rows set aside do not belong to it: give it the
-        training part, or know that the network was not trained to the end on these data.
+        The training data. After early stopping, pass the training part without the validation rows.
     sample_weight : array-like of shape (n_samples,), optional
-        The weights of that fit.
-    improve : bool
-        Whether to spend the time of a fit on better lower bounds, see `global_gap`.
+        The weights of the fit.
+    gamma : float, optional
+        Strength of the regularisation; required for a `Network`. An estimator brings its own.
+    improve : bool, default=False
+        Whether to spend the time of a fit on better lower bounds.
 
     Returns
     -------
     tuple of Certificate
-        One for a regressor or a classifier of two classes, else one for each class.
+        One for a regressor, a classifier of two classes or a network; otherwise one for each class.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.preprocessing import scale
-    >>> from dconnet import DCONClassifier
-    >>> from dconnet.certificates import certify
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = DCONClassifier(n_hidden=2, gamma=1.0, random_state=0).fit(scale(X), y)
-    >>> [found.label for found in certify(model, scale(X), y)]
-    ['class 0', 'class 1', 'class 2']
+    >>> import numpy as np
+    >>> from dconnet import DCONRegressor, Network, certify
+    >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)
+    >>> y = np.abs(X[:, 0])
+    >>> model = DCONRegressor(n_hidden=4, gamma=0.1, random_state=0).fit(X, y)
+    >>> (found,) = certify(model, X, y)
+    >>> found.local.count("local minimum"), found.gap.kind
+    (4, 'proved')
+    >>> print(found.report().splitlines()[0])
+    Certificate: 4 neurons, 30 rows, 1 input
+    >>> (found,) = certify(Network(W=[[1.0]], b=[0.0], alpha=[1.0]), X, y, gamma=0.1)
+    >>> found.stationarity.norm > 0.1  # half of the absolute value is not stationary
+    True
     """
+    if isinstance(model, Network):
+        if gamma is None:
+            raise ValueError("A Network does not store its regularisation. Pass gamma=...")
+        problem = Problem(X, y, gamma, sample_weight, intercept=model.intercept)
+        return (certificate(problem, model, improve=improve),)
+    if gamma is not None:
+        raise ValueError("gamma belongs to the fitted estimator. Pass it only with a Network.")
     if not hasattr(model, "problems"):
         raise TypeError(
-            f"certify takes a fitted estimator of dconnet, not a {type(model).__name__}. Of a pipeline pass the last "
-            "step, with the data that it saw: pipeline[-1] and pipeline[:-1].transform(X)."
+            f"certify takes a fitted dconnet estimator or a Network, not a {type(model).__name__}. For a pipeline, "
+            "pass its last step and the transformed data: pipeline[-1] and pipeline[:-1].transform(X)."
         )
     problems = model.problems(X, y, sample_weight)
     return tuple(
         certificate(problem, solution.network, objectives=solution.history.objective, label=label, improve=improve)
         for problem, solution, label in zip(problems, model.solutions_, model.targets_.labels, strict=True)
     )
-
-
-def _has_small_hessian(network: Network) -> bool:
-    return network.n_hidden * (network.n_features + 1 + network.n_outputs) <= MAX_HESSIAN
 
 
 def _order_line(order: ConvergenceOrder) -> Line:
@@ -318,12 +316,9 @@ def _order_line(order: ConvergenceOrder) -> Line:
 def _condition(name: str, condition: Condition) -> Line:
     proved = "none is proved for this algorithm"
     if not np.isnan(condition.theoretical):
-        proved = f"measured; the theory gives {condition.theoretical:.2e}, which {_held(condition)} in every epoch"
+        held = "held" if condition.holds else "did NOT hold"
+        proved = f"measured; the theory gives {condition.theoretical:.2e}, which {held} in every epoch"
     return name, f"{condition.measured:.2e}", proved
-
-
-def _held(condition: Condition) -> str:
-    return "held" if condition.holds else "did NOT hold"
 
 
 def _aligned(lines: Sequence[Line]) -> list[str]:
@@ -332,7 +327,7 @@ def _aligned(lines: Sequence[Line]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses, tuples and arrays as dicts, lists and numbers."""
+    """Convert dataclasses, tuples and arrays to dicts, lists and numbers."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray | np.generic):

@@ -1,18 +1,16 @@
-"""How far RegLoss is from what any network, of any width, could reach.
+"""A lower bound on RegLoss over the networks of all widths.
 
 Balanced neurons make the penalty ``2 gamma Σ |alpha_l| |v_l|``, and RegLoss convex over the measures of neurons. Its
 dual is the maximum of ``2 λᵀy - |λ|²`` over all λ with ``|λᵀ σ(Q v)| ≤ gamma`` for every v of length one. A multiple of
 the residual of any network is feasible, and gives a lower bound for all networks.
 
 With several outputs, λ is a matrix Λ like the targets, and the condition is ``|Λᵀ σ(Q v)| ≤ gamma`` for the length of
-that vector: then ``<Λ, Σ_l σ(Q v_l) a_lᵀ> ≤ gamma Σ_l |a_l| |v_l|``, and ``F ≥ 2 <Λ, Y> - |Λ|²`` follows as with one
-output.
+that vector. Then ``<Λ, Σ_l σ(Q v_l) a_lᵀ> ≤ gamma Σ_l |a_l| |v_l|``, and ``F ≥ 2 <Λ, Y> - |Λ|²`` follows as before.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -21,9 +19,9 @@ from dconnet._text import no_network_is_better
 from dconnet._threads import one_blas_thread
 from dconnet.convex.native import Native
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem, WhitenedProblem
+from dconnet.model.problem import Problem
 from dconnet.training.arrangement import can_enumerate, largest_correlation, rounding
-from dconnet.training.cones import can_search, correlation_bound
+from dconnet.training.cones import can_search, search_cones
 from dconnet.training.descent import Options
 from dconnet.training.dual import DualPoint
 from dconnet.training.growth import GrowingDescent
@@ -43,11 +41,11 @@ class GlobalGap:
     exact : bool
         Whether all activation patterns were enumerated.
     proved_bound : float
-        A lower bound that is proved in any case: by branch and bound with three to five inputs, and one output, as far
-        as its limits let it; beyond that by a coarse estimate, and then far lower than ``bound``.
+        A bound that is always proved: by branch and bound for three to five inputs and one output, within its limits;
+        otherwise by a coarse inequality, and then far below ``bound``.
     correlation : float
-        The largest ``|rᵀ σ(Q v)| / gamma`` found over v of length one, for several outputs the length of a vector.
-        Above one, a new neuron lowers RegLoss, which needs no exactness; at an optimum over all widths it is one.
+        The largest ``|rᵀ σ(Q v)| / gamma`` found over v of length one. Above one, a new neuron lowers RegLoss; at an
+        optimum over all widths it is one.
     direction : array of shape (n_features + 1,)
         Weights and intercept, up to a positive factor, of the neuron that attains it.
     """
@@ -66,23 +64,33 @@ class GlobalGap:
 
     @property
     def relative_gap(self) -> float:
-        """The gap as a part of RegLoss, between zero and one."""
+        """The gap as a fraction of RegLoss, between zero and one."""
         return self.gap / self.objective if self.objective > 0.0 else 0.0
 
     @property
     def proved_gap(self) -> float:
-        """The gap to the bound that is proved, as a part of RegLoss."""
+        """The gap to the proved bound, as a fraction of RegLoss."""
         return max(self.objective - self.proved_bound, 0.0) / self.objective if self.objective > 0.0 else 0.0
 
     @property
     def sentence(self) -> str:
-        """What is proved, in words."""
+        """The proved statement in words."""
         return no_network_is_better(self.proved_gap, proved=True)
 
     @property
     def kind(self) -> str:
-        """What the bound is: "proved" or "estimate"."""
+        """Either "proved" or "estimate", for ``bound``."""
         return "proved" if self.exact else "estimate"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bounds:
+    """The most useful new neuron ``v`` of a network, and the dual points that follow from its residual."""
+
+    largest: float
+    v: FloatArray
+    estimate: DualPoint
+    proved: DualPoint
 
 
 def global_gap(
@@ -100,26 +108,22 @@ def global_gap(
 
     Parameters
     ----------
-    problem : Problem
-        The training problem.
-    network : Network
-        The network whose residual makes the bound; the closer it is to the optimum, the better the bound.
-    n_starts : int
-        Random starts of the search for the most correlated direction.
-    random_state : int
-        Their seed.
+    problem, network :
+        The training problem, and the network whose residual makes the bound. The closer the network is to the optimum,
+        the better is the bound.
+    n_starts, random_state : int
+        Random starts of the search for the most correlated direction, and their seed.
     exact : bool, optional
-        Whether to enumerate all activation patterns instead, which is done by default for up to two inputs (three
-        independent columns of M) and 2000 different rows, 300 if there are several outputs; without limit for one
-        input.
+        Whether to enumerate all activation patterns instead. The default does so for one input, and for two inputs with
+        up to 2000 different rows (300 with several outputs).
     improve : bool
-        Whether to grow the network on, as ``n_hidden="auto"`` does, for the sake of a better bound: that of a network
-        that is too narrow is far too low. It takes as long as a fit.
+        Whether to grow the network first, as ``n_hidden="auto"`` does. The bound of a network that is too narrow is far
+        too low; growing takes as long as a fit.
     max_parts : int or None
-        Parts of the sphere that branch and bound looks at to prove a bound where patterns are not enumerated, with
-        three to five inputs and one output. None for no limit.
+        Parts of the sphere that branch and bound visits to prove a bound where patterns are not enumerated; None for no
+        limit.
     max_seconds : float or None
-        Time for each of both, at most.
+        Time limit of the growth, and of branch and bound.
 
     Examples
     --------
@@ -134,77 +138,53 @@ def global_gap(
     ('proved', True)
     """
     white = problem.whitened
-    if exact is None:
-        exact = can_enumerate(white.Q, white.n_outputs)
-    look = partial(_look, white, n_starts, random_state, exact, max_parts, max_seconds)
-    found = look(network)
+    is_exact = can_enumerate(white.Q, white.n_outputs) if exact is None else exact
+
+    def bounds_of(network: Network) -> _Bounds:
+        Q, V = white.Q, white.whiten(network)
+        residual = white.y - np.maximum(white.preactivations(V), 0.0) @ white.output_weights(network)
+        if is_exact:
+            largest, v = largest_correlation(Q, residual)
+            point = DualPoint.scaled(white, residual, largest + rounding(Q, residual))
+            return _Bounds(largest, v, point, point)
+        values, directions = climbed(Q, residual, random_starts(V, n_starts, np.random.default_rng(random_state)))
+        first = int(np.argmax(values))
+        largest, v = float(values[first]), directions[first]
+        ceiling = _correlation_ceiling(Q, residual)
+        if can_search(Q, white.n_outputs) and max_parts != 0:
+            by_cones, _ = search_cones(Q, residual, v[None, :], max_parts=max_parts, max_seconds=max_seconds)
+            ceiling = min(ceiling, by_cones)
+        estimate, proved = (DualPoint.scaled(white, residual, size) for size in (largest, max(ceiling, largest)))
+        return _Bounds(largest, v, estimate, proved)
+
+    found = bounds_of(network)
     estimate, proved = found.estimate, found.proved
     if improve:
-        grown = look(_grown(problem, network, random_state, max_seconds))
+        options = Options(split="net", max_seconds=max_seconds)
+        with one_blas_thread():
+            descent = GrowingDescent(problem, Native(), options, np.random.default_rng(random_state))
+            wider = descent.run(network).network
+        grown = bounds_of(wider)
         estimate, proved = estimate.improved(grown.estimate), proved.improved(grown.proved)
     objective = problem.objective(network)
-    bounds = [min(point.bound, objective) for point in (estimate, proved)]
+    bound, proved_bound = (min(point.bound, objective) for point in (estimate, proved))
     direction = white.whitening.from_white @ found.v
-    return GlobalGap(objective, bounds[0], exact, bounds[1], found.largest / white.gamma, direction)
+    return GlobalGap(objective, bound, is_exact, proved_bound, found.largest / white.gamma, direction)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Look:
-    """The most useful new neuron of a network, and what its residual proves."""
-
-    largest: float
-    v: FloatArray
-    estimate: DualPoint
-    proved: DualPoint
-
-
-def _look(
-    white: WhitenedProblem,
-    n_starts: int,
-    seed: int,
-    exact: bool,
-    max_parts: int | None,
-    max_seconds: float | None,
-    network: Network,
-) -> _Look:
-    Q, V = white.Q, white.whiten(network)
-    residual = white.y - np.maximum(white.preactivations(V), 0.0) @ white.output_weights(network)
-    if exact:
-        largest, v = largest_correlation(Q, residual)
-        point = DualPoint.scaled(white, residual, largest + rounding(Q, residual))
-        return _Look(largest, v, point, point)
-    values, directions = climbed(Q, residual, random_starts(V, n_starts, np.random.default_rng(seed)))
-    first = int(np.argmax(values))
-    largest, v = float(values[first]), directions[first]
-    ceiling = _ceiling(Q, residual)
-    if can_search(Q, white.n_outputs) and max_parts != 0:
-        by_cones = correlation_bound(Q, residual, v[None, :], max_parts=max_parts, max_seconds=max_seconds)
-        ceiling = min(ceiling, by_cones)
-    return _Look(
-        largest, v, DualPoint.scaled(white, residual, largest), DualPoint.scaled(white, residual, max(ceiling, largest))
-    )
-
-
-def _grown(problem: Problem, network: Network, seed: int, max_seconds: float | None) -> Network:
-    """The network, grown until no new neuron lowers RegLoss."""
-    options = Options(split="net", max_seconds=max_seconds)
-    with one_blas_thread():
-        return GrowingDescent(problem, Native(), options, np.random.default_rng(seed)).run(network).network
-
-
-def _ceiling(Q: FloatArray, r: FloatArray) -> float:
-    """A number that ``|rᵀ σ(Q v)|`` is proved not to exceed.
+def _correlation_ceiling(Q: FloatArray, r: FloatArray) -> float:
+    """Return a proved upper bound on ``|rᵀ σ(Q v)|`` over v of length one.
 
     As σ(z) = (z + |z|) / 2, and rows of the other sign only lower the product, it is at most half of ``|Qᵀr|`` plus
     half of the largest ``Σ r⁺ |z|``. The latter is at most ``|r⁺|``, and at most the root of Σ r⁺ times the largest
-    eigenvalue of Qᵀ diag(r⁺) Q, both by the inequality of Cauchy and Schwarz. The same two bound ``Σ r⁺ σ(z)`` itself.
+    eigenvalue of Qᵀ diag(r⁺) Q, both by the Cauchy-Schwarz inequality. The same two bound ``Σ r⁺ σ(z)`` itself.
 
     With several outputs, the length of a vector is bounded by those of its entries in the basis of the singular vectors
     of r, and by the largest singular value, since σ(Qv) is not longer than one.
     """
     if r.ndim == 2:
         left, singular, _ = np.linalg.svd(r, full_matrices=False)
-        entries = [size * _ceiling(Q, column) for size, column in zip(singular, left.T, strict=True)]
+        entries = [size * _correlation_ceiling(Q, column) for size, column in zip(singular, left.T, strict=True)]
         return min(float(singular[0]), float(np.linalg.norm(entries)))
     linear = float(np.linalg.norm(Q.T @ r))
     ceilings = []

@@ -1,4 +1,4 @@
-"""Whether every neuron is at a local minimum of its own subproblem, and which neurons are dead."""
+"""Local optimality of every neuron in its own subproblem, and dead neurons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dconnet.training.kinks import kinks_of
 
 
 def dead_neurons(problem: Problem, network: Network) -> BoolArray:
-    """Which neurons contribute nothing, measured against the targets; see `active_neurons`. Of shape (n_hidden,)."""
+    """Return which neurons contribute nothing compared with the targets, of shape (n_hidden,); see `active_neurons`."""
     whole = float(np.sqrt(problem.zero_objective))
     return ~active_neurons(
         network, problem.X, sample_weight=problem.sample_weight, whole=whole, scale=problem.output_scale
@@ -26,17 +26,17 @@ def dead_neurons(problem: Problem, network: Network) -> BoolArray:
 class LocalOptimality:
     """The test ∂h ⊆ ∂g for the DC subproblem of every neuron.
 
-    It holds exactly if the neuron is a local minimiser of RegLoss in its own weights, whatever the split; the net split
-    leaves the fewest tangents of h to try. Distances are in whitened coordinates, relative to ``2 |y|``.
+    It holds exactly if the neuron is a local minimiser of RegLoss in its own weights, for every split. Distances are in
+    whitened coordinates, relative to ``2 |y|``.
 
     Attributes
     ----------
     dca : array of shape (n_hidden,)
-        Distance of the tangent of h that the DCA takes from ∂g; zero if the DCA stands still.
+        Distance from ∂g of the tangent of h that the DCA takes; zero if the DCA has converged.
     worst : array of shape (n_hidden,)
-        Largest distance of any tangent of h from ∂g, among those tried.
+        Largest distance from ∂g of the tangents of h that were tried.
     choices : array of int, of shape (n_hidden,)
-        Rows at a concave kink, each of which doubles the number of tangents.
+        Rows at a concave kink; each doubles the number of tangents.
     complete : array of bool, of shape (n_hidden,)
         Whether all tangents were tried.
     tol : float
@@ -53,7 +53,7 @@ class LocalOptimality:
     def verdicts(self) -> tuple[str, ...]:
         """One of "local minimum", "not stationary", "saddle" and "undecided" for every neuron.
 
-        A saddle is a neuron that holds the DCA, but from which another tangent of h leads down.
+        At a saddle the DCA has converged, but another tangent of h leads down.
         """
         return tuple(map(self._verdict, self.dca, self.worst, self.complete))
 
@@ -65,24 +65,15 @@ class LocalOptimality:
         return "local minimum" if complete else "undecided"
 
     def count(self, verdict: str) -> int:
-        """Number of neurons with this verdict."""
+        """Return the number of neurons with this verdict."""
         return self.verdicts.count(verdict)
 
 
 def local_optimality(problem: Problem, network: Network, tol: float = 1e-4) -> LocalOptimality:
-    """Test for every neuron whether all tangents of h are subgradients of g.
+    """Test for every neuron whether all tangents of h are subgradients of g, up to the relative distance ``tol``.
 
-    The distance of a tangent from ∂g is convex in it, and so the largest is found at an extreme tangent, where every
-    row at a concave kink is either active or not. All of them are tried for up to eight such rows.
-
-    Parameters
-    ----------
-    problem : Problem
-        The training problem.
-    network : Network
-        The network to judge.
-    tol : float
-        Distance, as a pure number, up to which a tangent counts as a subgradient of g.
+    The distance of a tangent from ∂g is convex in the tangent. The largest is therefore attained where every row at a
+    concave kink is either active or not. All combinations are tried for up to eight such rows.
 
     Examples
     --------
@@ -93,14 +84,13 @@ def local_optimality(problem: Problem, network: Network, tol: float = 1e-4) -> L
     ('local minimum',)
     """
     white = problem.whitened
-    V = white.whiten(network)
-    unit = 2.0 * float(np.linalg.norm(white.y)) or 1.0
-    blocks = [kinks.net() for kinks in kinks_of(white, V, white.output_weights(network), "net")]
-    found = [kinks.steepest() for kinks in blocks]
+    unit = 2.0 * white.target_norm or 1.0
+    kinks = [each.net() for each in kinks_of(white, white.whiten(network), white.output_weights(network), "net")]
+    steepest = [each.steepest() for each in kinks]
     return LocalOptimality(
-        dca=np.array([steepest.dca / unit for steepest in found]),
-        worst=np.array([steepest.worst / unit for steepest in found]),
-        choices=np.array([np.count_nonzero(kinks.open) for kinks in blocks], dtype=np.intp),
-        complete=np.array([steepest.complete for steepest in found]),
+        dca=np.array([each.dca / unit for each in steepest]),
+        worst=np.array([each.worst / unit for each in steepest]),
+        choices=np.array([np.count_nonzero(each.open) for each in kinks], dtype=np.intp),
+        complete=np.array([each.complete for each in steepest]),
         tol=tol,
     )

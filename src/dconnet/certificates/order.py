@@ -1,20 +1,21 @@
-"""How fast a sequence converges: its order and its law of decay, estimated, and an example whose order is known."""
+"""Estimated order of convergence of a sequence, and its law of decay."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray
 
+# Number of epochs that count as early, as in the paper.
 EARLY = 30
 
 # Errors below this fraction of the limit, and decreases below this fraction of the objective, are rounding.
 ROUNDING = 1e-14
 
-# A law is fitted to so many stretches of epochs, evenly spaced in their logarithm, and not to fewer than the least.
+# A law is fitted to at most STRETCHES ranges of epochs, evenly spaced in their logarithm, and at least LEAST_STRETCHES.
 STRETCHES = 60
 LEAST_STRETCHES = 8
 
@@ -26,14 +27,14 @@ class DecayLaw:
     Attributes
     ----------
     name : {"exponential", "power", "unknown"}
-        The law that fits better; "unknown" if too few epochs tell.
+        The law that fits better; "unknown" with too few epochs.
     exponential_misfit, power_misfit : float
         Root of the mean squared distance from each law, in the logarithm of the decrease; NaN if unknown.
     factor : float
-        By how much the distance from the limit shrinks in an epoch, by the exponential law.
+        Factor of the distance from the limit in one epoch, by the exponential law.
     exponent : float
-        p, if the distance from the limit falls like ``k**-p`` in epoch k, by the power law; not above zero where it
-        has not begun to settle.
+        p of the power law: the distance from the limit falls like ``k**-p`` in epoch k. Not above zero before the
+        descent has begun to converge.
     """
 
     name: str
@@ -61,7 +62,7 @@ class ConvergenceOrder:
     n_early : int
         Number of epochs that count as early.
     decay : DecayLaw
-        Whether the later epochs decrease exponentially or by a power of their number, which the slopes do not tell.
+        The law of the later epochs. The slopes cannot distinguish an exponential from a power law.
     """
 
     early: float
@@ -75,9 +76,8 @@ def convergence_order(objective: ArrayLike, *, limit: float | None = None, early
     """Estimate the order of convergence of a sequence of objective values.
 
     Linear convergence has order one, quadratic two. The converse does not hold: the errors ``1 / k`` of a sublinear
-    sequence have a slope near one as well, and `decay` tells the two apart. The limit is not known as a rule, and the
-    last value stands for it, which bends the last points downwards; the estimate for all epochs means little before
-    the descent has converged.
+    sequence also have a slope near one, and only `decay` distinguishes the two. The last value replaces an unknown
+    limit. The estimate for all epochs therefore means little before the descent has converged.
 
     Parameters
     ----------
@@ -108,21 +108,21 @@ def convergence_order(objective: ArrayLike, *, limit: float | None = None, early
 
 
 def decay_law(objective: ArrayLike, *, epochs: ArrayLike | None = None, skip: int = EARLY) -> DecayLaw:
-    """Tell whether an objective decreases exponentially in the number of epochs or by a power of it.
+    """Decide whether an objective decreases exponentially in the number of epochs or by a power of it.
 
-    Both laws are straight lines for the logarithm of the mean decrease in a stretch of epochs: over the epoch for the
-    exponential law, over its logarithm for the power law. Decreases need no limit, unlike distances from it, and a
-    power law of them has an exponent that is one larger. Both are fitted by least squares to stretches that are
-    evenly spaced in the logarithm of the epoch, so that the late epochs do not rule by their number.
+    Both laws are straight lines for the logarithm of the mean decrease in a range of epochs: over the epoch for the
+    exponential law, over its logarithm for the power law. Decreases need no limit, and their power law has an exponent
+    that is larger by one. The ranges are evenly spaced in the logarithm of the epoch, so that the many late epochs do
+    not dominate the least-squares fit.
 
     Parameters
     ----------
     objective : array-like of shape (n_values,)
         RegLoss, or its distance from any number, after some epochs.
     epochs : array-like of shape (n_values,), optional
-        These epochs, rising; 0, 1, 2, … by default.
+        These epochs, ascending; 0, 1, 2, … by default.
     skip : int
-        Epochs at the beginning that are left out.
+        Number of epochs left out at the beginning.
 
     Examples
     --------
@@ -137,15 +137,21 @@ def decay_law(objective: ArrayLike, *, epochs: ArrayLike | None = None, skip: in
     values = _checked(objective)
     k = np.arange(len(values), dtype=np.float64) if epochs is None else np.asarray(epochs, dtype=np.float64)
     if k.shape != values.shape or np.any(np.diff(k) <= 0.0):
-        raise ValueError("epochs must be rising numbers, one for each value of the objective.")
-    chosen = _evenly_spaced(k[: _settled(values)], max(skip, 1))
-    k, values = k[chosen], values[chosen]
-    decreases = -np.diff(values)
-    telling = decreases > ROUNDING * np.abs(values[:-1])
-    if telling.sum() < LEAST_STRETCHES:
+        raise ValueError("epochs must be ascending numbers, one for each value of the objective.")
+    # Up to the first value that differs from the last one by rounding alone.
+    close = np.abs(values - values[-1:]) <= ROUNDING * np.abs(values[-1:])
+    k = k[: int(np.argmax(close)) + 1] if len(values) else k
+    first_epoch = max(skip, 1)
+    if len(k) == 0 or k[-1] <= first_epoch:
         return UNKNOWN_LAW
-    first, last = k[:-1][telling], k[1:][telling]
-    logarithms = np.log(decreases[telling] / (last - first))
+    ends = np.unique(np.searchsorted(k, np.geomspace(first_epoch, k[-1], STRETCHES + 1) * (1.0 - 1e-12)))
+    k, values = k[ends], values[ends]
+    decreases = -np.diff(values)
+    is_decrease = decreases > ROUNDING * np.abs(values[:-1])
+    if is_decrease.sum() < LEAST_STRETCHES:
+        return UNKNOWN_LAW
+    first, last = k[:-1][is_decrease], k[1:][is_decrease]
+    logarithms = np.log(decreases[is_decrease] / (last - first))
     exponential_misfit, per_epoch = _line((first + last) / 2.0, logarithms)
     power_misfit, per_logarithm = _line(np.log(first * last) / 2.0, logarithms)
     name = "exponential" if exponential_misfit < power_misfit else "power"
@@ -159,20 +165,8 @@ def _checked(objective: ArrayLike) -> FloatArray:
     return values
 
 
-def _settled(values: FloatArray) -> int:
-    """Number of values up to the first that only rounding keeps from being the last one."""
-    return int(np.argmax(np.abs(values - values[-1:]) <= ROUNDING * np.abs(values[-1:]))) + 1 if len(values) else 0
-
-
-def _evenly_spaced(k: FloatArray, first: int) -> NDArray[np.intp]:
-    """Positions of epochs from the first on, as evenly spaced in their logarithm as there are any."""
-    if len(k) == 0 or k[-1] <= first:
-        return np.array([], dtype=np.intp)
-    return np.unique(np.searchsorted(k, np.geomspace(first, k[-1], STRETCHES + 1) * (1.0 - 1e-12)))
-
-
 def _line(x: FloatArray, y: FloatArray) -> tuple[float, float]:
-    """Root mean square of what a line by least squares leaves, and its slope."""
+    """Return the root mean squared residual of a least-squares line, and its slope."""
     centred = x - x.mean()
     slope = centred @ y / (centred @ centred)
     left = y - y.mean() - slope * centred
@@ -180,107 +174,9 @@ def _line(x: FloatArray, y: FloatArray) -> tuple[float, float]:
 
 
 def _slope(errors: FloatArray) -> float:
-    """Slope of the line through the points (ln e_k, ln e_{k+1}) by least squares."""
+    """Return the slope of the least-squares line through the points (ln e_k, ln e_{k+1})."""
     logarithms = np.log(errors)
     x, y = logarithms[:-1], logarithms[1:]
     if len(x) < 3 or np.ptp(x) == 0.0:
         return float("nan")
-    centred = x - x.mean()
-    return float(centred @ y / (centred @ centred))
-
-
-@dataclass(frozen=True, slots=True)
-class ProximalOrder:
-    """Estimated order of the proximal-point algorithm on ``|x|^(2q / (2q - 1))``, over random starts.
-
-    Attributes
-    ----------
-    q : int
-        Parameter of the function.
-    expected : int
-        The order that can be proved, 2q - 1.
-    mean, std : float
-        Mean and standard deviation of the estimates.
-    """
-
-    q: int
-    expected: int
-    mean: float
-    std: float
-
-
-def proximal_point_order(
-    q: int,
-    *,
-    n_starts: int = 100,
-    dimension: int = 10,
-    step: float = 0.1,
-    smallest: float = 1e-12,
-    random_state: int = 0,
-) -> ProximalOrder:
-    """Run the paper's example of superlinear convergence: the proximal-point algorithm on ``|x|^(2q / (2q - 1))``.
-
-    The order is estimated from the last three moves before a move is shorter than ``smallest``, where d_k is the length
-    of move k, as ``ln(d_k / d_{k-1}) / ln(d_{k-1} / d_{k-2})``.
-
-    Parameters
-    ----------
-    q : int
-        Parameter of the function, at least two.
-    n_starts : int
-        Random starts, with standard normal entries.
-    dimension : int
-        Length of x.
-    step : float
-        λ of the algorithm.
-    smallest : float
-        Moves shorter than this are left out.
-    random_state : int
-        Seed of the starts.
-
-    Examples
-    --------
-    >>> from dconnet.certificates import proximal_point_order
-    >>> order = proximal_point_order(2, smallest=1e-200)
-    >>> order.expected, round(order.mean, 3)
-    (3, 3.0)
-    """
-    if q < 2:
-        raise ValueError(f"q must be at least 2, got {q}.")
-    rng = np.random.default_rng(random_state)
-    # The iterates stay on the ray of their start, and so their norms say everything.
-    norms = np.linalg.norm(rng.standard_normal((n_starts, dimension)), axis=1)
-    orders = np.array([_estimated_order(_moves(float(norm), q, step, smallest)) for norm in norms])
-    return ProximalOrder(q, 2 * q - 1, float(orders.mean()), float(orders.std(ddof=1)))
-
-
-def _moves(norm: float, q: int, step: float, smallest: float) -> FloatArray:
-    """Lengths of the moves of the algorithm, down to the smallest."""
-    moves: list[float] = []
-    while True:
-        shorter = _proximal_norm(norm, q, step)
-        if norm - shorter < smallest:
-            return np.array(moves)
-        moves.append(norm - shorter)
-        norm = shorter
-
-
-def _proximal_norm(norm: float, q: int, step: float) -> float:
-    """Norm t of the next iterate, ``t + c t^(1 / (2q-1)) = norm`` with ``c = 2q step / (2q - 1)``."""
-    power = 2 * q - 1
-    slope = 2.0 * q * step / power
-    # Newton's method for root^power + slope root = norm: from above it descends, the function being convex.
-    root = min(norm / slope, norm ** (1.0 / power))
-    while True:
-        excess = root**power + slope * root - norm
-        lower = root - excess / (power * root ** (power - 1) + slope)
-        if not 0.0 < lower < root:
-            return float(root**power)
-        root = lower
-
-
-def _estimated_order(moves: FloatArray) -> float:
-    if len(moves) < 3:
-        return float("nan")
-    last = np.log(moves[-3:])
-    return float((last[2] - last[1]) / (last[1] - last[0]))
+    return _line(x, y)[1]

@@ -1,4 +1,4 @@
-"""How far a network is from the first-order conditions of a stationary point."""
+"""Distance of a network from the first-order conditions of a stationary point."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONCAVE = ("dca", "best")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stationarity:
-    """Norms of a subgradient of ``m · RegLoss`` in whitened coordinates, relative to ``2 |y|``: a pure number.
+    """Norms of a subgradient of ``m · RegLoss`` in whitened coordinates, divided by ``2 |y|``.
 
     Attributes
     ----------
@@ -44,12 +44,12 @@ class Subgradient:
     Attributes
     ----------
     hidden : array of shape (n_hidden, n_features + 1)
-        Its entries for the weights and, in the last column, the intercept of every neuron.
+        Entries for the weights and, in the last column, the intercept of every neuron.
     output : array of shape (n_hidden,) or (n_hidden, n_outputs)
-        Its entries for the output weights, which are in the units of ``output_scale`` of the problem.
+        Entries for the output weights, in the units of ``problem.output_scale``.
     limiting : array of bool, of shape (n_hidden,)
-        Whether the block of the neuron is proved to belong to the limiting subdifferential of RegLoss. It always does
-        where no row is at its kink.
+        Whether the block of the neuron is proved to belong to the limiting subdifferential of RegLoss. This is always
+        true where no row is at its kink.
     """
 
     hidden: FloatArray
@@ -74,25 +74,22 @@ class Subgradient:
 
 
 def stationarity(problem: Problem, network: Network, split: str = "net", concave: str = "dca") -> Stationarity:
-    """Distance of the network from the first-order conditions, block by block.
+    """Measure the distance of the network from the first-order conditions, block by block.
 
     For a neuron with the split ``F = g - h``, it is the norm of the shortest vector of the form (subgradient of g)
-    minus (subgradient of h). With the net split, that is a subgradient of F itself where kinks are convex; with the
-    paper's split the condition is weaker, for its g has kinks where F is concave, and a network can satisfy it without
-    being stationary.
+    minus (subgradient of h). With the net split, this is a subgradient of F itself where kinks are convex. The paper's
+    split gives a weaker condition, which a network can satisfy without being stationary.
 
     Parameters
     ----------
-    problem : Problem
-        The training problem.
-    network : Network
-        The network to judge.
+    problem, network :
+        The training problem and the network.
     split : {"net", "paper"}
         The DC split whose conditions are checked.
     concave : {"dca", "best"}
-        Which subgradient of h to take where rows sit at a concave kink: that of the DCA, or the one with the shortest
-        result, if no more than eight rows leave a choice. Where the first gives zero, the DCA stands still; where the
-        second does, the network is limiting-critical, but F may still descend.
+        The subgradient of h for rows at a concave kink. "dca" takes that of the DCA: zero means that the DCA has
+        converged. "best" takes the one with the shortest result, if at most eight rows leave a choice: zero means that
+        the network is limiting-critical, although F may still descend.
 
     Examples
     --------
@@ -102,31 +99,26 @@ def stationarity(problem: Problem, network: Network, split: str = "net", concave
     >>> stationarity(problem, Network(W=[[1.0]], b=[0.0], alpha=[1.0])).norm < 1e-8  # fits exactly
     True
     """
-    white = problem.whitened
-    kinks, output = _first_order(white, network, split)
-    return stationarity_of(kinks, output, white.target_norm, concave)
+    kinks, output = _first_order(problem.whitened, network, split)
+    return stationarity_of(kinks, output, problem.whitened.target_norm, concave)
 
 
 def stationarity_of(
     kinks: Iterator[Kinks], output: FloatArray, target_norm: float, concave: str = "dca"
 ) -> Stationarity:
-    """The same from the kinks of every neuron and the gradient of ``m · RegLoss`` in the output weights."""
+    """Compute `stationarity` from the kinks of every neuron and the gradient in the output weights."""
     unit = 2.0 * target_norm or 1.0
     neurons = [np.linalg.norm(_shortest(each, concave)[0]) / unit for each in kinks]
     return Stationarity(np.array(neurons), float(np.linalg.norm(output)) / unit)
 
 
 def subgradient(problem: Problem, network: Network, split: str = "net", concave: str = "dca") -> Subgradient:
-    """The shortest subgradient of RegLoss, block by block, in the coordinates of the data.
+    """Return the shortest subgradient of RegLoss, block by block, in the coordinates of the data.
 
-    This is the vector v(θ, ε_g, ε_h) of the paper's proposition on the limiting subdifferential. ε_g comes from a
-    least-squares problem over a box, ε_h is one with ``concave="dca"``, as in the paper's convergence plots. Those are
-    made with ``split="paper"``; with the net split the vector is a limiting subgradient in all but degenerate cases.
-
-    Parameters
-    ----------
-    problem, network, split, concave
-        As in `stationarity`.
+    This is the vector v(θ, ε_g, ε_h) of the paper's proposition on the limiting subdifferential: ε_g solves a
+    least-squares problem over a box, and ε_h is one with ``concave="dca"``. The paper's convergence plots use
+    ``split="paper"``; with the net split the vector is a limiting subgradient in all but degenerate cases. The
+    parameters are those of `stationarity`.
 
     Examples
     --------
@@ -147,7 +139,7 @@ def subgradient(problem: Problem, network: Network, split: str = "net", concave:
 
 
 def _first_order(white: WhitenedProblem, network: Network, split: str) -> tuple[Iterator[Kinks], FloatArray]:
-    """The kinks of every neuron, and the gradient of ``m · RegLoss`` in the output weights, of their shape."""
+    """Return the kinks of every neuron, and the gradient of ``m · RegLoss`` in the output weights."""
     V, alpha = white.whiten(network), white.output_weights(network)
     gradient = white.gamma * alpha
     for rows in blocks(len(white.y)):
@@ -157,11 +149,11 @@ def _first_order(white: WhitenedProblem, network: Network, split: str) -> tuple[
 
 
 def _shortest(kinks: Kinks, concave: str, matrix: FloatArray | None = None) -> tuple[FloatArray, bool]:
-    """The shortest subgradient of a block, and whether it is proved to be a limiting one."""
+    """Return the shortest subgradient of a block, and whether it is proved to be a limiting one."""
     if concave not in CONCAVE:
         raise ValueError(f"concave must be one of {CONCAVE}, got {concave!r}.")
-    seen = kinks if matrix is None else kinks.in_coordinates(matrix)
+    mapped = kinks if matrix is None else kinks.in_coordinates(matrix)
     tangents = list(kinks.tangents()) if concave == "best" else [np.ones(len(kinks.rows))]
-    candidates = [seen.slopes(tangent) for tangent in tangents]
-    slopes = min(candidates, key=lambda slopes: float(np.linalg.norm(seen.subgradient(slopes))))
-    return seen.subgradient(slopes), kinks.are_limiting(slopes)
+    candidates = [mapped.slopes(tangent) for tangent in tangents]
+    slopes = min(candidates, key=lambda slopes: float(np.linalg.norm(mapped.subgradient(slopes))))
+    return mapped.subgradient(slopes), kinks.are_limiting(slopes)
