@@ -16,7 +16,6 @@ from scipy import sparse
 
 from dconnet.convex.backend import ConvexSolution
 from dconnet.convex.native import Native
-from dconnet.convex.paper_form import PaperForm, QuadraticPoint
 from dconnet.convex.programme import Programme
 
 # A solver that gets nowhere is stopped after this many seconds.
@@ -56,15 +55,18 @@ class OSQPPeer:
 
     def cold(self, programme: Programme) -> ConvexSolution:
         """See `Peer`."""
-        self.form = PaperForm.of(programme.design)
-        n_rows, n_variables = self.form.constraints.shape
-        quadratic = self.form.quadratic(programme)
-        rows = sparse.vstack([self.form.constraints, sparse.identity(n_variables)], format="csc")
+        n_rows, rank = programme.design.shape
+        matrix = sparse.csc_matrix(np.sqrt(n_rows) * programme.design)
+        identity = sparse.identity(n_rows)
+        n_variables = 2 * (n_rows + rank)
+        equations = sparse.hstack([-identity, identity, matrix, -matrix])
+        rows = sparse.vstack([equations, sparse.identity(n_variables)], format="csc")
+        hessian, linear = self._numbers(programme)
         upper = np.concatenate([np.zeros(n_rows), np.full(n_variables, np.inf)])
         self.workspace = osqp.OSQP(algebra="builtin")
         self.workspace.setup(
-            quadratic.hessian,
-            quadratic.linear,
+            hessian,
+            linear,
             sparse.csc_matrix(rows),
             np.zeros(len(upper)),
             upper,
@@ -78,15 +80,34 @@ class OSQPPeer:
 
     def warm(self, programme: Programme) -> ConvexSolution:
         """See `Peer`; OSQP goes on from its last iterate."""
-        quadratic = self.form.quadratic(programme)
-        self.workspace.update(q=quadratic.linear, Px=quadratic.hessian.data)
+        hessian, linear = self._numbers(programme)
+        self.workspace.update(q=linear, Px=hessian.data)
         return self._solve(programme)
+
+    def _numbers(self, programme: Programme) -> tuple[sparse.csc_matrix, np.ndarray]:
+        """Upper triangle of the Hessian and linear term for (v₁, v₂, v₃, v₄), where Qv = v₁ - v₂ and v = v₃ - v₄."""
+        n_rows, rank = programme.design.shape
+        gamma, identity = programme.gamma, sparse.identity(n_rows)
+        triangle = sparse.bmat(
+            [
+                [2.0 * (programme.curvature + gamma) * identity, -2.0 * gamma * identity, None],
+                [None, 2.0 * gamma * identity, None],
+                [None, None, sparse.csc_matrix((2 * rank, 2 * rank))],
+            ],
+            format="csc",
+        )
+        triangle.sort_indices()
+        root = np.sqrt(n_rows)
+        self.d = root * (programme.design @ programme.linear)
+        linear = np.concatenate([root * programme.slope - self.d, self.d, np.zeros(2 * rank)])
+        return sparse.csc_matrix(triangle), linear
 
     def _solve(self, programme: Programme) -> ConvexSolution:
         result = self.workspace.solve(raise_error=False)
-        point = QuadraticPoint(result.x, result.y[: len(programme.slope)])
-        v, multipliers = self.form.pair(programme, point)
-        return ConvexSolution(v, multipliers, result.info.iter, result.info.status == "solved")
+        n_rows, rank = programme.design.shape
+        v1, v2, v3, v4 = np.split(result.x, [n_rows, 2 * n_rows, 2 * n_rows + rank])
+        multipliers = (result.y[:n_rows] + self.d - 2.0 * programme.gamma * (v1 - v2)) / np.sqrt(n_rows)
+        return ConvexSolution(v3 - v4, multipliers, result.info.iter, result.info.status == "solved")
 
 
 class ClarabelPeer:

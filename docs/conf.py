@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from importlib.util import find_spec
 
 from docutils import nodes
 from docutils.utils.math import latex2mathml
@@ -35,8 +34,6 @@ myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # the docstrings give types and shapes
 autodoc_member_order = "bysource"
-# The backends can be described without the solvers that they call.
-autodoc_mock_imports = [name for name in ("osqp", "clarabel", "piqp", "gurobipy") if find_spec(name) is None]
 autosummary_generate = True
 default_role = "py:obj"
 # Examples of optional packages are skipped where they are not installed.

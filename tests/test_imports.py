@@ -56,9 +56,7 @@ def test_fitting_needs_no_optional_package():
     optional = (
         "pandas",
         "matplotlib",
-        "osqp",
-        "clarabel",
-        "piqp",
+        "qpsolvers",
         "gurobipy",
         "torch",
         "keras",

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 from dconnet import DCONRegressor
-from dconnet.convex.admm import ADMM, Splitting
+from dconnet.convex.admm import ADMM, Iteration
 from dconnet.convex.native import Native
-from dconnet.convex.paper_form import PaperForm
 from dconnet.convex.programme import Programme
-from dconnet.convex.scaling import Unit
 from dconnet.model.whitening import Whitening
 from problems import catalogue, dca_programme, inputs
 from tolerances import KKT, ROUNDING, SOLUTION
@@ -22,8 +19,6 @@ from tolerances import KKT, ROUNDING, SOLUTION
 CASES = catalogue()
 SOME = ["typical 40x4 gamma=0.1 alpha=1", "typical 30x27 gamma=0.1 alpha=1", "known solution, 3 kinked rows"]
 TIGHT = ADMM(rho=3.0, tol=1e-12, max_iter=50_000)
-
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 
 class PaperADMM:
@@ -71,69 +66,51 @@ class PaperADMM:
         return found
 
 
-def splitting(programme: Programme, options: ADMM) -> Splitting:
-    return options.prepare(programme.design).splitting(programme)
+def build_iteration(programme: Programme, options: ADMM) -> Iteration:
+    return options.prepare(programme.design).build_iteration(programme)
 
 
 @pytest.mark.parametrize("case", SOME)
 @pytest.mark.parametrize(("rho", "relaxation"), [(1.0, 1.4), (1.0, 1.0), (0.2, 1.7)])
 def test_iterates_are_those_of_the_papers_square_form(case: str, rho: float, relaxation: float) -> None:
     programme = CASES[case].programme
-    unit = Unit.of(programme)
-    thin = splitting(unit.scaled(programme), ADMM(rho, relaxation))
+    thin = build_iteration(programme.scaled(), ADMM(rho, relaxation))
     papers_rho = rho * (programme.curvature + programme.gamma) / len(programme.design)
     state = thin.start()
     for full in PaperADMM(programme, papers_rho, relaxation).iterates(60):
         state = thin.step(state)
         for ours, theirs in zip((state.x, state.z, state.u), full, strict=True):
-            assert np.max(np.abs(unit.length * ours - theirs)) <= ROUNDING * np.max(np.abs(full[0]))
+            assert np.max(np.abs(programme.units[0] * ours - theirs)) <= ROUNDING * np.max(np.abs(full[0]))
 
 
 @pytest.mark.parametrize("case", SOME)
 def test_equations_are_solved_as_by_a_dense_solver(case: str) -> None:
-    programme = CASES[case].programme
-    form, thin = PaperForm.of(programme.design), splitting(programme, ADMM(rho=0.7))
-    A = form.constraints.toarray()
-    G = form.quadratic(programme).full_hessian().toarray() + 0.7 * np.eye(A.shape[1])
+    programme, rho = CASES[case].programme, 0.7
+    m, p = programme.design.shape
+    identity, M = np.eye(m), np.sqrt(m) * programme.design
+    a, gamma = programme.curvature, programme.gamma
+    A = np.hstack([-identity, identity, M, -M])
+    block = 2.0 * np.block([[(a + gamma) * identity, -gamma * identity], [-gamma * identity, gamma * identity]])
+    G = np.pad(block, (0, 2 * p)) + rho * np.eye(2 * (m + p))
     w = np.random.default_rng(0).standard_normal(A.shape[1])
-    system = np.block([[G, A.T], [A, np.zeros((len(A), len(A)))]])
-    expected = np.linalg.solve(system, np.concatenate([w, np.zeros(len(A))]))
-    assert np.allclose(np.concatenate(thin.onto_equations(w.copy())), expected, atol=1e-10)
+    expected = np.linalg.solve(np.block([[G, A.T], [A, np.zeros((m, m))]]), np.concatenate([w, np.zeros(m)]))
+    found = build_iteration(programme, ADMM(rho=rho)).solve_equations(w.copy())
+    assert np.allclose(np.concatenate(found), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("case", SOME)
-def test_linear_term_is_that_of_the_paper_form(case: str) -> None:
+def test_default_settings_give_three_digits_and_tight_ones_the_solution(case: str) -> None:
     programme = CASES[case].programme
-    expected = PaperForm.of(programme.design).quadratic(programme).linear
-    assert np.allclose(splitting(programme, ADMM()).q, expected, rtol=ROUNDING)
-
-
-@pytest.mark.parametrize("case", SOME)
-def test_limit_is_the_exact_solution(case: str) -> None:
-    programme = CASES[case].programme
-    answer = TIGHT.prepare(programme.design).solve(programme)
     exact = Native().prepare(programme.design).solve(programme)
-    assert answer.converged
-    assert answer.kkt_residual(programme) <= KKT
-    assert np.max(np.abs(answer.v - exact.v)) <= SOLUTION * np.max(np.abs(exact.v))
-
-
-@pytest.mark.parametrize("case", SOME)
-def test_own_settings_give_three_digits(case: str) -> None:
-    programme = CASES[case].programme
+    least = programme.value(exact.v)
     answer = ADMM().prepare(programme.design).solve(programme)
-    exact = programme.value(Native().prepare(programme.design).solve(programme).v)
     assert answer.converged
-    assert programme.value(answer.v) - exact <= 1e-3 * (abs(exact) + programme.magnitude)
-
-
-@pytest.mark.parametrize("case", SOME)
-def test_iteration_stands_still_at_the_solution(case: str) -> None:
-    programme = CASES[case].programme
-    exact = Native().prepare(programme.design).solve(programme)
-    again = ADMM(tol=1e-9).prepare(programme.design).solve(programme, exact)
-    assert again.converged
-    assert again.iterations == 1
+    assert programme.value(answer.v) - least <= 1e-3 * (abs(least) + programme.magnitude)
+    tight = TIGHT.prepare(programme.design).solve(programme)
+    assert tight.converged
+    assert tight.kkt_residual(programme) <= KKT
+    assert np.max(np.abs(tight.v - exact.v)) <= SOLUTION * np.max(np.abs(exact.v))
+    assert ADMM(tol=1e-9).prepare(programme.design).solve(programme, exact).iterations == 1
 
 
 def test_memory_grows_with_the_rows_and_not_with_their_square() -> None:
@@ -175,43 +152,23 @@ def test_bad_option_is_refused(options: dict[str, float], message: str) -> None:
         ADMM(**options)
 
 
-@needs_torch
-@pytest.mark.parametrize("case", SOME)
-def test_torch_gives_the_answer_of_numpy(case: str) -> None:
-    programme = CASES[case].programme
+def test_missing_torch_is_named_with_its_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"pip install 'dconnet\[torch\]'"):
+        ADMM(device="cpu").prepare(np.eye(2))
+
+
+@pytest.mark.peers
+def test_torch_gives_the_answer_of_numpy() -> None:
+    pytest.importorskip("torch", reason="ADMM on a device needs torch")
+    programme = CASES[SOME[0]].programme
     expected = ADMM().prepare(programme.design).solve(programme)
     answer = ADMM(device="cpu").prepare(programme.design).solve(programme)
     assert answer.iterations == expected.iterations
     assert np.allclose(answer.v, expected.v, rtol=1e-9, atol=1e-12)
     assert np.allclose(answer.multipliers, expected.multipliers, rtol=1e-9, atol=1e-12)
-
-
-@needs_torch
-def test_torch_starts_from_an_earlier_answer() -> None:
-    programme = CASES[SOME[0]].programme
     exact = Native().prepare(programme.design).solve(programme)
     assert ADMM(tol=1e-9, device="cpu").prepare(programme.design).solve(programme, exact).iterations == 1
-
-
-@needs_torch
-def test_training_on_torch_is_that_on_numpy() -> None:
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((60, 3))
-    model = DCONRegressor(3, gamma=0.1, algorithm="paper", max_epochs=5, tol=1.0, random_state=0)
-    losses = [
-        model.set_params(solver=ADMM(device=device)).fit(X, np.abs(X[:, 0])).objective_ for device in (None, "cpu")
-    ]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
-
-
-@needs_torch
-@pytest.mark.parametrize("device", ["no such device", "cuda:99"])
-def test_device_that_is_not_there_is_refused(device: str) -> None:
-    with pytest.raises(ValueError, match="Choose another one, or device=None for NumPy"):
-        ADMM(device=device).prepare(np.eye(2))
-
-
-def test_missing_torch_is_named_with_its_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"pip install 'dconnet\[torch\]'"):
-        ADMM(device="cpu").prepare(np.eye(2))
+    for device in ("no such device", "cuda:99"):
+        with pytest.raises(ValueError, match="Choose another one, or device=None for NumPy"):
+            ADMM(device=device).prepare(np.eye(2))

@@ -1,4 +1,4 @@
-"""What the compiled backend met in the field and must not meet again."""
+"""The compiled backend: misleading starts, layouts of the design, and the reported method."""
 
 import numpy as np
 import pytest
@@ -32,11 +32,12 @@ def test_a_misleading_start_is_left(seed, size):
     assert answer.iterations < 200
 
 
-def test_numbers_that_are_none_are_not_called_solved():
+def test_nan_is_reported_as_not_converged():
     programme = dying_neuron(0)
     broken = Programme(programme.design, np.full(5, np.nan), programme.slope, 1.0, 1e-3)
     answer = get_backend("native").prepare(programme.design).solve(broken)
     assert not answer.converged
+    assert answer.method == "none"
     assert np.isfinite(answer.v).all()
 
 
@@ -80,9 +81,3 @@ def test_a_start_that_is_the_solution_takes_no_step():
     again = solver.solve(programme, solved)
     assert (again.method, again.iterations) == ("start", 0)
     assert again.kkt_residual(programme) <= KKT
-
-
-def test_an_answer_that_is_not_settled_names_no_method():
-    programme = dying_neuron(0)
-    broken = Programme(programme.design, np.full(5, np.nan), programme.slope, 1.0, 1e-3)
-    assert Native().prepare(programme.design).solve(broken).method == "none"

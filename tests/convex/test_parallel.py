@@ -1,17 +1,14 @@
-"""The paper's parallel solver: batches, both methods, and whatever carries the batches."""
+"""The paper's parallel solver: batches, both methods, and the backends of joblib."""
 
 from __future__ import annotations
-
-import threading
 
 import joblib
 import numpy as np
 import pytest
 
 from dconnet import DCONRegressor
-from dconnet.convex import parallel
 from dconnet.convex.native import Native
-from dconnet.convex.parallel import Consensus, Parallel, solve_batch
+from dconnet.convex.parallel import Consensus, Parallel
 from dconnet.convex.programme import Programme
 from problems import catalogue
 from tolerances import KKT, ROUNDING
@@ -27,7 +24,7 @@ SOME = [
 METHODS = ["augmented-lagrangian", "penalty"]
 
 
-def in_order(tasks) -> list:
+def run_in_order(tasks) -> list:
     """A pool that solves the batches one after the other."""
     return [function(*arguments, **options) for function, arguments, options in tasks]
 
@@ -46,7 +43,7 @@ def test_batches_solve_their_own_problems(case: str, mu: float) -> None:
     rng = np.random.default_rng(0)
     consensus.prices = rng.standard_normal(consensus.prices.shape)
     centre = consensus.centre = rng.standard_normal(len(programme.linear))
-    consensus.round(in_order)
+    consensus.round(run_in_order)
     for b in range(3):
         Q, beta = programme.design[b::3], programme.slope[b::3]
         v, lam = consensus.copies[b], consensus.multipliers[b::3]
@@ -55,49 +52,31 @@ def test_batches_solve_their_own_problems(case: str, mu: float) -> None:
         assert np.max(np.abs(gradient)) <= KKT
         own = Programme(Q, programme.linear, beta, programme.curvature, programme.gamma)
         assert np.max(np.abs(Q @ v - own.prox(Q @ v + lam, 1.0))) <= KKT
-
-
-def test_centre_is_the_best_one_for_its_copies() -> None:
-    programme = CASES[SOME[0]].programme
-    consensus = Consensus(Parallel(n_batches=3).prepare(programme.design).batches, programme, 0.7)
-    consensus.prices = np.random.default_rng(0).standard_normal(consensus.prices.shape)
-    consensus.round(in_order)
-    gradient = np.sum(consensus.prices + 0.7 * (consensus.copies - consensus.centre), axis=0)
+    gradient = np.sum(consensus.prices + mu * (consensus.copies - consensus.centre), axis=0)  # of the best centre
     assert np.max(np.abs(gradient)) <= ROUNDING
 
 
-@pytest.mark.parametrize("n_batches", [1, 3, 8])
-@pytest.mark.parametrize("case", SOME)
+@pytest.mark.parametrize("n_batches", [1, 4])
+@pytest.mark.parametrize("case", [*SOME, "one row, active", "typical 20x19 gamma=0.01 alpha=1"])
 def test_augmented_lagrangian_finds_the_exact_solution(case: str, n_batches: int) -> None:
     programme = CASES[case].programme
-    answer = Parallel(n_batches).prepare(programme.design).solve(programme)
+    solver = Parallel(n_batches).prepare(programme.design)
+    answer = solver.solve(programme)
     assert answer.converged
     assert answer.kkt_residual(programme) <= 10.0 * KKT
     assert excess(programme, answer.v) <= KKT
+    exact = Native().prepare(programme.design).solve(programme)
+    assert solver.solve(programme, exact).iterations == 1
 
 
 @pytest.mark.parametrize("case", SOME)
-def test_penalty_method_comes_as_close_as_it_is_told(case: str) -> None:
+def test_penalty_method_reaches_its_tolerance(case: str) -> None:
     programme = CASES[case].programme
     for tol in (3e-2, 3e-3):
         answer = Parallel(3, method="penalty", tol=tol).prepare(programme.design).solve(programme)
         assert answer.converged
         assert answer.kkt_residual(programme) <= 3.0 * tol
         assert excess(programme, answer.v) <= tol
-
-
-def test_error_of_the_penalty_method_falls_with_mu() -> None:
-    programme = CASES[SOME[0]].programme
-    exact = Native().prepare(programme.design).solve(programme).v
-    errors = []
-    for mu in (10.0, 20.0, 40.0):
-        consensus = Consensus(Parallel(n_batches=3).prepare(programme.design).batches, programme, mu)
-        consensus.centre = exact
-        while consensus.movement > 1e-3 / mu:  # the gradient of the penalised problem
-            consensus.round(in_order)
-        errors.append(np.linalg.norm(consensus.centre - exact))
-    assert errors[1] == pytest.approx(errors[0] / 2.0, rel=0.1)
-    assert errors[2] == pytest.approx(errors[1] / 2.0, rel=0.1)
 
 
 @pytest.mark.parametrize("case", ["typical 40x4 gamma=0.1 alpha=1", "typical 60x5 gamma=10 alpha=0.1"])
@@ -110,28 +89,7 @@ def test_augmented_lagrangian_needs_fewer_rounds(case: str) -> None:
     assert 4 * rounds["augmented-lagrangian"] <= rounds["penalty"]
 
 
-@pytest.mark.parametrize("case", SOME)
-def test_rounds_stand_still_at_the_solution(case: str) -> None:
-    programme = CASES[case].programme
-    exact = Native().prepare(programme.design).solve(programme)
-    again = Parallel().prepare(programme.design).solve(programme, exact)
-    assert again.converged
-    assert again.iterations == 1
-
-
-def test_more_batches_than_rows() -> None:
-    programme = CASES["one row, active"].programme
-    solver = Parallel(5).prepare(programme.design)
-    assert len(solver.batches) == 1
-    assert solver.solve(programme).kkt_residual(programme) <= 10.0 * KKT
-
-
-def test_batches_of_fewer_rows_than_columns() -> None:
-    programme = CASES["typical 20x19 gamma=0.01 alpha=1"].programme
-    assert Parallel(4).prepare(programme.design).solve(programme).kkt_residual(programme) <= 10.0 * KKT
-
-
-def test_batches_know_their_own_rows_only() -> None:
+def test_batches_receive_their_own_rows_only() -> None:
     programme = CASES["typical 90x6 gamma=0.01 alpha=0.3"].programme
     consensus = Consensus(Parallel(n_batches=4).prepare(programme.design).batches, programme, 1.0)
     sent = []
@@ -139,7 +97,7 @@ def test_batches_know_their_own_rows_only() -> None:
     def record(tasks) -> list:
         tasks = list(tasks)
         sent.extend(arguments for _, arguments, _ in tasks)
-        return in_order(tasks)
+        return run_in_order(tasks)
 
     consensus.round(record)
     for b, (rows, scale, numbers, start) in enumerate(sent):
@@ -153,28 +111,14 @@ def test_batches_know_their_own_rows_only() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("carrier", ["threading", "loky"])
-def test_answer_does_not_depend_on_who_carries_the_batches(method: str, carrier: str) -> None:
+@pytest.mark.parametrize("joblib_backend", ["threading", "loky"])
+def test_answer_does_not_depend_on_the_joblib_backend(method: str, joblib_backend: str) -> None:
     programme = CASES["typical 90x6 gamma=0.01 alpha=0.3"].programme
     alone = Parallel(3, method, max_iter=15).prepare(programme.design).solve(programme)
-    with joblib.parallel_config(backend=carrier):
+    with joblib.parallel_config(backend=joblib_backend):
         together = Parallel(3, method, max_iter=15, n_jobs=2).prepare(programme.design).solve(programme)
     assert np.array_equal(alone.v, together.v)
     assert np.array_equal(alone.multipliers, together.multipliers)
-
-
-def test_jobs_are_those_of_the_users_joblib(monkeypatch: pytest.MonkeyPatch) -> None:
-    programme, threads = CASES[SOME[0]].programme, set()
-
-    def spy(*arguments):
-        threads.add(threading.get_ident())
-        return solve_batch(*arguments)
-
-    monkeypatch.setattr(parallel, "solve_batch", spy)
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        Parallel(max_iter=3).prepare(programme.design).solve(programme)
-    assert threads
-    assert threading.get_ident() not in threads
 
 
 def test_training_is_that_with_the_native_solver() -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from dconnet import DCONClassifier, DCONRegressor, Network, Problem
 from dconnet.certificates import certificate, certify, stationarity, subgradient, trace
 from dconnet.cli import app
-from dconnet.convex.backend import backend_names, get_backend
+from dconnet.convex.backend import get_backend
 from dconnet.inspection.examination import examine
 from dconnet.inspection.path import gamma_path
 from dconnet.inspection.replay import replay
@@ -102,14 +102,10 @@ def test_native_and_reference_solve_the_same_programmes(make, gamma, seed):
     np.testing.assert_allclose(native.v, reference.v, atol=1e-5 * size)
 
 
-@pytest.mark.parametrize("name", [name for name in backend_names() if name not in ("native", "reference")])
+@pytest.mark.parametrize("name", ["admm", "parallel"])
 def test_solvers_that_need_an_orthonormal_design_say_so(name):
-    try:
-        backend = get_backend(name)
-    except ImportError as error:
-        pytest.skip(str(error))
     with pytest.raises(ValueError, match="shrinkage"):
-        backend.prepare(posed(tall)[0].whitened.Q)
+        get_backend(name).prepare(posed(tall)[0].whitened.Q)
 
 
 @pytest.mark.parametrize("algorithm", ["paper", "accelerated"])

@@ -53,6 +53,7 @@ def test_converged_network_satisfies_the_conditions_of_every_block(split, gamma)
 @pytest.mark.parametrize("split", ["paper", "net"])
 def test_backends_agree_after_an_epoch(solver, split):
     if solver != "reference":
+        pytest.importorskip("qpsolvers")
         pytest.importorskip(solver)
     problem = make_problem(1e-2)
     native, start = make_descent(problem, split=split, max_epochs=1)
@@ -65,6 +66,7 @@ def test_backends_agree_after_an_epoch(solver, split):
 @pytest.mark.parametrize(("solver", "seed"), [("osqp", 0), ("osqp", 2), ("clarabel", 0), ("piqp", 0)])
 def test_backends_agree_on_diabetes(solver, seed):
     """With the paper's split, an answer that is off by 1e-8 at a kink sends the DCA another way."""
+    pytest.importorskip("qpsolvers")
     pytest.importorskip(solver)
     X, y = load_diabetes(return_X_y=True)
     problem = Problem(scale(X), scale(y), 1e-2)

@@ -1,38 +1,43 @@
 """The paper's ADMM, on NumPy arrays or torch tensors, with the thin decomposition of the inputs.
 
-It splits the paper's quadratic programme (see `paper_form`) into its equations and its bounds: of two copies x and z of
-(v₁, v₂, v₃, v₄), one fulfils Ax = 0 and the other z ≥ 0. One iteration is
+The paper splits z = Qv = v₁ - v₂ and v = v₃ - v₄ into positive and negative parts, and solves
+
+    min  <q, x> + ½ xᵀPx    subject to    Ax = 0,  x ≥ 0,    x = (v₁, v₂, v₃, v₄),
+
+with M = √m Q, d = Mt, q = (√m beta - d, d, 0, 0), A = [-I  I  M  -M], and P = 2 [[(a + gamma) I, -gamma I],
+[-gamma I, gamma I]] on (v₁, v₂) and zero elsewhere. Of two copies x and z, one satisfies the equations and the other
+the bounds. One iteration is
 
     x = argmin { <q, x> + ½ xᵀPx + ½ ρ |x - z + u|²  :  Ax = 0 },
     z = max(0, x̂ + u),    u = u + x̂ - z,    x̂ = r x + (1 - r) z    with the relaxation r.
 
-For x the paper inverts AG⁻¹Aᵀ with G = P + ρI in closed form, V D⁻¹ Vᵀ with the full m x m factor V of the singular
-value decomposition of Mᵀ. Here M = √m Q with the orthonormal Q of the whitening, which is the thin decomposition, made
-once for all programmes. All singular values of M are √m, and
+For x the paper inverts AG⁻¹Aᵀ, G = P + ρI, with the full m x m factor of the singular value decomposition of Mᵀ. The
+whitened design Q is a thin decomposition, computed once for all programmes, and all singular values of M are √m:
 
-    AG⁻¹Aᵀ = c I + (2m/ρ) QQᵀ,    (AG⁻¹Aᵀ)⁻¹ = (I - QQᵀ) / c + QQᵀ / (c + 2m/ρ):
+    AG⁻¹Aᵀ = c I + (2m/ρ) QQᵀ,    (AG⁻¹Aᵀ)⁻¹ = (I - QQᵀ) / c + QQᵀ / (c + 2m/ρ).
 
-off the span of Q, the full D is the constant c, so that all other columns of V need never be known. The iterates are
-the same, for one product with Qᵀ and one with Q each, and for no more memory than some vectors beside Q.
+The iterates are the same, for one product with Qᵀ and one with Q each, and a few vectors of memory beside Q. With the
+multiplier y of Ax = 0, the multiplier of the hinges is λ = (y + d - 2 gamma (v₁ - v₂)) / √m.
 
-The programme is measured in units in which its numbers are of order one. There ρ = 1 is half of the largest
-curvature, in the paper's units (alpha_l² + gamma) / m.
+The programme is scaled so that its numbers are of order one. In these units ρ = 1 is half of the largest curvature, in
+the paper's units (alpha_l² + gamma) / m.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution, require_orthonormal
+from dconnet.convex.backend import ConvexSolution, require_orthonormal, solve_scaled
 from dconnet.convex.programme import Programme
-from dconnet.convex.scaling import Unit
 
-# A NumPy array or a torch tensor; only what both of them can do in the same words is used.
+# A NumPy array or a torch tensor: only operations with the same name in both libraries are used.
 Array: TypeAlias = Any
 
 
@@ -43,15 +48,15 @@ class ADMM:
     Parameters
     ----------
     rho : float
-        Penalty on the difference of both copies, in units of ``(alpha_l² + gamma) / n_rows`` of the paper's programme.
+        Penalty on the difference of the two copies, in the paper's units ``(alpha_l² + gamma) / n_rows``.
     relaxation : float
-        Over-relaxation, between zero and two; one is none.
+        Over-relaxation, between zero and two; one means none.
     max_iter : int
         Limit on iterations.
     tol : float
         Primal and dual residual, as root mean squares in units of order one, at which an answer counts as solved.
     device : str or None
-        Where torch shall compute, such as "cuda" or "cpu". None computes with NumPy and needs no torch.
+        Device of torch, such as "cuda" or "cpu". None computes with NumPy and needs no torch.
 
     Examples
     --------
@@ -82,118 +87,78 @@ class ADMM:
             raise ValueError(f"tol must be positive, got {self.tol}.")
 
     def prepare(self, design: FloatArray) -> ADMMSolver:
-        """Bring the design to where the iterations run; it is decomposed already."""
+        """Copy the design to the device."""
         require_orthonormal(design)
-        library = _NumPy() if self.device is None else _torch(self.device)
-        return ADMMSolver(library, library.put(design), self)
+        to_device = np.asarray if self.device is None else _copy_to_torch(self.device)
+        return ADMMSolver(to_device, to_device(design), self)
 
 
-class _Library(Protocol):
-    """Array library interface."""
-
-    def put(self, values: FloatArray) -> Array:
-        """Bring an array to where the iterations run."""
-        ...
-
-    def get(self, values: Array) -> FloatArray:
-        """Bring it back."""
-        ...
-
-
-class _NumPy:
-    def put(self, values: FloatArray) -> Array:
-        return values
-
-    def get(self, values: Array) -> FloatArray:
-        return np.asarray(values)
-
-
-@dataclass(frozen=True, slots=True)
-class _Torch:
-    torch: Any
-    device: str
-
-    def put(self, values: FloatArray) -> Array:
-        return self.torch.tensor(values, dtype=self.torch.float64, device=self.device)
-
-    def get(self, values: Array) -> FloatArray:
-        return np.asarray(values.cpu().numpy())
-
-
-def _torch(device: str) -> _Torch:
-    """Torch on that device, if both are there."""
+def _copy_to_torch(device: str) -> Callable[[FloatArray], Array]:
+    """Return the function that copies an array to that device, or raise if torch or the device is missing."""
     try:
         import torch
     except ModuleNotFoundError as error:
         raise ImportError(f"ADMM(device={device!r}) needs the package torch: pip install 'dconnet[torch]'") from error
-    library = _Torch(torch, device)
+    copy: Callable[[FloatArray], Array] = partial(torch.tensor, dtype=torch.float64, device=device)
     try:
-        library.put(np.zeros(1))
+        copy(np.zeros(1))
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(
             f"torch cannot compute in double precision on device={device!r} here ({error}). "
             "Choose another one, or device=None for NumPy."
         ) from error
-    return library
+    return copy
 
 
 @dataclass(frozen=True, slots=True)
 class ADMMSolver:
-    """The prepared backend.
+    """The prepared backend."""
 
-    Attributes
-    ----------
-    design : array or tensor of shape (n_rows, rank)
-        Q, where the iterations run.
-    """
-
-    library: _Library
+    to_device: Callable[[FloatArray], Array]
     design: Array
     options: ADMM
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
-        """Solve one programme, from zero as in the paper, or from the answer to a similar one."""
-        unit = Unit.of(programme)
-        if unit.length == 0.0:
-            return ConvexSolution(np.zeros_like(programme.linear), np.zeros_like(programme.slope), 0, True)
-        splitting = self.splitting(unit.scaled(programme))
-        if start is None:
-            state = splitting.start()
-        else:
-            put = self.library.put
-            state = splitting.start_at(put(start.v / unit.length), put(start.multipliers / unit.gradient))
-        iterations = 0
-        while iterations < self.options.max_iter and not state.residual <= self.options.tol:
-            state = splitting.step(state)
-            iterations += 1
-        v, multipliers = map(self.library.get, splitting.pair(state))
-        converged = state.residual <= self.options.tol
-        return ConvexSolution(unit.length * v, unit.gradient * multipliers, iterations, converged)
+        """Solve a programme, from zero as in the paper, or from the answer to a similar one."""
+        return solve_scaled(programme, start, self._solve)
 
-    def splitting(self, scaled: Programme) -> Splitting:
-        """The iteration for a programme in units of order one."""
-        put = self.library.put
-        zero = put(np.zeros(2 * sum(self.design.shape)))
-        return Splitting(
-            self.design, put(scaled.linear), put(scaled.slope), scaled.curvature, scaled.gamma, self.options, zero
-        )
+    def _solve(self, scaled: Programme, start: ConvexSolution | None) -> ConvexSolution:
+        iteration = self.build_iteration(scaled)
+        if start is None:
+            state = iteration.start()
+        else:
+            state = iteration.start_at(self.to_device(start.v), self.to_device(start.multipliers))
+        n_iterations = 0
+        while n_iterations < self.options.max_iter and not state.residual <= self.options.tol:
+            state = iteration.step(state)
+            n_iterations += 1
+        v, multipliers = iteration.primal_dual_pair(state)
+        if self.options.device is not None:
+            v, multipliers = v.cpu(), multipliers.cpu()
+        return ConvexSolution(np.asarray(v), np.asarray(multipliers), n_iterations, state.residual <= self.options.tol)
+
+    def build_iteration(self, scaled: Programme) -> Iteration:
+        """Return the iteration for a programme in units of order one."""
+        zero = self.to_device(np.zeros(2 * sum(self.design.shape)))
+        linear, slope = self.to_device(scaled.linear), self.to_device(scaled.slope)
+        return Iteration(self.design, linear, slope, scaled.curvature, scaled.gamma, self.options, zero)
 
 
 class State(NamedTuple):
-    """Where the iteration stands; all vectors but y have the shape (2 n_rows + 2 rank,).
+    """State of the iteration; all vectors but y have the shape (2 n_rows + 2 rank,).
 
     Attributes
     ----------
     x : array or tensor
-        The copy that fulfils the equations, ``Ax = 0``.
+        The copy that satisfies the equations, ``Ax = 0``.
     z : array or tensor
-        The copy that fulfils the bounds, ``z ≥ 0``.
+        The copy that satisfies the bounds, ``z ≥ 0``.
     u : array or tensor
-        Sum of their differences: minus the multipliers of the bounds, over ρ.
+        Sum of x - z over the iterations: the multipliers of the bounds over -ρ.
     y : array or tensor of shape (n_rows,)
         Multipliers of the equations.
     residual : float
-        The larger one of primal and dual residual.
+        The larger of primal and dual residual, root mean squares.
     """
 
     x: Array
@@ -203,19 +168,8 @@ class State(NamedTuple):
     residual: float = float("inf")
 
 
-class Splitting:
-    """The iteration for one programme, of whose matrices only scalars depend on curvature, gamma and ρ.
-
-    Parameters
-    ----------
-    design : array or tensor of shape (n_rows, rank)
-    linear : array or tensor of shape (rank,)
-    slope : array or tensor of shape (n_rows,)
-    curvature, gamma : float
-    options : ADMM
-    zero : array or tensor of shape (2 n_rows + 2 rank,)
-        Zeros, where the iteration starts.
-    """
+class Iteration:
+    """The iteration for one programme; `zero` is a vector of zeros of shape (2 n_rows + 2 rank,) on the device."""
 
     def __init__(
         self,
@@ -232,55 +186,52 @@ class Splitting:
         self.root = math.sqrt(len(design))  # M = root · Q
         self.slope = self.root * slope
         self.d = self.root * (design @ linear)
-        self.q = self.joined(self.slope - self.d, self.d, 0.0, 0.0)
-        self._invert()
-
-    def _invert(self) -> None:
-        """Entries of G⁻¹ for (v₁, v₂), named as in the paper, and eigenvalues of AG⁻¹Aᵀ off and on the span of Q."""
+        self.q = self.join(self.slope - self.d, self.d, 0.0, 0.0)
+        # Entries of G⁻¹ for (v₁, v₂), named as in the paper, and eigenvalues of AG⁻¹Aᵀ off and on the span of Q.
         q1, q2, q3 = 2.0 * (self.curvature + self.gamma) + self.rho, -2.0 * self.gamma, 2.0 * self.gamma + self.rho
         determinant = q1 * q3 - q2 * q2
         self.g1, self.g2, self.g3 = q3 / determinant, -q2 / determinant, q1 / determinant
         self.off_span = self.g1 - 2.0 * self.g2 + self.g3  # c
         self.on_span = self.off_span + 2.0 * len(self.Q) / self.rho
 
-    def parts(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        """Views of v₁, v₂, v₃ and v₄."""
+    def split(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        """Return views of v₁, v₂, v₃ and v₄."""
         m, p = self.Q.shape
         return x[:m], x[m : 2 * m], x[2 * m : 2 * m + p], x[2 * m + p :]
 
-    def joined(self, *values: Array) -> Array:
-        """A new vector of these v₁, v₂, v₃ and v₄."""
+    def join(self, *values: Array) -> Array:
+        """Return a new vector of these v₁, v₂, v₃ and v₄."""
         x = self.zero + 0.0
-        for part, value in zip(self.parts(x), values, strict=True):
+        for part, value in zip(self.split(x), values, strict=True):
             part[:] = value
         return x
 
     def start(self) -> State:
-        """Zero, as in the paper."""
+        """Return the start of the paper, zero."""
         return State(self.zero, self.zero, self.zero, self.zero[: len(self.Q)])
 
     def start_at(self, v: Array, multipliers: Array) -> State:
-        """The point that belongs to a pair (v, λ); where that is optimal, the iteration stands still."""
+        """Return the state of a pair (v, λ); it is a fixed point if the pair is optimal."""
         z, lam = self.root * (self.Q @ v), self.root * multipliers
-        x = self.joined(z, -z, v, -v).clip(min=0.0)
+        x = self.join(z, -z, v, -v).clip(min=0.0)
         lower = self.slope + 2.0 * self.curvature * z.clip(min=0.0) - lam  # the multiplier of v₁ ≥ 0
-        u = self.joined(lower, lam, 0.0, 0.0).clip(min=0.0) / -self.rho
+        u = self.join(lower, lam, 0.0, 0.0).clip(min=0.0) / -self.rho
         return State(x, x, u, lam - self.d + 2.0 * self.gamma * z)
 
     def step(self, state: State) -> State:
-        """One iteration."""
-        x, y = self.onto_equations(self.rho * (state.z - state.u) - self.q)
+        """Return the state after one iteration."""
+        x, y = self.solve_equations(self.rho * (state.z - state.u) - self.q)
         relaxed = self.relaxation * x + (1.0 - self.relaxation) * state.z
         z = (relaxed + state.u).clip(min=0.0)
         primal, dual = _root_mean_square(x - z), self.rho * _root_mean_square(z - state.z)
         return State(x, z, state.u + relaxed - z, y, max(primal, dual))
 
-    def onto_equations(self, w: Array) -> tuple[Array, Array]:
-        """Solve ``Gx + Aᵀy = w, Ax = 0`` for x, in the place of w, and y: the paper's second algorithm.
+    def solve_equations(self, w: Array) -> tuple[Array, Array]:
+        """Solve ``Gx + Aᵀy = w, Ax = 0`` for x, which overwrites w, and y: the paper's second algorithm.
 
         With h = G⁻¹w it is y = (AG⁻¹Aᵀ)⁻¹ Ah and x = h - G⁻¹Aᵀy.
         """
-        w1, w2, w3, w4 = self.parts(w)
+        w1, w2, w3, w4 = self.split(w)
         h1, h2 = self.g1 * w1 + self.g2 * w2, self.g2 * w1 + self.g3 * w2
         rows, columns = h2 - h1, self.root / self.rho * (w3 - w4)  # Ah = rows + Q columns
         rows_on_span = self.Q.T @ rows
@@ -293,9 +244,9 @@ class Splitting:
         w4[:] = (w4 + My) / self.rho
         return w, y
 
-    def pair(self, state: State) -> tuple[Array, Array]:
-        """The pair (v, λ) of the copy that fulfils the equations."""
-        v1, v2, v3, v4 = self.parts(state.x)
+    def primal_dual_pair(self, state: State) -> tuple[Array, Array]:
+        """Return the pair (v, λ) of the copy that satisfies the equations."""
+        v1, v2, v3, v4 = self.split(state.x)
         return v3 - v4, (state.y + self.d - 2.0 * self.gamma * (v1 - v2)) / self.root
 
 

@@ -1,10 +1,11 @@
-"""Backends for the convex programmes: their protocol, and a registry by name that imports them when needed."""
+"""Backends for the convex programmes: their protocol, their answers, and their names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from dconnet.convex.programme import Programme
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvexSolution:
-    """Answer of a backend, which can check itself against its programme.
+    """Answer of a backend.
 
     Attributes
     ----------
@@ -23,11 +24,11 @@ class ConvexSolution:
     multipliers : array of shape (n_rows,)
         λ, an element of the subdifferential of each hinge at the solution.
     iterations : int
-        Iterations of the backend's own method.
+        Iterations of the backend's own method, zero if it does not report them.
     converged : bool
-        False if the backend stopped at its iteration limit.
+        False if the backend stopped before it reached its tolerance.
     method : str
-        What settled the programme, where a backend has several methods.
+        Method that solved the programme, where a backend has several.
     """
 
     v: FloatArray
@@ -37,11 +38,11 @@ class ConvexSolution:
     method: str = ""
 
     def relative_gap(self, programme: Programme) -> float:
-        """Duality gap, relative to the size of the programme."""
+        """Return the duality gap relative to the size of the programme."""
         return programme.relative_gap(self.v, self.multipliers)
 
     def kkt_residual(self, programme: Programme) -> float:
-        """Violation of the optimality conditions, relative."""
+        """Return the relative violation of the optimality conditions."""
         return programme.kkt_residual(self.v, self.multipliers)
 
 
@@ -49,133 +50,124 @@ class Solver(Protocol):
     """A backend that has been prepared for one design."""
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
-        """Solve one programme over the prepared design, from the answer to a similar one if there is any."""
+        """Solve a programme over the prepared design, optionally from the answer to a similar programme."""
         ...
-
-
-# Duality gap at which an inexact answer is accepted, as a share of the decrease reached.
-GAP_SHARE = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Enough:
-    """When an inexact answer is accepted: its duality gap is at most a share of the decrease that it has reached.
-
-    Such an answer has at least the part 1 / (1 + share) of the decrease that the minimiser would have.
-
-    Attributes
-    ----------
-    value : float
-        P at the point to be improved.
-    share : float
-        Largest gap, as a fraction of the decrease from there.
-
-    Examples
-    --------
-    >>> from dconnet.convex.backend import Enough
-    >>> enough = Enough(value=3.0, share=0.1)
-    >>> enough.is_reached(value=2.0, bound=1.95), enough.is_reached(value=2.0, bound=1.8)
-    (True, False)
-    """
-
-    value: float
-    share: float = GAP_SHARE
-
-    def is_reached(self, value: float, bound: float) -> bool:
-        """Whether a point with this value of P is accepted, given a lower bound on P."""
-        return value - bound <= self.share * (self.value - value)
-
-
-@runtime_checkable
-class InexactSolver(Solver, Protocol):
-    """A solver that can stop early. Solvers without `solve_until` are taken as they are, and solve exactly."""
-
-    def solve_until(self, programme: Programme, start: ConvexSolution | None, enough: Enough) -> ConvexSolution:
-        """Solve one programme until the answer is accepted; it then counts as converged."""
-        ...
-
-
-def solve_inexactly(
-    solver: Solver, programme: Programme, start: ConvexSolution | None, v: FloatArray
-) -> ConvexSolution:
-    """Improve on v by a fair part of what the minimiser would gain; exactly where the solver cannot stop early."""
-    if isinstance(solver, InexactSolver):
-        return solver.solve_until(programme, start, Enough(programme.value(v)))
-    return solver.solve(programme, start)
 
 
 @runtime_checkable
 class Backend(Protocol):
-    """A method for the convex programme: prepared once for a design, it then solves often."""
+    """A method for convex programmes: it is prepared once for a design, and then solves many programmes."""
 
     def prepare(self, design: FloatArray) -> Solver:
         """Do the work that depends on the design alone."""
         ...
 
 
-def require_orthonormal(design: FloatArray) -> None:
-    """Refuse designs with shrinkage, for methods that take ``|Q v|`` for ``|v|``.
+@dataclass(frozen=True, slots=True)
+class EarlyStop:
+    """Rule that accepts an inexact answer: its duality gap is at most a share of the decrease it achieves.
 
-    Raises
-    ------
-    ValueError
-        If the columns are shorter than one.
+    An accepted answer achieves at least 1 / (1 + gap_share) of the decrease that the minimiser would achieve.
+
+    Attributes
+    ----------
+    start_value : float
+        P at the point to be improved.
+    gap_share : float
+        Largest duality gap as a fraction of the decrease from `start_value`.
+
+    Examples
+    --------
+    >>> from dconnet.convex.backend import EarlyStop
+    >>> stop = EarlyStop(start_value=3.0, gap_share=0.1)
+    >>> stop.accepts(value=2.0, lower_bound=1.95), stop.accepts(value=2.0, lower_bound=1.8)
+    (True, False)
     """
+
+    start_value: float
+    gap_share: float = 0.1
+
+    def accepts(self, value: float, lower_bound: float) -> bool:
+        """Return whether to accept a point with this value of P, given a lower bound on P."""
+        return value - lower_bound <= self.gap_share * (self.start_value - value)
+
+
+@runtime_checkable
+class EarlyStoppingSolver(Solver, Protocol):
+    """A solver that can return an inexact answer."""
+
+    def solve_until(self, programme: Programme, start: ConvexSolution | None, stop: EarlyStop) -> ConvexSolution:
+        """Solve a programme until `stop` accepts the answer, which then counts as converged."""
+        ...
+
+
+def solve_inexactly(
+    solver: Solver, programme: Programme, start: ConvexSolution | None, v: FloatArray
+) -> ConvexSolution:
+    """Improve on v until `EarlyStop` accepts the answer, or solve exactly if the solver cannot stop early."""
+    if isinstance(solver, EarlyStoppingSolver):
+        return solver.solve_until(programme, start, EarlyStop(programme.value(v)))
+    return solver.solve(programme, start)
+
+
+def solve_scaled(
+    programme: Programme,
+    start: ConvexSolution | None,
+    solve: Callable[[Programme, ConvexSolution | None], ConvexSolution],
+) -> ConvexSolution:
+    """Solve a programme in units in which its numbers are of order one; `solve` receives the scaled programme."""
+    length, gradient = programme.units
+    if length == 0.0:
+        return ConvexSolution(np.zeros_like(programme.linear), np.zeros_like(programme.slope), 0, True)
+    if start is not None:
+        start = replace(start, v=start.v / length, multipliers=start.multipliers / gradient)
+    answer = solve(programme.scaled(), start)
+    return replace(answer, v=length * answer.v, multipliers=gradient * answer.multipliers)
+
+
+def require_orthonormal(design: FloatArray) -> None:
+    """Raise a ValueError for designs with shrinkage, on behalf of methods that assume ``|Q v| = |v|``."""
     rank = design.shape[1]
     if float(np.vdot(design, design)) < rank * (1.0 - 1e-9):  # no column is longer than one: all of them must be one
         raise ValueError(
-            "This solver does not support shrinkage: it needs a design with orthonormal columns. "
-            "Use solver='native' or 'reference', or shrinkage=0."
+            "The solvers 'admm' and 'parallel' do not support shrinkage: they need a design with orthonormal columns. "
+            "Use another solver, such as 'native', or shrinkage=0."
         )
 
 
-class _Entry(NamedTuple):
-    module: str
-    class_name: str
-    package: str | None  # what has to be installed besides dconnet itself
-
-
-_REGISTRY = {
-    "native": _Entry("dconnet.convex.native", "Native", None),
-    "reference": _Entry("dconnet.convex.reference", "Reference", None),
-    "osqp": _Entry("dconnet.convex.external.osqp", "OSQP", "osqp"),
-    "clarabel": _Entry("dconnet.convex.external.clarabel", "Clarabel", "clarabel"),
-    "piqp": _Entry("dconnet.convex.external.piqp", "PIQP", "piqp"),
-    "gurobi": _Entry("dconnet.convex.external.gurobi", "Gurobi", "gurobipy"),
-    "admm": _Entry("dconnet.convex.admm", "ADMM", None),
-    "parallel": _Entry("dconnet.convex.parallel", "Parallel", None),
+_BUILT_IN = {
+    "native": "dconnet.convex.native.Native",
+    "reference": "dconnet.convex.reference.Reference",
+    "admm": "dconnet.convex.admm.ADMM",
+    "parallel": "dconnet.convex.parallel.Parallel",
 }
 
 
 def backend_names() -> list[str]:
-    """Names of all known backends, installed or not."""
-    return list(_REGISTRY)
+    """Return the names of the built-in backends; all other names are those of qpsolvers."""
+    return list(_BUILT_IN)
 
 
-def get_backend(backend: str | Backend) -> Backend:
-    """The backend of that name, or the configured backend itself.
+def get_backend(solver: str | Backend) -> Backend:
+    """Return the backend of that name, built in or from qpsolvers; backend objects are returned as they are.
 
     Raises
     ------
     ValueError
         If there is no backend of that name.
     ImportError
-        If the package that it needs is not installed; the message names the pip command.
+        If a package is missing; the message names the pip command.
     """
-    if not isinstance(backend, str):
-        if isinstance(backend, Backend):
-            return backend
-        raise ValueError(f"solver must be one of {backend_names()} or a backend object, got {backend!r}.")
-    if backend not in _REGISTRY:
-        raise ValueError(f"Unknown solver {backend!r}: choose one of {backend_names()}.")
-    entry = _REGISTRY[backend]
-    try:
-        module = import_module(entry.module)
-    except ModuleNotFoundError as error:
-        if entry.package is None or error.name != entry.package:
-            raise
-        raise ImportError(
-            f"Solver {backend!r} needs the package {entry.package}: pip install 'dconnet[{backend}]'"
-        ) from error
-    made: Backend = getattr(module, entry.class_name)()
-    return made
+    if not isinstance(solver, str):
+        if isinstance(solver, Backend):
+            return solver
+        raise ValueError(
+            f"solver must be one of {backend_names()}, a solver of qpsolvers, or a backend object, got {solver!r}."
+        )
+    if solver in _BUILT_IN:
+        module, _, class_name = _BUILT_IN[solver].rpartition(".")
+        backend: Backend = getattr(import_module(module), class_name)()
+        return backend
+    from dconnet.convex.external import External
+
+    return External(solver)

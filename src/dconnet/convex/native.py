@@ -1,8 +1,8 @@
 """The compiled backend, in C++.
 
-A walk downhill from face to face settles nearly all programmes, and a test of its own those whose solution is zero.
-What they do not settle, because many rows meet at the solution, goes to an augmented Lagrangian method with semismooth
-Newton steps. Every answer is checked by its duality gap and its optimality conditions.
+An active-set method (the walk) solves nearly all programmes; a separate test recognises those whose solution is zero.
+Programmes with many rows at their kink at the solution go to an augmented Lagrangian method with semismooth Newton
+steps. Every answer is checked by its duality gap and its optimality conditions.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 
 from dconnet import _native
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution, Enough
+from dconnet.convex.backend import ConvexSolution, EarlyStop
 from dconnet.convex.programme import Programme
 
-# Only the solution is accepted.
-EXACT = Enough(value=0.0, share=0.0)
+# Accepts nothing but the solution.
+EXACT = EarlyStop(start_value=0.0, gap_share=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +36,23 @@ class Native:
     max_iter: int = 3000
 
     def prepare(self, design: FloatArray) -> NativeSolver:
-        """Lay the design out for the kernel, and make its room for work."""
+        """Copy the design into the layout of the kernel."""
         return NativeSolver(_native.Solver(padded(design), design.shape[1]), self.tol, self.max_iter)
 
     def prepare_sweep(
         self, design: FloatArray, n_hidden: int, n_outputs: int = 1, team: _native.Team | None = None
     ) -> _native.Sweep:
-        """The kernel that sweeps over all neurons of a network without a call back into Python."""
+        """Return the kernel that sweeps over all neurons of a network without a call back into Python."""
         return _native.Sweep(padded(design), design.shape[1], n_hidden, n_outputs, team)
 
 
 def padded_width(n_columns: int) -> int:
-    """Length of a padded row."""
+    """Return the length of a padded row."""
     return -(-n_columns // 4) * 4
 
 
 def padded(design: FloatArray) -> FloatArray:
-    """The design with rows padded by zeros to a multiple of four; a whitened design is that already."""
+    """Return the design with rows padded by zeros to a multiple of four, without a copy if they already are."""
     n_rows, n_columns = design.shape
     width = padded_width(n_columns)
     whole = design.base
@@ -66,24 +66,24 @@ def padded(design: FloatArray) -> FloatArray:
 
 
 def by_output(values: FloatArray) -> FloatArray:
-    """Values of one output (n,) or of several (n, n_outputs) as the kernel takes them: a column for each output."""
+    """Return values of shape (n,) or (n, n_outputs) as a contiguous array with one column for each output."""
     return np.ascontiguousarray(values if values.ndim == 2 else values[:, None])
 
 
 @dataclass(frozen=True, slots=True)
 class NativeSolver:
-    """The prepared backend. It holds its room for work: use one in each thread."""
+    """The prepared backend. It owns a workspace: use one solver in each thread."""
 
     kernel: _native.Solver
     tol: float
     max_iter: int
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
-        """Solve one programme, from the answer to a similar one if there is any."""
+        """Solve a programme, optionally from the answer to a similar one."""
         return self.solve_until(programme, start, EXACT)
 
-    def solve_until(self, programme: Programme, start: ConvexSolution | None, enough: Enough) -> ConvexSolution:
-        """Solve one programme until the answer is accepted, as far as the walk can check at little cost."""
+    def solve_until(self, programme: Programme, start: ConvexSolution | None, stop: EarlyStop) -> ConvexSolution:
+        """Solve a programme until `stop` accepts the answer; the walk checks only where that is cheap."""
         if start is None:
             v, multipliers = np.zeros(programme.design.shape[1]), np.zeros(len(programme.slope))
         else:
@@ -95,8 +95,8 @@ class NativeSolver:
             programme.gamma,
             self.tol,
             self.max_iter,
-            enough.value,
-            enough.share,
+            stop.start_value,
+            stop.gap_share,
             v,
             multipliers,
         )

@@ -31,10 +31,9 @@ import joblib
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution, require_orthonormal
+from dconnet.convex.backend import ConvexSolution, require_orthonormal, solve_scaled
 from dconnet.convex.native import Native
 from dconnet.convex.programme import Programme
-from dconnet.convex.scaling import Unit
 
 PENALTY, AUGMENTED_LAGRANGIAN = "penalty", "augmented-lagrangian"
 
@@ -174,17 +173,16 @@ class ParallelSolver:
     options: Parallel
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
-        """Solve one programme in rounds, from the answer to a similar one if there is any."""
-        unit = Unit.of(programme)
-        if unit.length == 0.0:
-            return ConvexSolution(np.zeros_like(programme.linear), np.zeros_like(programme.slope), 0, True)
-        consensus = Consensus(self.batches, unit.scaled(programme), self.options.mu / len(self.batches))
+        """Solve a programme in rounds, optionally from the answer to a similar one."""
+        return solve_scaled(programme, start, self._solve)
+
+    def _solve(self, scaled: Programme, start: ConvexSolution | None) -> ConvexSolution:
+        consensus = Consensus(self.batches, scaled, self.options.mu / len(self.batches))
         if start is not None:
-            consensus.start_at(start.v / unit.length, start.multipliers / unit.gradient)
+            consensus.start_at(start.v, start.multipliers)
         with joblib.Parallel(n_jobs=self.options.n_jobs) as pool:
             rounds = self._run(consensus, pool)
-        v, multipliers = unit.length * consensus.centre, unit.gradient * consensus.multipliers
-        return ConvexSolution(v, multipliers, rounds, consensus.residual <= self._tol)
+        return ConvexSolution(consensus.centre, consensus.multipliers, rounds, consensus.residual <= self._tol)
 
     @property
     def _tol(self) -> float:

@@ -1,4 +1,4 @@
-"""From an approximate answer to one that is exact to rounding.
+"""Improve an approximate answer until it is exact to rounding.
 
 The method of multipliers adds a penalty on the violation of z = Qv to the Lagrangian. Near a solution each of its
 steps is a handful of linear systems, and shrinks the error by the ratio of curvature to penalty, also where the
@@ -22,10 +22,9 @@ MAX_NEWTON_STEPS = 10
 
 
 def polish(programme: Programme, v: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Improve the pair (v, λ) by rounds of the method of multipliers; never for the worse.
+    """Improve the pair (v, λ) by rounds of the method of multipliers.
 
-    Each round is judged by the optimality conditions, and the best pair is returned, which is the given one if the
-    rounds lead nowhere.
+    The pair with the smallest KKT residual is returned, possibly the given one.
     """
     best, best_residual = (v, multipliers), programme.kkt_residual(v, multipliers)
     for penalty in PENALTIES:
@@ -56,19 +55,13 @@ def _round(
         smallest = size
         hessian = Q.T @ (weights[:, None] * Q)
         hessian[np.diag_indices_from(hessian)] += 2.0 * programme.gamma
-        v = v - linalg.cho_solve(factorised(hessian), gradient)
+        v = v - linalg.cho_solve(cholesky(hessian), gradient)
     slopes, _ = _envelope(programme, penalty * (Q @ v) + multipliers, penalty)
     return v, slopes
 
 
-def factorised(matrix: FloatArray) -> tuple[FloatArray, bool]:
-    """The Cholesky factor of a matrix for `scipy.linalg.cho_solve`.
-
-    Raises
-    ------
-    scipy.linalg.LinAlgError
-        If rounding has left the matrix without one, or with numbers that are not finite.
-    """
+def cholesky(matrix: FloatArray) -> tuple[FloatArray, bool]:
+    """Return the Cholesky factor for `scipy.linalg.cho_solve`; raise LinAlgError if it has no finite one."""
     factor, lower = linalg.cho_factor(matrix, check_finite=False)
     if not np.isfinite(factor).all():
         raise linalg.LinAlgError("The matrix is not finite.")
@@ -76,7 +69,7 @@ def factorised(matrix: FloatArray) -> tuple[FloatArray, bool]:
 
 
 def _envelope(programme: Programme, pull: FloatArray, penalty: float) -> tuple[FloatArray, FloatArray]:
-    """Slope and curvature of each hinge's Moreau envelope where penalty and multiplier pull that much."""
+    """Return slope and curvature of each hinge's Moreau envelope at ``penalty · z + λ``."""
     softened = 2.0 * programme.curvature / (penalty + 2.0 * programme.curvature)
     excess = np.maximum(pull - programme.slope, 0.0)
     slopes = np.clip(pull, 0.0, programme.slope) + softened * excess

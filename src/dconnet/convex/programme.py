@@ -3,17 +3,17 @@
     min_v  P(v) = gamma |v|² - <t, v> + Σ_j phi_j(z_j),    phi_j(z) = beta_j σ(z) + a σ(z)²,    z = Q v,
 
 with a design Q that makes no v longer (orthonormal, but for shrinkage), slopes beta ≥ 0 and the curvature
-a = alpha_l² > 0. A pair (v, λ) is optimal exactly when
+a = alpha_l² > 0. A pair (v, λ) is optimal if and only if
 
     2 gamma v - t + Qᵀλ = 0    and    λ_j ∈ ∂phi_j(z_j) for all j.
 
 The dual is ``max_{λ ≥ 0}  -|t - Qᵀλ|² / (4 gamma) - Σ_j max(λ_j - beta_j, 0)² / (4 a)``: any λ ≥ 0 bounds P from
-below, so every answer carries its own certificate.
+below, so that every answer can be certified.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,13 +45,13 @@ class Programme:
     gamma: float
 
     def value(self, v: FloatArray) -> float:
-        """P(v)."""
+        """Return P(v)."""
         active = np.maximum(self.design @ v, 0.0)
         hinges = float(self.slope @ active) + self.curvature * float(active @ active)
         return self.gamma * float(v @ v) - float(self.linear @ v) + hinges
 
     def dual_value(self, multipliers: FloatArray) -> float:
-        """Lower bound on P from the multipliers, of which negative ones count as zero."""
+        """Return the lower bound on P of these multipliers; negative ones count as zero."""
         lam = np.maximum(multipliers, 0.0)
         defect = self.linear - self.design.T @ lam
         excess = np.maximum(lam - self.slope, 0.0)
@@ -59,42 +59,39 @@ class Programme:
 
     @property
     def magnitude(self) -> float:
-        """Size of P where its linear terms act against the full curvature: the unit in which its errors are told."""
+        """Size of P where its linear terms act against the full curvature: the unit of its errors."""
         pull = float(self.linear @ self.linear) + float(np.max(self.slope)) ** 2
         return pull / (4.0 * (self.gamma + self.curvature))
 
     def relative_gap(self, v: FloatArray, multipliers: FloatArray) -> float:
-        """Duality gap relative to ``|P(v)|`` plus `magnitude`; it bounds the relative error of P(v)."""
+        """Return the duality gap relative to ``|P(v)|`` plus `magnitude`; it bounds the relative error of P(v)."""
         value = self.value(v)
         unit = abs(value) + self.magnitude
         return 0.0 if unit == 0.0 else (value - self.lower_bound(v, multipliers)) / unit
 
     def lower_bound(self, v: FloatArray, multipliers: FloatArray) -> float:
-        """The better one of two dual values, at the multipliers and at what v allows of them."""
-        # For a tiny curvature, rounding in λ_j - beta_j costs the bound dearly; what v allows for λ_j avoids that.
+        """Return the better of two dual values: at the multipliers, and at the multipliers clipped to what v allows."""
+        # For a tiny curvature, rounding in λ_j - beta_j spoils the bound; clipping avoids that.
         allowed = self.slope + 2.0 * self.curvature * np.maximum(self.design @ v, 0.0)
         return max(self.dual_value(multipliers), self.dual_value(np.minimum(multipliers, allowed)))
 
     def multipliers(self, v: FloatArray) -> FloatArray:
-        """λ of the rows off the kink as v dictates them; rows at the kink get the middle of their interval.
-
-        A guess to start from, exact only where no row is at its kink.
-        """
+        """Return λ for v: exact for rows off the kink, the middle of the interval for rows at it."""
         z = self.design @ v
         off_kink = np.where(z > 0.0, self.slope + 2.0 * self.curvature * z, 0.0)
         return np.where(z == 0.0, 0.5 * self.slope, off_kink)
 
     def prox(self, points: FloatArray, step: float) -> FloatArray:
-        """Proximal map of ``step · phi_j`` for every row."""
+        """Return the proximal map of ``step · phi_j`` for every row."""
         shifted = points - step * self.slope
         active = np.maximum(shifted, 0.0) / (1.0 + 2.0 * step * self.curvature)
         return np.minimum(points, 0.0) + active
 
     def kkt_residual(self, v: FloatArray, multipliers: FloatArray) -> float:
-        """Largest violation of the optimality conditions, relative to the size of the gradients.
+        """Return the largest violation of the optimality conditions, relative to the size of the gradients.
 
-        λ_j ∈ ∂phi_j(z_j) holds exactly when z_j is a fixed point of the proximal map at z_j + step λ_j; its
-        violation needs no decision about which rows count as being at the kink.
+        λ_j ∈ ∂phi_j(z_j) holds if and only if z_j is a fixed point of the proximal map at z_j + step λ_j. This
+        violation can be measured without deciding which rows are at the kink.
         """
         z = self.design @ v
         stationarity = 2.0 * self.gamma * v - self.linear + self.design.T @ multipliers
@@ -103,3 +100,27 @@ class Programme:
         violation = max(np.max(np.abs(stationarity)), np.max(np.abs(complementarity)))
         unit = max(np.max(np.abs(self.linear)), np.max(np.abs(multipliers)))
         return 0.0 if unit == 0.0 else float(violation / unit)
+
+    def is_solved(self, v: FloatArray, multipliers: FloatArray, tol: float) -> bool:
+        """Return whether the relative gap is at most `tol`, and the KKT residual at most its square root.
+
+        Where the slopes dwarf the linear term, the gap alone would accept answers that are far from optimal.
+        """
+        return bool(self.kkt_residual(v, multipliers) <= np.sqrt(tol) and self.relative_gap(v, multipliers) <= tol)
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """Units of v and of λ in which the numbers of the programme are of order one; zero if zero is the solution."""
+        gradient = float(np.max(np.abs(self.linear)))
+        return gradient / (self.gamma + self.curvature), gradient
+
+    def scaled(self) -> Programme:
+        """Return the programme in its `units`."""
+        hessian, (_, gradient) = self.gamma + self.curvature, self.units
+        return replace(
+            self,
+            linear=self.linear / gradient,
+            slope=self.slope / gradient,
+            curvature=self.curvature / hessian,
+            gamma=self.gamma / hessian,
+        )

@@ -1,10 +1,10 @@
 """The readable specification: a primal-dual interior-point method in NumPy.
 
-With s_j standing for max(z_j, 0), the programme is
+With s_j for max(z_j, 0), the programme is
 
     min  gamma |v|² - <t, v> + <beta, s> + a |s|²    subject to    s - Qv ≥ 0,  s ≥ 0 (multipliers λ and μ).
 
-Its Newton systems reduce to the n + 1 unknowns of v. It is the oracle of the tests, never a silent fallback.
+Its Newton systems reduce to the unknowns of v. The tests compare all other backends with this one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution, Enough
-from dconnet.convex.polish import EXACT, factorised, polish
+from dconnet.convex.backend import ConvexSolution, EarlyStop, solve_scaled
+from dconnet.convex.polish import EXACT, cholesky, polish
 from dconnet.convex.programme import Programme
-from dconnet.convex.scaling import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Reference:
     Parameters
     ----------
     tol : float
-        Relative duality gap that counts as solved, and from which on every interior point is polished.
+        Relative duality gap that counts as solved; interior points that reach it are polished.
     max_iter : int
         Limit on interior-point iterations.
     """
@@ -37,59 +36,52 @@ class Reference:
     max_iter: int = 100
 
     def prepare(self, design: FloatArray) -> ReferenceSolver:
-        """Nothing depends on the design alone."""
+        """Return the solver; no work depends on the design alone."""
         return ReferenceSolver(self.tol, self.max_iter)
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSolver:
-    """The prepared backend."""
+    """The prepared backend. Interior-point methods cannot use a start, so that it is ignored."""
 
     tol: float
     max_iter: int
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
-        """Solve one programme; interior points make no use of a start."""
-        return self._solve(programme, None)
+        """Solve a programme."""
+        return solve_scaled(programme, None, lambda scaled, _: self._iterate(scaled, None))
 
-    def solve_until(self, programme: Programme, start: ConvexSolution | None, enough: Enough) -> ConvexSolution:
-        """Solve one programme until an interior point is accepted."""
-        return self._solve(programme, enough)
+    def solve_until(self, programme: Programme, start: ConvexSolution | None, stop: EarlyStop) -> ConvexSolution:
+        """Solve a programme until `stop` accepts an interior point."""
+        length, gradient = programme.units
+        value = stop.start_value / (length * gradient) if length > 0.0 else 0.0
+        stop = replace(stop, start_value=value)
+        return solve_scaled(programme, None, lambda scaled, _: self._iterate(scaled, stop))
 
-    def _solve(self, programme: Programme, enough: Enough | None) -> ConvexSolution:
-        unit = Unit.of(programme)
-        if unit.length == 0.0:
-            return ConvexSolution(np.zeros(programme.design.shape[1]), np.zeros(len(programme.slope)), 0, True)
-        if enough is not None:
-            enough = replace(enough, value=enough.value / (unit.length * unit.gradient))
-        with np.errstate(all="ignore"):  # where gamma is below rounding, numbers overflow and the factor is refused
-            v, multipliers, iterations, will_do = self._iterate(unit.scaled(programme), enough)
-        v, multipliers = unit.length * v, unit.gradient * multipliers
-        # Where the slopes dwarf the linear term, the gap alone would call answers solved that are far from optimal.
-        optimal = programme.kkt_residual(v, multipliers) <= np.sqrt(self.tol)
-        converged = will_do or bool(optimal and programme.relative_gap(v, multipliers) <= self.tol)
-        return ConvexSolution(v, multipliers, iterations, converged)
-
-    def _iterate(self, programme: Programme, enough: Enough | None) -> tuple[FloatArray, FloatArray, int, bool]:
-        """Interior points until one is accepted, its polish is exact, or rounding prevents progress."""
+    def _iterate(self, programme: Programme, stop: EarlyStop | None) -> ConvexSolution:
+        """Take steps until a point is accepted, its polish is exact, or rounding prevents progress."""
         point = _Point.start(programme)
-        best: tuple[FloatArray, FloatArray] = (point.v, point.lam)
-        best_residual = float("inf")
-        for iteration in range(self.max_iter):
-            if enough is not None and point.will_do(programme, enough):
-                return point.v, point.lam, iteration, True
-            if programme.relative_gap(point.v, point.lam) <= self.tol:
-                answer = polish(programme, point.v, point.lam)
-                residual = programme.kkt_residual(*answer)
-                if residual < best_residual:
-                    best, best_residual = answer, residual
-                if residual <= EXACT:
-                    return *best, iteration, False
-            try:
-                point = point.advance(programme)
-            except linalg.LinAlgError:  # all digits of the Newton system are used up
-                return *best, iteration, False
-        return *best, self.max_iter, False
+        best, best_residual = (point.v, point.lam), float("inf")
+        iterations = self.max_iter
+        with np.errstate(all="ignore"):  # where gamma is below rounding, numbers overflow and the factor is refused
+            for iteration in range(self.max_iter):
+                v, lam = point.v, point.lam
+                if stop is not None and stop.accepts(programme.value(v), programme.lower_bound(v, lam)):
+                    return ConvexSolution(v, lam, iteration, True)
+                if programme.relative_gap(v, lam) <= self.tol:
+                    answer = polish(programme, v, lam)
+                    residual = programme.kkt_residual(*answer)
+                    if residual < best_residual:
+                        best, best_residual = answer, residual
+                    if residual <= EXACT:
+                        iterations = iteration
+                        break
+                try:
+                    point = point.advance(programme)
+                except linalg.LinAlgError:  # all digits of the Newton system are used up
+                    iterations = iteration
+                    break
+        return ConvexSolution(*best, iterations, programme.is_solved(*best, self.tol))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +102,7 @@ class _Point:
         return cls(np.zeros(programme.design.shape[1]), ones, ones, multiplier, multiplier)
 
     def advance(self, programme: Programme) -> _Point:
-        """One predictor-corrector step (Mehrotra)."""
+        """Take one predictor-corrector step (Mehrotra)."""
         newton = _Newton(programme, self)
         complementarity = self.complementarity()
         predictor = newton.direction(-self.lam * self.w, -self.mu * self.s)
@@ -123,28 +115,20 @@ class _Point:
         )
         return self.moved(corrector, 0.995 * self.longest_step(corrector))
 
-    def will_do(self, programme: Programme, enough: Enough) -> bool:
-        """Whether the point is good enough for an inexact answer."""
-        return enough.is_reached(programme.value(self.v), programme.lower_bound(self.v, self.lam))
-
     def complementarity(self) -> float:
-        """Mean of all products λw and μs, which vanish at a solution."""
+        """Return the mean of all products λw and μs, which vanish at a solution."""
         return float(self.lam @ self.w + self.mu @ self.s) / (2 * len(self.s))
 
     def longest_step(self, step: _Point) -> float:
-        """How far to go, up to the whole step, before a variable reaches its border.
+        """Return the largest fraction of the step that keeps all variables positive.
 
         A quadratic objective couples primal and dual variables: one common length keeps all residuals shrinking.
         """
-        return min(
-            _longest(self.s, step.s),
-            _longest(self.w, step.w),
-            _longest(self.lam, step.lam),
-            _longest(self.mu, step.mu),
-        )
+        pairs = ((self.s, step.s), (self.w, step.w), (self.lam, step.lam), (self.mu, step.mu))
+        return min(float(np.min(-values[change < 0.0] / change[change < 0.0], initial=1.0)) for values, change in pairs)
 
     def moved(self, step: _Point, length: float) -> _Point:
-        """The point after a step of this length."""
+        """Return the point after this fraction of the step."""
         return _Point(
             self.v + length * step.v,
             self.s + length * step.s,
@@ -152,11 +136,6 @@ class _Point:
             self.lam + length * step.lam,
             self.mu + length * step.mu,
         )
-
-
-def _longest(values: FloatArray, change: FloatArray) -> float:
-    shrinking = change < 0.0
-    return float(min(1.0, np.min(-values[shrinking] / change[shrinking], initial=1.0)))
 
 
 class _Newton:
@@ -170,13 +149,13 @@ class _Newton:
         self.diagonal = 2.0 * a + self.lam_over_w + self.mu_over_s
         weight = self.lam_over_w * (2.0 * a + self.mu_over_s) / self.diagonal
         schur = 2.0 * programme.gamma * np.eye(Q.shape[1]) + Q.T @ (weight[:, None] * Q)
-        self.factor = factorised(schur)
+        self.factor = cholesky(schur)
         self.weight = weight
         self.residual_v = 2.0 * programme.gamma * point.v - programme.linear + Q.T @ point.lam
         self.residual_s = programme.slope + 2.0 * a * point.s - point.lam - point.mu
 
     def direction(self, lam_w: FloatArray, mu_s: FloatArray) -> _Point:
-        """Direction in which λw and μs change by these amounts, to first order, and the residuals vanish."""
+        """Return the direction in which λw and μs change by these amounts and the residuals vanish, to first order."""
         Q, point = self.programme.design, self.point
         # s - Qv - w is zero at the start and stays so: all steps are linear.
         change_s = -self.residual_s + lam_w / point.w + mu_s / point.s

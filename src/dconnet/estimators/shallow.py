@@ -326,8 +326,8 @@ class DCONRegressor(Regression, _Shallow):
         output intercept, and X and y should be of order one.
     shrinkage : float, default=0.0
         Additional ridge penalty on the hidden weights; with ``scale=True``, on those of the standardised features. Try
-        0.01 to 10 if there are many nearly dependent columns, such as pixels or rare categories. The solver must then
-        be "native" or "reference". Zero gives the penalty of the paper.
+        0.01 to 10 if there are many nearly dependent columns, such as pixels or rare categories. The solvers
+        "admm" and "parallel" need 0. Zero gives the penalty of the paper.
     algorithm : {"accelerated", "paper"}, default="accelerated"
         "paper" is Algorithm 1 of the reference. "accelerated" adds joint steps on all weights, hops to lower minima and
         replacements for dead neurons between its sweeps over the neurons; an epoch is then a round of all of these.
@@ -335,8 +335,8 @@ class DCONRegressor(Regression, _Shallow):
         How the problem of a neuron is split into a difference of convex functions. None means "net" for the
         accelerated algorithm and "paper" for the paper's.
     solver : str or Backend, default="native"
-        Solver for the convex programmes: "native", "reference", "osqp", "clarabel", "piqp", "gurobi", "admm",
-        "parallel", or a configured backend such as ``ADMM(device="cuda")``.
+        Solver for the convex programmes: "native", "reference", "admm", "parallel", a solver of qpsolvers such as
+        "osqp" or "clarabel", or a configured backend such as ``ADMM(device="cuda")``.
     max_epochs : int or None, default=1000
         Maximum number of epochs. None means no limit.
     max_seconds : float or None, default=None

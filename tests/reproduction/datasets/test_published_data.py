@@ -74,6 +74,7 @@ def test_native_and_reference_agree_after_an_epoch(name, split):
 @pytest.mark.parametrize("solver", ["osqp", "clarabel", "piqp"])
 @pytest.mark.parametrize("name", ["DS1", "DS4", "DS5", "DS7"])
 def test_external_solvers_agree_after_an_epoch(name, solver):
+    pytest.importorskip("qpsolvers")
     pytest.importorskip(solver)
     X, y = load(name)
     problem = Problem(X[:120], y[:120], 1e-2)

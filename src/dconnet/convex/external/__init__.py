@@ -1,1 +1,0 @@
-"""Quadratic programming solvers from other packages."""
