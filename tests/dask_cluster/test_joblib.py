@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from dconnet import AutoDCONRegressor, DCONClassifier, DCONRegressor
 from dconnet._threads import as_carried, carried, is_carried
-from dconnet.ensemble import run
+from dconnet.ensemble import fold_runner
 from dconnet.estimators import levels
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -145,7 +145,7 @@ def test_an_interrupt_keeps_the_networks_that_are_there(client, monkeypatch):
 def test_an_interrupt_keeps_the_families_that_are_there(client, monkeypatch):
     X, y = rows()
     model = AutoDCONRegressor(random_state=0)
-    interrupted_after(3, monkeypatch, run)
+    interrupted_after(3, monkeypatch, fold_runner)
     with joblib.parallel_config("dask"), pytest.raises(KeyboardInterrupt, match="predicts with the members"):
         model.fit(X, y)
     assert len(model.members_) > 0

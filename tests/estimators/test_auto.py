@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor
-from dconnet.ensemble import run
+from dconnet.ensemble import fold_runner
 from dconnet.estimators.tables import MixedColumnWarning
 
 # A copy of a row is one more row to all that counts rows; a weight is not.
@@ -563,7 +563,7 @@ def test_high_quality_uses_ten_folds(model, y):
 
 def failing_after(monkeypatch, n_calls, error):
     """From this call on, fits of folds fail."""
-    real, calls = run.fit_fold, []
+    real, calls = fold_runner.fit_fold, []
 
     def fit_fold(*args):
         calls.append(args)
@@ -571,7 +571,7 @@ def failing_after(monkeypatch, n_calls, error):
             raise error
         return real(*args)
 
-    monkeypatch.setattr(run, "fit_fold", fit_fold)
+    monkeypatch.setattr(fold_runner, "fit_fold", fit_fold)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor, DCONRegressor
-from dconnet.ensemble.ensemble import Ensemble
+from dconnet.ensemble.prediction import Ensemble
 from dconnet.io.ensemble import KINDS, OUT_OF_FOLD, Fitted, SavedEnsemble
 from dconnet.io.model_file import SavedModel, Scaling, Score, load_model, save_model
 from dconnet.io.objects import ArrayEntry, ObjectEntry, Packed

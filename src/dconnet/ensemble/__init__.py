@@ -1,1 +1,1 @@
-"""Many short fits, stacked: families of networks on folds of the rows, weighed by what they predict out of fold."""
+"""Ensembles of short fits: families, folds, weights and predictions."""

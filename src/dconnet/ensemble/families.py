@@ -1,4 +1,4 @@
-"""The families of short fits, and which of them suit the data."""
+"""Families of short fits, and the families that suit a table."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from dconnet.encoding.schema import Field
 
 GAMMAS = (1e-4, 1e-3, 0.03, 0.3)
 CLASS_GAMMAS = (1e-3, 0.03, 1.0)
-# From so many rows on, wider and longer fits pay; two gammas are enough, then one, then two folds of ten.
+# Numbers of rows above which networks are wider and trained longer, two gammas or one are enough, and two folds of ten
+# are held out.
 WIDER, TWO_GAMMAS, ONE_GAMMA, TWO_FOLDS = 3_000, 10_000, 50_000, 200_000
-# From this many classes on, networks are narrower.
+# Number of classes from which networks are narrower.
 MANY_CLASSES = 6
-# The logarithm of the target is learnt, too, if its outer quantiles are this far apart.
+# The logarithm of the target is learnt as well if the ratio of its 99 % and 1 % quantiles is at least this.
 LOG_SPREAD = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Fits that share all but gamma and the random start.
+    """Short fits that differ only in gamma and the random start.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class Family:
         Neurons, and evaluations of the loss.
     gammas : tuple of float
     log_target : bool
-        Whether the logarithm of the target is learnt.
+        True if the networks learn the logarithm of the target.
     """
 
     name: str
@@ -52,36 +53,36 @@ def _has_many_levels(fields: Sequence[Field]) -> bool:
     return any(field.n_levels > FEW_LEVELS for field in fields)
 
 
-def spreads(y: FloatArray) -> bool:
-    """Whether a target is positive, and so spread that its logarithm is worth learning."""
+def suits_logarithm(y: FloatArray) -> bool:
+    """Return whether a target is positive and spans a range wide enough for its logarithm."""
     if y.min() <= 0.0:
         return False
     low, high = np.quantile(y, [0.01, 0.99])
     return bool(high >= LOG_SPREAD * low)
 
 
-def n_folds(n_rows: int, quality: str) -> tuple[int, int]:
-    """Into how many folds the rows are dealt, and how many of these are held out in turn."""
+def count_folds(n_rows: int, quality: str) -> tuple[int, int]:
+    """Return the number of folds, and how many of them are held out in turn."""
     if n_rows > TWO_FOLDS:
         return 10, 4 if quality == "high" else 2
     number = min(10 if quality == "high" else 5, n_rows)
     return number, number
 
 
-def _fewer(gammas: tuple[float, ...], n_rows: int) -> tuple[float, ...]:
-    """Gammas for so many rows: with many, the networks differ less between them."""
+def _choose_gammas(gammas: tuple[float, ...], n_rows: int) -> tuple[float, ...]:
+    # With many rows, networks of different gammas differ less.
     return gammas[1:2] if n_rows > ONE_GAMMA else gammas[1:3] if n_rows > TWO_GAMMAS else gammas
 
 
 def regression_families(fields: Sequence[Field], y: FloatArray) -> list[Family]:
-    """The families for a regression, the most useful first."""
-    many, gammas = len(y) > WIDER, _fewer(GAMMAS, len(y))
-    # Shrinkage is a prior that rows do not overrule: few rows need it, and many do better without.
+    """Return the families for a regression, the most useful first."""
+    many, gammas = len(y) > WIDER, _choose_gammas(GAMMAS, len(y))
+    # Shrinkage is a prior that does not fade with more rows: small tables need it, large ones do better without it.
     linear = Family("linear", Coding(), *((0.0, 100, 400) if many else (0.3, 50, 200)), gammas)
     ramps = Family("ramps", Coding(6), 0.3, 50, 150 if many else 100, gammas)
     knots = Family("knots", Coding(16, every_value=True), 1.0, *((20, 100) if many else (30, 60)), gammas)
     families = [knots, linear, ramps]
-    if spreads(y):
+    if suits_logarithm(y):
         families.append(replace(knots, name="knots of log", log_target=True))
     if _has_many_levels(fields):
         families.append(replace(ramps, name="ramps by target", coding=Coding(6, by_target=True)))
@@ -90,7 +91,7 @@ def regression_families(fields: Sequence[Field], y: FloatArray) -> list[Family]:
 
 
 def classification_families(fields: Sequence[Field], n_rows: int, n_classes: int) -> list[Family]:
-    """The families for a classification, the most useful first."""
+    """Return the families for a classification, the most useful first."""
     many, by_target = n_classes >= MANY_CLASSES, _has_many_levels(fields)
     gammas = CLASS_GAMMAS[1:] if many or n_rows > TWO_GAMMAS else CLASS_GAMMAS
     n_hidden = 20 if many else 50

@@ -1,4 +1,4 @@
-"""The networks of a family: trained on the rows outside a fold, and read on others."""
+"""Short fits of a family on the rows outside a fold, and their outputs in the rows of the fold."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
+from dconnet._threads import check_stop
 from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.schema import FieldTable
@@ -21,14 +22,12 @@ from dconnet.model.calibration import log_loss
 from dconnet.training.clock import NONE_LEFT
 from dconnet.training.short_fits import short_fits
 
-# Penalty of the logistic regressions on activations.
+# Ridge penalty of the logistic regressions on hidden activations.
 LOGISTIC_PENALTY = 3.0
-# A fold with more of the weight than this leaves only rounding errors when its Gram matrix is taken from that of all.
-HEAVY_FOLD = 0.99
-
-
-# Evaluations of the loss after which a network is of some use.
-FEWEST = 20
+# If a fold has a larger share of the weight, its Gram matrix minus that of all rows would be rounding errors only.
+MAX_FOLD_SHARE = 0.99
+# Evaluations of the loss after which a network is useful.
+MIN_EVALUATIONS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,13 +37,13 @@ class FoldFit:
     Attributes
     ----------
     coder : Coder
-        From fields to the columns that the networks see.
-    U : array of shape (n_members, n_columns, columns + 1, n_hidden)
+        From fields to the columns of the design.
+    U : array of shape (n_members, n_columns, n_design_columns + 1, n_hidden)
         Hidden weights, for each member and each column of the target.
     alpha : array of shape (n_members, n_columns, n_hidden)
         Output weights.
     intercept : array of shape (n_members, n_columns)
-        What is added to the outputs.
+        Added to the outputs.
     """
 
     coder: Coder
@@ -53,31 +52,31 @@ class FoldFit:
     intercept: FloatArray
 
     def outputs(self, design: CodedDesign) -> FloatArray:
-        """Outputs of shape (n_rows, n_members, n_columns)."""
+        """Return outputs of shape (n_rows, n_members, n_columns)."""
         flat = design.predict(self.U.reshape(-1, *self.U.shape[2:]), self.alpha.reshape(-1, self.alpha.shape[2]))
         return flat.reshape(len(design), *self.intercept.shape) + self.intercept
 
-    def some(self, members: Sequence[int]) -> FoldFit:
-        """Some of the members."""
-        chosen = list(members)
-        return replace(self, U=self.U[chosen], alpha=self.alpha[chosen], intercept=self.intercept[chosen])
+    def select(self, members: Sequence[int]) -> FoldFit:
+        """Return the fit with some of its members."""
+        own = list(members)
+        return replace(self, U=self.U[own], alpha=self.alpha[own], intercept=self.intercept[own])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Training:
-    """What the families are trained on.
+class TrainingSet:
+    """The rows on which the families are trained, and their folds.
 
     Attributes
     ----------
     table : FieldTable
-        The fields of all rows.
+        Fields of all rows.
     columns : array of shape (n_rows, n_columns)
-        What the networks learn: the target, or one in the rows of a class.
+        Targets of the networks: the target, or an indicator of each class.
     weight : array of shape (n_rows,)
     folds : tuple of arrays of int
-        The rows of each fold that is held out in turn; other rows are always trained on.
+        Rows of each fold that is held out in turn; other rows are always trained on.
     classes : array of int, of shape (n_rows,), or None
-        The class of each row.
+        Class of each row.
     seed : int
     """
 
@@ -90,9 +89,9 @@ class Training:
     _shared: dict[Coding, SharedDesign] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def __reduce__(self) -> tuple[type[Training], tuple[object, ...]]:
-        # A copy codes the rows itself: that takes less than to send them.
-        return Training, (self.table, self.columns, self.weight, self.folds, self.classes, self.seed)
+    def __reduce__(self) -> tuple[type[TrainingSet], tuple[object, ...]]:
+        # Coding the rows again takes less time than sending coded rows.
+        return TrainingSet, (self.table, self.columns, self.weight, self.folds, self.classes, self.seed)
 
     @property
     def held_out(self) -> NDArray[np.intp]:
@@ -100,23 +99,25 @@ class Training:
         return np.concatenate(self.folds)
 
     def outside(self, fold: int) -> NDArray[np.intp]:
-        """The rows outside a fold."""
+        """Return the rows outside a fold."""
         inside = np.zeros(len(self.table), dtype=np.bool_)
         inside[self.folds[fold]] = True
         return np.flatnonzero(~inside)
 
-    def error(self, said: FloatArray, rows: NDArray[np.intp]) -> float:
-        """Mean squared error, or log loss, of what is said in some rows, of shape (n, n_columns)."""
+    def error(self, predictions: FloatArray, rows: NDArray[np.intp]) -> float:
+        """Return the mean squared error, or log loss, of predictions of shape (n, n_columns) for some rows."""
         share = self.weight[rows] / self.weight[rows].sum()
         if self.classes is None:
-            return float(share @ (said[:, 0] - self.columns[rows, 0]) ** 2)
-        return log_loss(said, one_hot(self.classes[rows], said.shape[1]), share)[0]
+            return float(share @ (predictions[:, 0] - self.columns[rows, 0]) ** 2)
+        return log_loss(predictions, one_hot(self.classes[rows], predictions.shape[1]), share)[0]
 
-    def shared(self, coding: Coding) -> SharedDesign:
-        """All rows coded without the target, once for all families and folds."""
+    def shared_design(self, coding: Coding) -> SharedDesign:
+        """Return all rows coded without the target; computed once for all families and folds."""
         with self._lock:
             if coding not in self._shared:
-                self._shared[coding] = SharedDesign.of(coding, self.table, self.weight)
+                coder = Coder.of(coding, self.table)
+                design = coder.code(self.table)
+                self._shared[coding] = SharedDesign(coder, design, design.gram(self.weight))
             return self._shared[coding]
 
 
@@ -128,44 +129,37 @@ class SharedDesign:
     design: CodedDesign
     gram: FloatArray
 
-    @classmethod
-    def of(cls, coding: Coding, table: FieldTable, weight: FloatArray) -> SharedDesign:
-        """Code all rows."""
-        coder = Coder.of(coding, table)
-        design = coder.code(table)
-        return cls(coder, design, design.gram(weight))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoldData:
-    """Coded rows outside and inside a fold."""
+class FoldDesign:
+    """Coded rows outside and inside a fold, and the Gram matrix of the rows outside."""
 
     coder: Coder
     outside: CodedDesign
     inside: CodedDesign
-    gram: FloatArray  # of the rows outside
+    gram: FloatArray
 
     @classmethod
-    def of(cls, coding: Coding, training: Training, fold: int, seed: int) -> FoldData:
-        """Code the rows; means of the target come from the rows outside alone."""
-        held, rows, weight = training.folds[fold], training.outside(fold), training.weight
-        if not any(coding.is_by_target(f) for f in training.table.fields):
-            shared = training.shared(coding)
+    def of(cls, coding: Coding, data: TrainingSet, fold: int, seed: int) -> FoldDesign:
+        """Code the rows; target means come from the rows outside alone."""
+        held, rows, weight = data.folds[fold], data.outside(fold), data.weight
+        if not any(coding.is_by_target(f) for f in data.table.fields):
+            shared = data.shared_design(coding)
             outside, inside = shared.design.rows(rows), shared.design.rows(held)
-            cancels = weight[held].sum() > HEAVY_FOLD * weight.sum()
+            cancels = weight[held].sum() > MAX_FOLD_SHARE * weight.sum()
             gram = outside.gram(weight[rows]) if cancels else shared.gram - inside.gram(weight[held])
             return cls(shared.coder, outside, inside, gram)
-        classes = None if training.classes is None else training.classes[rows]
-        coder, outside = Coder.of(coding, training.table).with_target(
-            training.table.rows(rows), training.columns[rows], weight[rows], classes, seed
+        classes = None if data.classes is None else data.classes[rows]
+        coder, outside = Coder.of(coding, data.table).with_target(
+            data.table.rows(rows), data.columns[rows], weight[rows], classes, seed
         )
-        return cls(coder, outside, coder.code(training.table.rows(held)), outside.gram(weight[rows]))
+        return cls(coder, outside, coder.code(data.table.rows(held)), outside.gram(weight[rows]))
 
 
 def fit_fold(
     family: Family,
     index: int,
-    training: Training,
+    data: TrainingSet,
     fold: int,
     gammas: Sequence[int],
     seconds: Callable[[], float] | None = None,
@@ -177,37 +171,38 @@ def fit_fold(
     ----------
     family : Family
     index : int
-        The number of the family, of which its random starts depend.
-    training : Training
+        Number of the family, which its random starts depend on.
+    data : TrainingSet
     fold : int
     gammas : sequence of int
-        Which gammas of the family.
+        Indices of the gammas of the family to use.
     seconds : callable, optional
-        Asked before each network for how long it may be trained at most.
+        Called before each network; returns its time limit.
     is_needed : bool, default=False
-        Whether networks without time are trained all the same, for `FEWEST` evaluations.
+        Train networks for `MIN_EVALUATIONS` even if there is no time left.
 
     Returns
     -------
     fit : FoldFit
-        A member for each gamma; in a classification then a logistic regression on the activations of each.
+        A member for each gamma, and in a classification also a logistic regression on the activations of each.
     outputs : array of shape (n_rows, n_members, n_columns)
-        Their outputs in the rows of the fold.
+        Outputs in the rows of the fold.
 
-    None in the place of both if the time was over and the networks are not needed.
+    Returns None if the time is over and the networks are not needed.
     """
-    seeds = np.random.SeedSequence([training.seed, index, fold])
-    rows = training.outside(fold)
-    data = FoldData.of(family.coding, training, fold, seed=int(seeds.generate_state(1)[0]))
-    Y = np.log(training.columns[rows]) if family.log_target else training.columns[rows]
-    weight = training.weight[rows]
+    check_stop()
+    seeds = np.random.SeedSequence([data.seed, index, fold])
+    rows = data.outside(fold)
+    design = FoldDesign.of(family.coding, data, fold, seed=int(seeds.generate_state(1)[0]))
+    Y = np.log(data.columns[rows]) if family.log_target else data.columns[rows]
+    weight = data.weight[rows]
     center, scale = np.average(Y, axis=0, weights=weight), np.ptp(Y) or 1.0
     n_columns = Y.shape[1]
-    from_white = Standardisation.of(data.gram, data.coder.gentle).from_white(data.gram, family.shrinkage)
+    from_white = Standardisation.of(design.gram, design.coder.gentle).from_white(design.gram, family.shrinkage)
     states = seeds.generate_state(1 + len(family.gammas) * n_columns)[1:].reshape(-1, n_columns)
     train = partial(
         short_fits,
-        data.outside,
+        design.outside,
         from_white,
         (Y - center).T / scale,
         gammas=np.repeat(np.array(family.gammas)[list(gammas)], n_columns),
@@ -219,28 +214,29 @@ def fit_fold(
     if seconds is not None and seconds() <= NONE_LEFT:
         if not is_needed:
             return None
-        fits = train(start=(fits.V, fits.alpha), evaluations=min(FEWEST, family.evaluations))
+        fits = train(start=(fits.V, fits.alpha), evaluations=min(MIN_EVALUATIONS, family.evaluations))
     U, alpha = fits
     shape = (len(gammas), n_columns)
     fit = FoldFit(
-        data.coder,
+        design.coder,
         U.reshape(*shape, *U.shape[1:]),
         scale * alpha.reshape(*shape, -1),
         np.broadcast_to(center, shape).copy(),
     )
-    if training.classes is not None:
-        fit = _with_logistic(fit, data.outside, Y, weight)
-    return fit, fit.outputs(data.inside)
+    if data.classes is not None:
+        fit = _append_logistic(fit, design.outside, Y, weight)
+    return fit, fit.outputs(design.inside)
 
 
-def _with_logistic(fit: FoldFit, design: CodedDesign, hot: FloatArray, weight: FloatArray) -> FoldFit:
-    """Add a logistic regression on the activations of each network, as networks with other output weights."""
+def _append_logistic(fit: FoldFit, design: CodedDesign, hot: FloatArray, weight: FloatArray) -> FoldFit:
+    """Append a logistic regression on the activations of each network, as networks with other output weights."""
     alpha, intercept = np.empty_like(fit.alpha), np.empty_like(fit.intercept)
     for member, k in np.ndindex(fit.intercept.shape):
+        check_stop()
         H = design.hidden(fit.U[member, k])
         mean, scale = H.mean(axis=0), H.std(axis=0)
-        scale[scale <= 1e-9 * np.abs(mean)] = 1.0  # neurons that do not vary but by rounding
-        H -= mean  # in place, as H is the largest array of the fit
+        scale[scale <= 1e-9 * np.abs(mean)] = 1.0  # neurons that vary only by rounding
+        H -= mean  # in place, because H is the largest array of the fit
         H /= scale
         theta = ridge_logistic(H, hot[:, k], weight, LOGISTIC_PENALTY)
         alpha[member, k] = theta[:-1] / scale

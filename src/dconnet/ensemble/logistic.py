@@ -6,14 +6,17 @@ import numpy as np
 from scipy import linalg, special
 
 from dconnet._arrays import FloatArray
+from dconnet._threads import check_stop
 
 MAX_STEPS = 12
+# Fractions of a Newton step that are tried until the objective decreases.
+STEP_LENGTHS = (1.0, 0.5, 0.25, 0.0625)
 
 
 def ridge_logistic(
     H: FloatArray, hot: FloatArray, weight: FloatArray, penalty: float, start: FloatArray | None = None
 ) -> FloatArray:
-    """Coefficients and intercept of least weighted log loss plus ``penalty |coefficients|² / 2``.
+    """Minimise the weighted log loss plus ``penalty |coefficients|² / 2``.
 
     Parameters
     ----------
@@ -22,52 +25,41 @@ def ridge_logistic(
     hot : array of shape (n_rows,)
         One in the rows of the class, zero in all others.
     weight : array of shape (n_rows,)
-        Weights of the rows.
+        Sample weights.
     penalty : float
-        Strength of the penalty, positive.
+        Positive.
     start : array of shape (n_columns + 1,), optional
-        Where to begin.
+        Coefficients and intercept of the first iterate.
 
     Returns
     -------
     array of shape (n_columns + 1,)
-        The coefficients, and then the intercept, which has hardly any penalty.
+        The coefficients, and then the intercept, which has a tiny penalty.
     """
     M = np.column_stack([H, np.ones(len(H))])
     ridge = np.append(np.full(H.shape[1], penalty), 1e-6 * weight.sum())
+
+    def objective(theta: FloatArray) -> float:
+        z = M @ theta
+        return float(weight @ (np.logaddexp(0.0, z) - hot * z) + 0.5 * ridge @ theta**2)
+
     theta = np.zeros(M.shape[1]) if start is None else start
-    value = _value(M, hot, weight, ridge, theta)
+    value = objective(theta)
     for _ in range(MAX_STEPS):
+        check_stop()
         p = special.expit(M @ theta)
         gradient = M.T @ (weight * (p - hot)) + ridge * theta
         hessian = M.T @ ((weight * p * (1.0 - p))[:, None] * M)
         hessian[np.diag_indices_from(hessian)] += ridge
         step = linalg.cho_solve(linalg.cho_factor(hessian), gradient)
-        decrease = float(gradient @ step)
-        theta, value, moved = _descend(M, hot, weight, ridge, theta, value, step)
-        if not moved or decrease <= 1e-6 * max(value, 1e-12):
-            break
+        for length in STEP_LENGTHS:
+            trial = theta - length * step
+            reached = objective(trial)
+            if reached < value:
+                theta, value = trial, reached
+                break
+        else:
+            return theta
+        if float(gradient @ step) <= 1e-6 * max(value, 1e-12):
+            return theta
     return theta
-
-
-def _value(M: FloatArray, hot: FloatArray, weight: FloatArray, ridge: FloatArray, theta: FloatArray) -> float:
-    z = M @ theta
-    return float(weight @ (np.logaddexp(0.0, z) - hot * z) + 0.5 * ridge @ theta**2)
-
-
-def _descend(
-    M: FloatArray,
-    hot: FloatArray,
-    weight: FloatArray,
-    ridge: FloatArray,
-    theta: FloatArray,
-    value: float,
-    step: FloatArray,
-) -> tuple[FloatArray, float, bool]:
-    """The first of ever shorter steps that lowers the value."""
-    for length in (1.0, 0.5, 0.25, 0.0625):
-        trial = theta - length * step
-        reached = _value(M, hot, weight, ridge, trial)
-        if reached < value:
-            return trial, reached, True
-    return theta, value, False

@@ -1,4 +1,4 @@
-"""Weights of members, by what they predict out of fold."""
+"""Weights of the members of an ensemble, by their out-of-fold predictions."""
 
 from __future__ import annotations
 
@@ -11,27 +11,23 @@ from scipy import linalg, optimize
 from dconnet._arrays import FloatArray
 from dconnet.model.calibration import log_loss, probabilities_of
 
-# How much more the sum of the weights counts than their errors.
-HEAVY = 1e4
-# Penalties on the weights and the intercepts of classes; without them, classes that can be separated lead astray.
+# Weight of the constraint that the weights sum to one, relative to the errors.
+SUM_WEIGHT = 1e4
+# Ridge penalties; without them, the weights of separable classes would grow without bound.
 WEIGHT_PENALTY, INTERCEPT_PENALTY = 0.01, 0.001
 
 
 def convex_weights(predictions: FloatArray, y: FloatArray, sample_weight: FloatArray) -> FloatArray:
-    """Weights, not negative and of sum one, whose mean of the predictions has the least squared error.
+    """Return nonnegative weights of sum one whose mean prediction has the least squared error.
 
     Parameters
     ----------
     predictions : array of shape (n_rows, n_members)
-        What each member predicts.
+        Predictions of each member.
     y : array of shape (n_rows,)
-        The target.
+        Target.
     sample_weight : array of shape (n_rows,)
         Weights of the rows.
-
-    Returns
-    -------
-    array of shape (n_members,)
 
     Examples
     --------
@@ -46,7 +42,7 @@ def convex_weights(predictions: FloatArray, y: FloatArray, sample_weight: FloatA
     if size == 0.0:
         return np.full(errors.shape[1], 1.0 / errors.shape[1])
     triangle = linalg.qr(errors / size, mode="r")[0][: errors.shape[1]]
-    heavy = HEAVY * max(np.abs(triangle).max(), 1e-12)
+    heavy = SUM_WEIGHT * max(np.abs(triangle).max(), 1e-12)
     weights, _ = optimize.nnls(
         np.vstack([triangle, np.full((1, errors.shape[1]), heavy)]), np.append(np.zeros(len(triangle)), heavy)
     )
@@ -56,14 +52,14 @@ def convex_weights(predictions: FloatArray, y: FloatArray, sample_weight: FloatA
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftmaxStack:
-    """Probabilities of classes from the scores of members: ``softmax(Σ_j weights_j scores_jk + intercepts_k)``.
+    """Class probabilities ``softmax(Σ_j weights_j scores_jk + intercepts_k)`` from the scores of members j.
 
-    With a single column of scores there are two classes, and the scores speak for the second.
+    A single column of scores holds the log-odds of the second of two classes.
 
     Attributes
     ----------
     weights : array of shape (n_members,)
-        Not negative, the same for all classes.
+        Nonnegative, the same for all classes.
     intercepts : array of shape (n_columns,)
     """
 
@@ -72,7 +68,7 @@ class SoftmaxStack:
 
     @classmethod
     def of(cls, scores: FloatArray, classes: NDArray[np.intp], sample_weight: FloatArray) -> SoftmaxStack:
-        """The weights and intercepts of least log loss, with a small penalty.
+        """Fit weights and intercepts of least log loss, with a small penalty.
 
         Parameters
         ----------
@@ -97,7 +93,7 @@ class SoftmaxStack:
         return cls(theta[:n_members], theta[n_members:])
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Probabilities of shape (n_rows, n_classes), for scores as in `of`."""
+        """Return probabilities of shape (n_rows, n_classes) for scores as in `of`."""
         return probabilities_of(_total(scores, np.append(self.weights, self.intercepts)))
 
 
@@ -107,7 +103,7 @@ def _total(scores: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def one_hot(classes: NDArray[np.intp], n_columns: int) -> FloatArray:
-    """One where a column speaks for the class of the row; a single column speaks for the second of two classes."""
+    """Return indicators of the classes, of shape (n_rows, n_columns); a single column indicates the second class."""
     columns = np.array([1]) if n_columns == 1 else np.arange(n_columns)
     hot: FloatArray = (classes[:, None] == columns).astype(np.float64)
     return hot

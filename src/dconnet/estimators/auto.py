@@ -24,13 +24,14 @@ from dconnet._threads import one_blas_thread
 from dconnet.encoding.columns import RawColumn, raw_columns
 from dconnet.encoding.folds import deal
 from dconnet.encoding.schema import FieldTable, Schema
-from dconnet.ensemble.ensemble import Ensemble, TrainedEnsemble, train_ensemble
-from dconnet.ensemble.families import Family, classification_families, n_folds, regression_families
-from dconnet.ensemble.fold_fits import Training
+from dconnet.ensemble.ensemble_training import TrainedEnsemble, train_ensemble
+from dconnet.ensemble.families import Family, classification_families, count_folds, regression_families
+from dconnet.ensemble.fold_fits import TrainingSet
+from dconnet.ensemble.fold_runner import FoldRunner
 from dconnet.ensemble.importance import column_importances
-from dconnet.ensemble.mixing import mixed_rows
-from dconnet.ensemble.run import Run
+from dconnet.ensemble.prediction import Ensemble
 from dconnet.ensemble.stacking import one_hot
+from dconnet.ensemble.synthetic_rows import interpolate_rows
 from dconnet.estimators.base import JOBS, _Number, unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights, checked_weight, refuse_missing, refuse_several_columns
 from dconnet.estimators.shallow import DCONRegressor
@@ -85,7 +86,7 @@ class _Auto(BaseEstimator):
     # --- what the two kinds fill in ---
 
     @abstractmethod
-    def _families(self, training: Training) -> list[Family]:
+    def _families(self, training: TrainingSet) -> list[Family]:
         """The families that suit the data."""
 
     @abstractmethod
@@ -115,7 +116,7 @@ class _Auto(BaseEstimator):
         with one_blas_thread():
             result = self._run(training, clock)
             outputs = self._all_outputs(result, table, counting)
-            importances = column_importances(result.ensemble, result.training, len(raws))
+            importances = column_importances(result.ensemble, result.data, len(raws))
         fitted = known | {
             "schema_": schema,
             "ensemble_": result.ensemble,
@@ -126,7 +127,7 @@ class _Auto(BaseEstimator):
             "_table": training.table,
             **self._attributes(result, outputs),
         }
-        return fitted, result.interrupted
+        return fitted, result.is_interrupted
 
     def _finished(self, fitted: dict[str, Any], interrupted: bool) -> Self:
         """Set all fitted attributes at once."""
@@ -137,28 +138,28 @@ class _Auto(BaseEstimator):
 
     def _training(
         self, table: FieldTable, columns: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None
-    ) -> Training:
+    ) -> TrainingSet:
         """The rows that count, dealt to folds."""
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        dealt, held_out = n_folds(len(table), self.quality)
+        dealt, held_out = count_folds(len(table), self.quality)
         folds = tuple(fold for fold in deal(len(table), dealt, seed, classes, table.duplicate_groups()) if len(fold))[
             :held_out
         ]
-        return Training(table, columns, weight, folds, classes, seed)
+        return TrainingSet(table, columns, weight, folds, classes, seed)
 
-    def _run(self, training: Training, clock: Clock) -> TrainedEnsemble:
+    def _run(self, training: TrainingSet, clock: Clock) -> TrainedEnsemble:
         families = self._families(training)
-        run = Run(families, training, effective_n_jobs(self.n_jobs), clock)
+        run = FoldRunner(families, training, effective_n_jobs(self.n_jobs), clock)
         total = len(training.folds) * sum(run.cost(f) for f in range(len(families)))
-        with work_bar(int(self.verbose), type(self).__name__, total) as run.done:
-            return train_ensemble(run, drop=self.quality == "default")
+        with work_bar(int(self.verbose), type(self).__name__, total) as run.report_progress:
+            return train_ensemble(run, drop_early=self.quality == "default")
 
     def _all_outputs(self, result: TrainedEnsemble, table: FieldTable, counting: BoolArray) -> FloatArray:
         """Out of fold, by all networks where none was trained on the row, and NaN in rows of no fold."""
-        outputs = np.full((len(counting), result.oof_outputs.shape[1]), np.nan)
-        outputs[np.flatnonzero(counting)[result.training.held_out]] = result.oof_outputs
+        outputs = np.full((len(counting), result.oof_predictions.shape[1]), np.nan)
+        outputs[np.flatnonzero(counting)[result.data.held_out]] = result.oof_predictions
         if not counting.all():
-            outputs[~counting] = result.ensemble.outputs(table.rows(~counting))
+            outputs[~counting] = result.ensemble.predict(table.rows(~counting))
         return outputs
 
     # --- data ---
@@ -178,7 +179,7 @@ class _Auto(BaseEstimator):
         raws: list[RawColumn] = raw_columns(check_table(self, X, reset=False))
         table = self.schema_.read(raws)
         with one_blas_thread():
-            return self.ensemble_.outputs(table)
+            return self.ensemble_.predict(table)
 
 
 class AutoDCONRegressor(RegressorMixin, _Auto):
@@ -286,7 +287,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         return self._finished(fitted, interrupted)
 
     def _attributes(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
-        training, rows, predicted = result.training, result.training.held_out, result.oof_outputs[:, 0]
+        training, rows, predicted = result.data, result.data.held_out, result.oof_predictions[:, 0]
         y, weight = training.columns[rows, 0], training.weight[rows]
         order = np.argsort(np.abs(y - predicted))
         return {
@@ -371,8 +372,8 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         chosen = rng.permutation(len(table))[:MAX_DISTILLED]
         some = table.rows(np.sort(chosen))
         with one_blas_thread():
-            every = some.append(mixed_rows(some, MIXED_PER_ROW * len(some), rng))
-            said = self.ensemble_.outputs(every)[:, 0]
+            every = some.append(interpolate_rows(some, MIXED_PER_ROW * len(some), rng))
+            said = self.ensemble_.predict(every)[:, 0]
         encoder = TableEncoder(DISTILLED_BINS).fit_fields(self.schema_, some, like=self)
         network = DCONRegressor(n_hidden, gamma=DISTILLED_GAMMA, max_epochs=1, random_state=self.random_state)
         with warnings.catch_warnings():
@@ -397,7 +398,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         place = min(int(np.searchsorted(reached, wanted * (1.0 - 1e-12))), len(reached) - 1)
         return float(self._residuals[place])
 
-    def _families(self, training: Training) -> list[Family]:
+    def _families(self, training: TrainingSet) -> list[Family]:
         return regression_families(training.table.fields, training.columns[:, 0])
 
 
@@ -524,13 +525,13 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         return self._finished(fitted, interrupted)
 
     def _attributes(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
-        training, rows = result.training, result.training.held_out
+        training, rows = result.data, result.data.held_out
         assert training.classes is not None
-        right = probabilities_of(result.oof_outputs).argmax(axis=1) == training.classes[rows]
+        right = probabilities_of(result.oof_predictions).argmax(axis=1) == training.classes[rows]
         return {
             "oof_prediction_": probabilities_of(outputs),
             "oof_score_": float(np.average(right, weights=training.weight[rows])),
-            "oof_log_loss_": training.error(result.oof_outputs, rows),
+            "oof_log_loss_": training.error(result.oof_predictions, rows),
         }
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -565,7 +566,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         predicted: NDArray[Any] = self.classes_[likeliest]
         return predicted
 
-    def _families(self, training: Training) -> list[Family]:
+    def _families(self, training: TrainingSet) -> list[Family]:
         return classification_families(training.table.fields, len(training.table), max(2, training.columns.shape[1]))
 
 

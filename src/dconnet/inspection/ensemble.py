@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet._threads import one_blas_thread
 from dconnet.encoding.columns import raw_columns
-from dconnet.ensemble.fold_fits import Training
+from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.inspection.examination import known_labels
 from dconnet.inspection.split import split_rows
 from dconnet.io.ensemble import OUT_OF_FOLD, SavedEnsemble
@@ -157,7 +157,7 @@ def _out_of_fold(model: SavedEnsemble, X: Frame, y: NDArray[Any]) -> tuple[NDArr
     if has_other_folds or len(training.held_out) != model.scores[OUT_OF_FOLD].rows:
         return None
     with one_blas_thread():
-        parts = [ensemble.of_fold(fold).outputs(table.rows(rows)) for fold, rows in enumerate(training.folds)]
+        parts = [ensemble.select_fold(fold).predict(table.rows(rows)) for fold, rows in enumerate(training.folds)]
     outputs = np.concatenate(parts)
     return (training.held_out, outputs) if _is_as_trained(model, training, outputs) else None
 
@@ -167,7 +167,7 @@ def _codes(model: SavedEnsemble, y: NDArray[Any]) -> NDArray[np.intp] | None:
     return None if model.classes is None else np.searchsorted(np.array(model.classes), y)
 
 
-def _is_as_trained(model: SavedEnsemble, training: Training, outputs: FloatArray) -> bool:
+def _is_as_trained(model: SavedEnsemble, training: TrainingSet, outputs: FloatArray) -> bool:
     """Whether the error out of fold is that of the training, to rounding."""
     score = model.scores[OUT_OF_FOLD]
     stored = score.mse if training.classes is None else score.log_loss

@@ -10,8 +10,8 @@ import numpy as np
 from dconnet.encoding.coder import Coder
 from dconnet.encoding.features import Levels, Linear, Ramps
 from dconnet.encoding.schema import DATE_PARTS, CategoryColumn, DateColumn, Schema
-from dconnet.ensemble.family_fits import FamilyFit
-from dconnet.ensemble.readings import Logarithm, LogOdds, Score, Value
+from dconnet.ensemble.output_transforms import ClassScore, LogOdds, LogTarget, TargetValue
+from dconnet.ensemble.prediction import FamilyFit
 
 # The number of features in a file of a network without neurons, which no array confirms.
 MAX_FEATURES = 2**24
@@ -92,7 +92,7 @@ def check_ensemble(estimator: Any) -> None:
     _check_names(estimator)
     _check_schema(schema)
     require(len(ensemble.fits) > 0, "there are no networks")
-    n_members = sum(len(fit.readings) for fit in ensemble.fits)
+    n_members = sum(len(fit.transforms) for fit in ensemble.fits)
     require(
         ensemble.weights.shape == (n_members,), f"there are {ensemble.weights.size} weights for {n_members} members"
     )
@@ -149,12 +149,12 @@ def _check_coder(coder: Coder, schema: Schema) -> None:
 
 
 def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, *, is_regression: bool) -> None:
-    n_members = len(fit.readings)
+    n_members = len(fit.transforms)
     require(len(fit.gammas) == n_members > 0 < len(fit.folds), "every member needs a gamma, and every family a fold")
-    allowed = (Value, Logarithm) if is_regression else (Score, LogOdds)
-    for reading in fit.readings:
-        require(isinstance(reading, allowed), "a member does not predict the kind of the target")
-        require(not isinstance(reading, Logarithm) or reading.low > 0.0, "a logarithm needs a positive range")
+    allowed = (TargetValue, LogTarget) if is_regression else (ClassScore, LogOdds)
+    for transform in fit.transforms:
+        require(isinstance(transform, allowed), "a member does not predict the kind of the target")
+        require(not isinstance(transform, LogTarget) or transform.low > 0.0, "a logarithm needs a positive range")
     for coder in {id(fold.coder): fold.coder for fold in fit.folds}.values():
         _check_coder(coder, schema)
     for fold in fit.folds:

@@ -15,11 +15,11 @@ from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding, TargetMeans
 from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.encoding.schema import CategoryColumn, Column, DateColumn, DroppedColumn, NumberColumn, Schema
-from dconnet.ensemble import readings
-from dconnet.ensemble.ensemble import Ensemble, MemberRecord
+from dconnet.ensemble.ensemble_training import MemberRecord
 from dconnet.ensemble.families import Family
-from dconnet.ensemble.family_fits import FamilyFit
 from dconnet.ensemble.fold_fits import FoldFit
+from dconnet.ensemble.output_transforms import ClassScore, LogOdds, LogTarget, OutputTransform, TargetValue
+from dconnet.ensemble.prediction import Ensemble, FamilyFit
 from dconnet.estimators.auto import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.io.encodings import check_coder, check_column
 from dconnet.io.objects import Kinds
@@ -111,15 +111,20 @@ KINDS = Kinds(
         "linear": Linear,
         "ramps": Ramps,
         "levels": Levels,
-        "value": readings.Value,
-        "logarithm": readings.Logarithm,
-        "score": readings.Score,
-        "log-odds": readings.LogOdds,
+        "value": TargetValue,
+        "logarithm": LogTarget,
+        "score": ClassScore,
+        "log-odds": LogOdds,
     },
     {
         Column: (NumberColumn, CategoryColumn, DateColumn, DroppedColumn),
         Feature: (Linear, Ramps, Levels),
-        readings.Reading: (readings.Value, readings.Logarithm, readings.Score, readings.LogOdds),
+        OutputTransform: (
+            TargetValue,
+            LogTarget,
+            ClassScore,
+            LogOdds,
+        ),
     },
 )
 
@@ -341,7 +346,7 @@ def check_parts(fitted: Fitted, classes: tuple[Label, ...] | None) -> None:
     ensemble, n_columns = fitted.ensemble, len(fitted.schema.columns)
     check(len(ensemble.fits) > 0, "there are no networks")
     check(fitted.importances.shape == (n_columns,), "every column needs an importance")
-    n_members = sum(len(fit.readings) for fit in ensemble.fits)
+    n_members = sum(len(fit.transforms) for fit in ensemble.fits)
     check(ensemble.weights.shape == (n_members,), f"there are {ensemble.weights.size} weights for {n_members} members")
     if classes is None:
         _check_residuals(fitted)
@@ -371,11 +376,11 @@ def _check_residuals(fitted: Fitted) -> None:
 
 
 def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, is_regression: bool) -> None:
-    n_members = len(fit.readings)
-    kinds = (readings.Value, readings.Logarithm) if is_regression else (readings.Score, readings.LogOdds)
-    check(all(isinstance(reading, kinds) for reading in fit.readings), "a member is not read as its target")
-    for reading in fit.readings:
-        is_positive = not isinstance(reading, readings.Logarithm) or reading.low > 0.0
+    n_members = len(fit.transforms)
+    kinds = (TargetValue, LogTarget) if is_regression else (ClassScore, LogOdds)
+    check(all(isinstance(reading, kinds) for reading in fit.transforms), "a member is not read as its target")
+    for reading in fit.transforms:
+        is_positive = not isinstance(reading, LogTarget) or reading.low > 0.0
         check(is_positive, "a logarithm needs a positive range")
     check(len(fit.gammas) == n_members > 0 < len(fit.folds), "every member needs a gamma, and every family a fold")
     for coder in {id(fold.coder): fold.coder for fold in fit.folds}.values():

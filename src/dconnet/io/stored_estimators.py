@@ -15,8 +15,8 @@ from dconnet._arrays import FloatArray
 from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
 from dconnet.encoding.schema import CategoryColumn, Column, DateColumn, DroppedColumn, NumberColumn, Schema
-from dconnet.ensemble.ensemble import Ensemble
-from dconnet.ensemble.readings import Logarithm, LogOdds, Reading, Score, Value
+from dconnet.ensemble.output_transforms import ClassScore, LogOdds, LogTarget, OutputTransform, TargetValue
+from dconnet.ensemble.prediction import Ensemble
 from dconnet.estimators import (
     AutoDCONClassifier,
     AutoDCONRegressor,
@@ -117,7 +117,7 @@ ATTRIBUTES: Mapping[type[BaseEstimator], Mapping[str, Any]] = {
 IMPLEMENTATIONS: Mapping[type, tuple[type, ...]] = {
     Column: (NumberColumn, CategoryColumn, DateColumn, DroppedColumn),
     Feature: (Linear, Ramps, Levels),
-    Reading: (Value, Logarithm, Score, LogOdds),
+    OutputTransform: (TargetValue, LogTarget, ClassScore, LogOdds),
 }
 
 
