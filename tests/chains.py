@@ -1,4 +1,4 @@
-"""Functions to export, inputs for them, and programs that run what was exported."""
+"""Chains to export, inputs for them, and functions that run the exported sources."""
 
 import ctypes
 import json

@@ -1,14 +1,11 @@
-"""The description that exports start from, against the networks, estimators and models that it describes."""
-
-from dataclasses import replace
+"""Chains against the networks and estimators that they describe."""
 
 import numpy as np
 import pytest
 
 from chains import random_chain
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network
-from dconnet.export.chain import Affine, Chain, ClassifierChain, chosen, dtype_name
-from dconnet.io.model_file import SavedModel, Scaling
+from dconnet.export.chain import Affine, Chain, ClassifierChain, dtype_name, select_output
 from dconnet.model.stack import Stack
 
 RNG = np.random.default_rng(0)
@@ -49,10 +46,8 @@ class TestNetworks:
             seen = 6 + 3 * skip
         assert_same(stack.chain(), stack.outputs(X))
         assert stack.chain().widths == (*[6 + 6 * skip] * (n_layers - 1), 6)
-
-    def test_top_layers_of_several_outputs(self):
-        stack = Stack(True, ((network(3, 4),), (network(7, 3, 2), network(7, 2))))
-        assert_same(stack.chain(), stack.outputs(X))
+        top = (network(seen, 3, 2), network(seen, 2))  # several outputs in the last layer
+        assert_same(stack.with_layer(top).chain(), stack.with_layer(top).outputs(X))
 
 
 class TestEstimators:
@@ -87,36 +82,9 @@ class TestEstimators:
         assert model.to_chain().feature_names == ("a", "b", "c")
         assert model.to_chain().output_names == ("yes",)
 
-    def test_unfitted_ones_say_so(self):
+    def test_unfitted_estimators_are_refused(self):
         with pytest.raises(ValueError, match="not fitted"):
             DCONRegressor().to_chain()
-
-
-class TestSavedModels:
-    SCALING = Scaling([1.0, -20.0, 0.3], [0.01, 300.0, 2.0])
-
-    def saved(self, y, **options):
-        estimator = DCONClassifier if y.dtype.kind == "U" else DCONRegressor
-        rows = self.SCALING.apply(X)
-        model = estimator(3, gamma=0.1, tol=0.1, random_state=0).fit(rows, y)
-        return SavedModel.from_estimator(model, feature_scaling=self.SCALING, **options)
-
-    def test_scalings_are_folded_in(self):
-        model = self.saved(np.abs(X[:, 0]), target_name="length", target_scaling=Scaling([1000.0], [25.0]))
-        np.testing.assert_allclose(model.to_chain()(X)[:, 0], model.predict(X), rtol=1e-12)
-        assert model.to_chain().feature_names == ()  # x0, x1, x2 are no names
-        assert model.to_chain().output_names == ("length",)
-
-    def test_classifiers(self):
-        model = self.saved(np.array(["a", "b", "c"])[np.digitize(X[:, 1], [-2.0, 2.0])], feature_names=["u", "v", "w"])
-        assert_same(model.to_chain(), model.outputs(X))
-        assert model.to_chain().feature_names == ("u", "v", "w")
-        assert model.to_chain().output_names == ("a", "b", "c")
-
-    def test_weights_that_the_scaling_makes_too_large_are_refused(self):
-        model = replace(self.saved(np.abs(X[:, 0])), feature_scaling=Scaling(np.zeros(3), np.full(3, 1e-320)))
-        with pytest.raises(ValueError, match="too large or too small for the scaling"):
-            model.to_chain()
 
 
 class TestClassifierChains:
@@ -135,19 +103,23 @@ class TestClassifierChains:
 
     def test_without_calibration_there_are_no_probabilities(self):
         with pytest.raises(ValueError, match="no probabilities: use output='raw'"):
-            chosen(ClassifierChain(random_chain(0, [3, 1]), (0, 1)), "probabilities")
+            select_output(ClassifierChain(random_chain(0, [3, 1]), (0, 1)), "probabilities")
 
     def test_choices(self):
         chain = random_chain(0, [3, 1])
-        assert chosen(chain, "raw") is chain
-        assert chosen(ClassifierChain(chain, (0, 1)), "raw") is chain
+        assert select_output(chain, "raw") is chain
+        assert select_output(ClassifierChain(chain, (0, 1)), "raw") is chain
         with pytest.raises(ValueError, match="Only classifiers have probabilities"):
-            chosen(chain, "probabilities")
+            select_output(chain, "probabilities")
         with pytest.raises(ValueError, match="output must be 'raw' or 'probabilities', got 'logits'"):
-            chosen(chain, "logits")
+            select_output(chain, "logits")
 
 
 class TestChecks:
+    def test_weights_that_the_scaling_makes_too_large_are_refused(self):
+        with pytest.raises(ValueError, match="too large or too small for the scaling"):
+            random_chain(0, [3, 1]).scaled_inputs(np.zeros(3), np.full(3, 1e-320))
+
     def test_layers_must_fit(self):
         with pytest.raises(ValueError, match="at least one affine map"):
             Chain(())

@@ -13,6 +13,8 @@ from dconnet.estimators import register_onnx_converters
 skl2onnx = pytest.importorskip("skl2onnx", reason="its converters are tested")
 onnxruntime = pytest.importorskip("onnxruntime", reason="it runs what was converted")
 
+pytestmark = pytest.mark.peers
+
 X = 5.0 + 3.0 * np.random.default_rng(0).normal(size=(80, 3))
 QUICK = {"gamma": 0.1, "tol": 0.1, "random_state": 0}
 THREE = np.array(["blue", "green", "red"])[np.digitize(X[:, 0] + X[:, 1], [8.0, 12.0])]
@@ -23,7 +25,7 @@ def registered():
     register_onnx_converters()
 
 
-def converted(model, rows=X, **options):
+def run_converted(model, rows=X, **options):
     options = {id(model.steps[-1][1]): options} if options else None
     proto = skl2onnx.to_onnx(model, rows[:1], options=options)
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -31,25 +33,27 @@ def converted(model, rows=X, **options):
 
 
 class TestRegressors:
-    @pytest.mark.parametrize("regressor", [DCONRegressor(3, **QUICK), LayerwiseDCONRegressor((3, 2), **QUICK)])
+    @pytest.mark.parametrize(
+        "regressor", [DCONRegressor(3, **QUICK), LayerwiseDCONRegressor((3, 2), **QUICK | {"random_state": 1})]
+    )
     def test_agree_in_both_precisions(self, regressor):
         model = make_pipeline(StandardScaler(), regressor).fit(X, np.abs(X[:, 0] - 5.0))
-        found = converted(model)["variable"]
+        found = run_converted(model)["variable"]
         assert found.dtype == np.float64
         np.testing.assert_allclose(found[:, 0], model.predict(X), rtol=0, atol=1e-12)
-        single = converted(model, X.astype(np.float32))["variable"]
+        single = run_converted(model, X.astype(np.float32))["variable"]
         assert single.dtype == np.float32
         np.testing.assert_allclose(single[:, 0], model.predict(X), rtol=0, atol=1e-5)
 
     def test_several_targets(self):
         model = make_pipeline(StandardScaler(), DCONRegressor(3, **QUICK)).fit(X, X[:, 0])
         model[-1].networks_ = (Network(np.eye(3), np.zeros(3), [[1.0, 2.0], [3.0, 4.0], [-5.0, 6.0]], [7.0, -8.0]),)
-        np.testing.assert_allclose(converted(model)["variable"], outputs_of(model), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(run_converted(model)["variable"], outputs_of(model), rtol=0, atol=1e-12)
 
     def test_whole_numbers_are_cast(self):
         rows = np.round(X).astype(np.int64)
         model = make_pipeline(DCONRegressor(3, **QUICK)).fit(rows, np.abs(rows[:, 0] - 5.0))
-        np.testing.assert_allclose(converted(model, rows)["variable"][:, 0], model.predict(rows), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(run_converted(model, rows)["variable"][:, 0], model.predict(rows), rtol=0, atol=1e-5)
 
 
 def outputs_of(model, rows=X):
@@ -68,32 +72,32 @@ class TestClassifiers:
     def test_probabilities_or_maps(self):
         model = make_pipeline(MinMaxScaler(), DCONClassifier(3, **QUICK)).fit(X, THREE)
         shares = shares_of(model)
-        found = converted(model, zipmap=False)
+        found = run_converted(model, zipmap=False)
         assert found["label"].tolist() == model.classes_[outputs_of(model).argmax(axis=1)].tolist()
         np.testing.assert_allclose(found["probabilities"], shares, rtol=0, atol=1e-12)
-        maps = converted(model, X.astype(np.float32))["output_probability"]  # ONNX has maps of single precision only
+        maps = run_converted(model, X.astype(np.float32))["output_probability"]  # of single precision only
         assert [list(entry) for entry in maps] == [["blue", "green", "red"]] * len(X)
-        columns = converted(model, zipmap="columns")
+        columns = run_converted(model, zipmap="columns")
         np.testing.assert_allclose(columns["sgreen"].ravel(), shares[:, 1], rtol=0, atol=1e-12)
 
     def test_raw_scores_and_numbers_of_classes(self):
         model = make_pipeline(MinMaxScaler(), DCONClassifier(3, **QUICK)).fit(X, THREE)
-        found = converted(model, zipmap=False, raw_scores=True, nocl=True)
+        found = run_converted(model, zipmap=False, raw_scores=True, nocl=True)
         np.testing.assert_allclose(found["probabilities"], outputs_of(model), rtol=0, atol=1e-12)
         assert found["label"].tolist() == outputs_of(model).argmax(axis=1).tolist()
 
     def test_two_classes(self):
         model = make_pipeline(StandardScaler(), DCONClassifier(3, **QUICK)).fit(X, X[:, 0] > 5.0)
-        found = converted(model, zipmap=False, raw_scores=True)
+        found = run_converted(model, zipmap=False, raw_scores=True)
         scores, shares = outputs_of(model), shares_of(model)
         assert found["label"].tolist() == (scores[:, 0] > 0).astype(int).tolist()
         np.testing.assert_allclose(found["probabilities"], np.hstack([-scores, scores]), rtol=0, atol=1e-12)
-        single = converted(model, X.astype(np.float32), zipmap=False)
+        single = run_converted(model, X.astype(np.float32), zipmap=False)
         assert single["probabilities"].dtype == np.float32
         np.testing.assert_allclose(single["probabilities"], shares, rtol=0, atol=1e-5)
 
     def test_layerwise(self):
         model = make_pipeline(StandardScaler(), LayerwiseDCONClassifier((3, 3), **QUICK)).fit(X, THREE)
-        found = converted(model, zipmap=False, raw_scores=True)
+        found = run_converted(model, zipmap=False, raw_scores=True)
         np.testing.assert_allclose(found["probabilities"], outputs_of(model), rtol=0, atol=1e-12)
         assert found["label"].tolist() == model.classes_[outputs_of(model).argmax(axis=1)].tolist()

@@ -1,5 +1,5 @@
-"""Trained networks for other libraries and languages: a file for each of them.
+"""Trained networks for other libraries and languages.
 
-All of them start from a `Chain`, a plain description of the function. The methods that networks, fitted estimators and
-saved models have are in `dconnet.export.methods`.
+`methods` has the methods of networks and fitted estimators. They build a `Chain`, and each of the other modules
+converts a chain to one library or language.
 """

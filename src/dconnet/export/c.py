@@ -8,81 +8,55 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dconnet.export.chain import Chain
-from dconnet.export.source import literals, quoted, wrapped
+from dconnet.export.source import describe, format_numbers, quote_name, wrap_items
 
-KEYWORDS = """
-auto break case char const continue default do double else enum extern float for goto if inline int long register
-restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main
+# Keywords of C and C++ up to C23 and C++23, with main and the words that compilers predefine in their default modes.
+_KEYWORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await
+co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do
+double dynamic_cast else enum explicit export extern false float for friend goto i386 if inline int linux long main
+mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+requires restrict return short signed sizeof static static_assert static_cast std struct switch template this
+thread_local throw true try typedef typeid typename typeof typeof_unqual union unix unsigned using virtual void
+volatile wchar_t while xor xor_eq
 """
+# Functions of math.h and complex.h that exist for double, float ("f") and long double ("l").
+_MATH = """
+acos acosh asin asinh atan atan2 atanh cabs cacos cacosh carg casin casinh catan catanh cbrt ccos ccosh ceil cexp
+cimag clog conj copysign cos cosh cpow cproj creal csin csinh csqrt ctan ctanh drem erf erfc exp exp10 exp2 expm1 fabs
+fdim finite floor fma fmax fmin fmod frexp gamma hypot ilogb isinf isnan j0 j1 jn ldexp lgamma llrint llround log
+log10 log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint round scalb
+scalbln scalbn significand sin sincos sinh sqrt tan tanh tgamma trunc y0 y1 yn
+"""
+# Macros of math.h, and functions of the standard library that compilers know without a header.
+_LIBRARY = """
+DOMAIN HUGE HUGE_VAL HUGE_VALF HUGE_VALL INFINITY MATH_ERREXCEPT MATH_ERRNO NAN NULL OVERFLOW PLOSS SING TLOSS
+UNDERFLOW abort abs alloca bcmp bcopy bzero calloc double_t exit feclearexcept fegetround feraiseexcept fesetround
+fetestexcept ffs float_t fpclassify fprintf fputc fputs free fscanf fwrite imaxabs index isalnum isalpha isascii
+isblank iscntrl isdigit isfinite isgraph isgreater isgreaterequal isless islessequal islessgreater islower isnormal
+isprint ispunct isspace isunordered isupper isxdigit labs llabs malloc math_errhandling memchr memcmp memcpy memmove
+memset printf putc putchar puts realloc rindex scanf signbit signgam snprintf sprintf sscanf strcat strchr strcmp
+strcpy strcspn strdup strftime strlen strncat strncmp strncpy strpbrk strrchr strspn strstr toascii tolower toupper
+vfprintf vprintf vscanf vsnprintf vsprintf vsscanf
+"""
+RESERVED = frozenset(
+    [*_KEYWORDS.split(), *_LIBRARY.split(), *(word + end for word in _MATH.split() for end in ("", "f", "l"))]
+)
 PRECISIONS = {"double": ("float64", ""), "float": ("float32", "f")}
 
 
 def to_c(chain: Chain, name: str = "predict", precision: str = "double") -> str:
-    """A function in C99: ``void name(const double x[n_features], double y[n_outputs])``.
+    """Return a function in C99: ``void name(const double x[n_features], double y[n_outputs])``.
 
-    It allocates nothing, has no state and needs no library, but ``math.h`` for probabilities. The arrays must not
-    overlap. It is valid C++, too. What starts with ``name`` and an underscore is its own.
-
-    Parameters
-    ----------
-    chain : Chain
-        What to export.
-    name : str
-        Name of the function.
-    precision : {"double", "float"}
-        Type of weights, inputs and outputs.
-
-    Returns
-    -------
-    str
-        The source of one file.
-
-    Examples
-    --------
-    >>> from dconnet.export.c import to_c
-    >>> from dconnet.export.chain import Affine, Chain
-    >>> print(to_c(Chain((Affine([[1.0], [-1.0]], [0.0, 0.0]), Affine([[1.0, 1.0]], [0.0]))), "distance"))
-    /* ReLU network with 1 input, 2 hidden neurons and 1 output. */
-    <BLANKLINE>
-    static const double distance_W1[2][1] = {
-        {1.0},
-        {-1.0},
-    };
-    static const double distance_b1[2] = {
-        0.0, 0.0
-    };
-    static const double distance_W2[1][2] = {
-        {1.0, 1.0},
-    };
-    static const double distance_b2[1] = {
-        0.0
-    };
-    <BLANKLINE>
-    void distance(const double x[1], double y[1]);
-    <BLANKLINE>
-    void distance(const double x[1], double y[1])
-    {
-        double h1[2];
-        double sum;
-        int i, j;
-    <BLANKLINE>
-        for (i = 0; i < 2; i++) {
-            sum = distance_b1[i];
-            for (j = 0; j < 1; j++)
-                sum += distance_W1[i][j] * x[j];
-            h1[i] = sum < 0.0 ? 0.0 : sum;
-        }
-        for (i = 0; i < 1; i++) {
-            sum = distance_b2[i];
-            for (j = 0; j < 2; j++)
-                sum += distance_W2[i][j] * h1[j];
-            y[i] = sum;
-        }
-    }
-    <BLANKLINE>
+    The function allocates nothing, has no state, and needs only ``math.h``, and that only for probabilities. The arrays
+    must not overlap. The source is valid C++, too. Its constants have names that start with ``name`` and an underscore.
     """
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name in KEYWORDS.split():
-        raise ValueError(f"name must be the name of a function in C, got {name!r}.")
+    reserved_prefix = name.startswith(("FP_", "M_"))  # macros of math.h
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or "__" in name or name in RESERVED or reserved_prefix:
+        raise ValueError(
+            f"name must be a valid name of a function in C and C++ that neither language reserves, got {name!r}. "
+            "Choose another, such as 'predict_price'."
+        )
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be 'double' or 'float', got {precision!r}.")
     dtype, suffix = PRECISIONS[precision]
@@ -92,11 +66,10 @@ def to_c(chain: Chain, name: str = "predict", precision: str = "double") -> str:
     ]
     parts = [
         *_comments(chain),
-        *(["#include <math.h>"] if chain.softmax else []),
-        *([""] if chain.softmax else []),
+        *(["#include <math.h>", ""] if chain.softmax else []),
         *arrays,
         "",
-        # Declared first, as compilers want it of functions that others call.
+        # Compilers warn of public functions without a declaration.
         f"{head};",
         "",
         head,
@@ -109,32 +82,21 @@ def to_c(chain: Chain, name: str = "predict", precision: str = "double") -> str:
 
 
 def _comments(chain: Chain) -> list[str]:
-    """What the function is, and what its inputs and outputs are called."""
-    title = f"/* {description(chain)}."
+    title = f"/* {describe(chain)}."
     named = [
-        f" * {array}[{place}]: {quoted(name)}"
+        f" * {array}[{place}]: {quote_name(name)}"
         for array, names in (("x", chain.feature_names), ("y", chain.output_names))
         for place, name in enumerate(names)
     ]
     return [title, *named, " */", ""] if named else [f"{title} */", ""]
 
 
-def description(chain: Chain) -> str:
-    """The function in words."""
-    hidden = " + ".join(map(str, chain.widths))
-    neurons = f"{hidden} hidden neuron{'' if hidden == '1' else 's'}" if hidden else "no hidden neurons"
-    inputs = f"{chain.n_features} input{'' if chain.n_features == 1 else 's'}"
-    noun = "probability" if chain.softmax else "output"
-    plural = "probabilities" if chain.softmax else "outputs"
-    return f"ReLU network with {inputs}, {neurons} and {chain.n_outputs} {noun if chain.n_outputs == 1 else plural}"
-
-
 def _arrays(name: str, place: int, W: NDArray[Any], b: NDArray[Any], precision: str, suffix: str) -> str:
-    """The weights of a layer as constants."""
-    rows = "\n".join("    {" + wrapped(literals(row, suffix), "     ") + "}," for row in W)
+    rows = "\n".join("    {" + wrap_items(format_numbers(row, suffix), "     ") + "}," for row in W)
+    intercepts = wrap_items(format_numbers(b, suffix), "    ")
     return (
         f"static const {precision} {name}_W{place}[{W.shape[0]}][{W.shape[1]}] = {{\n{rows}\n}};\n"
-        f"static const {precision} {name}_b{place}[{len(b)}] = {{\n    {wrapped(literals(b, suffix), '    ')}\n}};"
+        f"static const {precision} {name}_b{place}[{len(b)}] = {{\n    {intercepts}\n}};"
     )
 
 
@@ -151,7 +113,7 @@ def _body(chain: Chain, name: str, precision: str, suffix: str) -> list[str]:
             f"        sum = {name}_b{place}[i];",
             f"        for (j = 0; j < {layer.n_inputs}; j++)",
             f"            sum += {name}_W{place}[i][j] * {source}[j];",
-            # This way round, NaN stays NaN.
+            # In this order, NaN stays NaN.
             f"        {target}[i] = sum;" if is_last else f"        {target}[i] = sum < {zero} ? {zero} : sum;",
             "    }",
         ]
@@ -160,7 +122,7 @@ def _body(chain: Chain, name: str, precision: str, suffix: str) -> list[str]:
 
 
 def _softmax(n_outputs: int, zero: str, suffix: str) -> list[str]:
-    """The outputs as probabilities; the largest is taken off, so that no power overflows."""
+    """Return the lines that make probabilities of the outputs; the largest is subtracted to avoid overflow."""
     return [
         "    j = 0;",
         f"    for (i = 1; i < {n_outputs}; i++)",

@@ -1,4 +1,4 @@
-"""What every export starts from: affine maps with ReLU between them, as plain arrays."""
+"""The form that all exports share: affine maps with ReLU between them, as plain arrays."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Affine(Frozen):
 
     @classmethod
     def diagonal(cls, slope: ArrayLike, offset: ArrayLike, size: int) -> Affine:
-        """The map ``x ↦ slope x + offset`` of each of ``size`` entries; one number serves all of them."""
+        """Return the map ``x ↦ slope x + offset`` of ``size`` entries; numbers are broadcast."""
         return cls(np.diag(np.broadcast_to(slope, size)), np.broadcast_to(offset, size))
 
     @classmethod
     def identity(cls, size: int) -> Affine:
-        """The map that changes nothing."""
+        """Return the identity."""
         return cls.diagonal(1.0, 0.0, size)
 
     @property
@@ -60,12 +60,12 @@ class Affine(Frozen):
         return len(self.b)
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """The map of each row, of shape (n_samples, n_outputs)."""
+        """Apply the map to each row."""
         return x @ self.W.T + self.b
 
     def after(self, first: Affine) -> Affine:
-        """The map of what ``first`` gives, as one map."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with a reason
+        """Return the composition of ``first`` and this map, as one map."""
+        with np.errstate(over="ignore", invalid="ignore"):  # the constructor refuses values that overflow
             return Affine(self.W @ first.W, self.W @ first.b + self.b)
 
 
@@ -132,7 +132,7 @@ class Chain:
         return tuple(layer.n_outputs for layer in self.layers[:-1])
 
     def __call__(self, X: ArrayLike) -> FloatArray:
-        """Outputs of each row of ``X``, of shape (n_samples, n_outputs)."""
+        """Return the outputs of each row of ``X``, of shape (n_samples, n_outputs)."""
         values = np.asarray(X, dtype=np.float64)
         for layer in self.layers[:-1]:
             values = np.maximum(layer(values), 0.0)
@@ -140,29 +140,23 @@ class Chain:
         return softmax(outputs) if self.softmax else outputs
 
     def scaled_inputs(self, mean: FloatArray, scale: FloatArray) -> Chain:
-        """The chain for inputs in their own units, if this one is for ``(x - mean) / scale``."""
+        """Return the chain for inputs x, if this one is for ``(x - mean) / scale``."""
         with np.errstate(over="ignore", invalid="ignore"):
             W = self.layers[0].W / scale
             first = Affine(W, self.layers[0].b - W @ mean)
         return replace(self, layers=(first, *self.layers[1:]))
 
     def then(self, last: Affine) -> Chain:
-        """The chain whose outputs go through another affine map, without ReLU before it."""
+        """Return the chain followed by another affine map, without ReLU between them."""
         return replace(self, layers=(*self.layers[:-1], last.after(self.layers[-1])))
 
     def with_names(self, feature_names: Iterable[object] = (), output_names: Iterable[object] | None = None) -> Chain:
-        """The same chain with these names."""
+        """Return the chain with these names."""
         outputs = () if output_names is None else output_names
         return replace(self, feature_names=tuple(map(str, feature_names)), output_names=tuple(map(str, outputs)))
 
     def weights(self, dtype: str) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """W and b of each layer, rounded to a type of `DTYPES`.
-
-        Raises
-        ------
-        ValueError
-            If a weight is too large for single precision.
-        """
+        """Return W and b of each layer, rounded to a type of `DTYPES`; refuse weights too large for it."""
         with np.errstate(over="ignore"):
             rounded = [(layer.W.astype(dtype), layer.b.astype(dtype)) for layer in self.layers]
         if not all(np.isfinite(array).all() for pair in rounded for array in pair):
@@ -172,17 +166,18 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierChain:
-    """A chain that tells classes apart.
+    """A chain that predicts classes.
 
     Attributes
     ----------
     scores : Chain
-        A single output that is positive for the second of two classes, or one for each class: the largest wins.
+        One output that is positive for the second of two classes, or one output for each class, the largest for the
+        predicted one.
     classes : tuple
         The class labels.
     logits : Affine or None
-        From the scores to log-odds of the second class, or to a number for each class whose softmax is its probability;
-        None if there are no probabilities.
+        From the scores to the log-odds of the second class, or to the logits of all classes; None if there are no
+        probabilities.
     """
 
     scores: Chain
@@ -191,18 +186,12 @@ class ClassifierChain:
 
     @property
     def is_binary(self) -> bool:
-        """Whether a single score tells two classes apart."""
+        """Whether there are two classes and a single score."""
         return self.scores.n_outputs == 1
 
     @property
-    def calibrated(self) -> Chain:
-        """The chain of the logits.
-
-        Raises
-        ------
-        ValueError
-            If there are no probabilities.
-        """
+    def logit_chain(self) -> Chain:
+        """The chain of the logits; a ValueError if there are no probabilities."""
         if self.logits is None:
             raise ValueError("This classifier has no probabilities: use output='raw', which gives the raw outputs.")
         return self.scores.then(self.logits)
@@ -210,24 +199,18 @@ class ClassifierChain:
     @property
     def probabilities(self) -> Chain:
         """The chain of the probabilities, with one output for each class, also of two."""
-        calibrated = self.calibrated
+        chain = self.logit_chain
         if self.is_binary:
             # The softmax of (0, z) is (1 - p, p) with the sigmoid p of z.
-            calibrated = replace(calibrated, output_names=()).then(Affine([[0.0], [1.0]], [0.0, 0.0]))
-        return replace(calibrated, softmax=True, output_names=tuple(map(str, self.classes)))
+            chain = replace(chain, output_names=()).then(Affine([[0.0], [1.0]], [0.0, 0.0]))
+        return replace(chain, softmax=True, output_names=tuple(map(str, self.classes)))
 
 
 Exported = Chain | ClassifierChain
 
 
-def chosen(exported: Exported, output: str) -> Chain:
-    """The chain of the raw outputs or of the probabilities.
-
-    Raises
-    ------
-    ValueError
-        If ``output`` is something else, or there are no probabilities.
-    """
+def select_output(exported: Exported, output: str) -> Chain:
+    """Return the chain of the raw outputs or of the probabilities; a ValueError if there are none."""
     if output not in ("raw", "probabilities"):
         raise ValueError(f"output must be 'raw' or 'probabilities', got {output!r}.")
     if isinstance(exported, ClassifierChain):
@@ -238,14 +221,14 @@ def chosen(exported: Exported, output: str) -> Chain:
 
 
 def softmax(logits: FloatArray) -> FloatArray:
-    """Probabilities of shape (n_samples, n_classes); no logit is too large for them."""
+    """Return the softmax of each row, without overflow."""
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     shares: FloatArray = powers / powers.sum(axis=1, keepdims=True)
     return shares
 
 
 def dtype_name(dtype: object) -> str:
-    """The name of a type of NumPy or torch, or of its name, if it is one of `DTYPES`.
+    """Return the name of a type of NumPy or torch, which must be one of `DTYPES`.
 
     Examples
     --------

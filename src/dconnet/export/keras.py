@@ -18,29 +18,11 @@ if TYPE_CHECKING:
 
 
 def to_keras(chain: Chain, dtype: object = "float64") -> Sequential:
-    """A ``keras.Sequential`` of ``Dense`` layers.
+    """Return a ``keras.Sequential`` of ``Dense`` layers.
 
-    Keras chooses its backend when it is first imported: the one that ``KERAS_BACKEND`` names, or that of its
-    configuration file. If that is TensorFlow but only PyTorch is installed, this function imports it with PyTorch. On
-    the backends PyTorch and JAX, Keras multiplies matrices in single precision, whatever their type: the weights are
-    those of the chain to the last bit, but the outputs agree to about seven digits only.
-
-    Parameters
-    ----------
-    chain : Chain
-        What to export.
-    dtype : {"float64", "float32"}
-        Type of weights and inputs.
-
-    Returns
-    -------
-    keras.Sequential
-        From an array of shape (n_samples, n_features) to one of shape (n_samples, n_outputs).
-
-    Raises
-    ------
-    ImportError
-        If Keras 3 is not installed.
+    Keras chooses its backend when it is first imported: the one that ``KERAS_BACKEND`` or its configuration file names.
+    If that is TensorFlow but only PyTorch is installed, this function imports Keras with PyTorch. With PyTorch and JAX,
+    Keras multiplies matrices in single precision: the weights are exact, but the outputs agree to about seven digits.
     """
     keras = _keras()
     name = dtype_name(dtype)
@@ -49,14 +31,14 @@ def to_keras(chain: Chain, dtype: object = "float64") -> Sequential:
     for place, (W, b) in enumerate(weights):
         is_last = place == len(weights) - 1
         activation = ("softmax" if chain.softmax else "linear") if is_last else "relu"
-        # Zeros: random weights would change what the caller draws next.
+        # Random initial weights would advance the caller's generator.
         model.add(keras.layers.Dense(len(b), activation=activation, dtype=name, kernel_initializer="zeros"))
         model.layers[-1].set_weights([W.T, b])
     return model
 
 
 def keras_file(chain: Chain, dtype: object = "float64") -> bytes:
-    """The content of a file for ``keras.saving.load_model``."""
+    """Return the content of a file for ``keras.saving.load_model``."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "network.keras"
         to_keras(chain, dtype).save(path)
@@ -65,7 +47,7 @@ def keras_file(chain: Chain, dtype: object = "float64") -> bytes:
 
 def _keras() -> Any:
     needed = "This export needs Keras 3 and one of its backends: pip install 'dconnet[keras]'"
-    backend = {"KERAS_BACKEND": "torch"} if _must_be_torch() else {}
+    backend = {"KERAS_BACKEND": "torch"} if _needs_torch_backend() else {}
     try:
         with patch.dict(os.environ, backend):
             import keras
@@ -76,8 +58,8 @@ def _keras() -> Any:
     return keras
 
 
-def _must_be_torch() -> bool:
-    """Whether Keras would look for TensorFlow, which is its default, where there is only PyTorch."""
+def _needs_torch_backend() -> bool:
+    """Return whether Keras would import TensorFlow, its default, although only PyTorch is installed."""
     if "keras" in sys.modules or "KERAS_BACKEND" in os.environ or find_spec("tensorflow") or not find_spec("torch"):
         return False
     home = Path(os.environ.get("KERAS_HOME") or Path("~/.keras").expanduser())

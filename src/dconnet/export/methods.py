@@ -1,4 +1,4 @@
-"""The methods by which networks, fitted estimators and saved models leave the package."""
+"""The export methods of networks and fitted estimators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from dconnet.export.chain import Chain, ClassifierChain, Exported, chosen
+from dconnet.export.chain import Chain, ClassifierChain, Exported, select_output
 
 if TYPE_CHECKING:
     from keras import Sequential as KerasSequential
@@ -16,65 +16,33 @@ if TYPE_CHECKING:
 
 
 class Exportable:
-    """Base of what can be exported; inputs and outputs are in the units of the data."""
+    """Mixin with the export methods; inputs and outputs are in the units of the data.
+
+    All methods have the option ``output``: "raw" for the outputs of the networks, or "probabilities" for the
+    probability of each class of a classifier. ``dtype``, "float64" or "float32", is the type of weights, inputs and
+    outputs. Outputs have the shape (n_samples, n_outputs), also for one output.
+    """
 
     __slots__ = ()
 
     @abstractmethod
     def _exported(self) -> Exported:
-        """The function as a chain, or as one that tells classes apart."""
+        """Return the function as a chain."""
 
     def to_chain(self, *, output: str = "raw") -> Chain:
-        """The function as affine maps with ReLU between them.
-
-        Parameters
-        ----------
-        output : {"raw", "probabilities"}, default="raw"
-            The outputs of the networks, or the probability of each class of a classifier.
-
-        Returns
-        -------
-        Chain
-            The weights and intercepts of all layers, the scaling of the data included.
-        """
-        return chosen(self._exported(), output)
+        """Return weights and intercepts of all layers as plain arrays, the scaling of the data included."""
+        return select_output(self._exported(), output)
 
     def to_torch(self, *, output: str = "raw", dtype: object = "float64") -> TorchSequential:
-        """The function as a PyTorch module; needs the extra ``torch``.
-
-        Parameters
-        ----------
-        output : {"raw", "probabilities"}, default="raw"
-            The outputs of the networks, or the probability of each class of a classifier.
-        dtype : {"float64", "float32"} or torch.dtype, default="float64"
-            Type of weights, inputs and outputs.
-
-        Returns
-        -------
-        torch.nn.Sequential
-            ``Linear`` layers with ``ReLU`` between them, and ``Softmax`` for probabilities. The output has the shape
-            (n_samples, n_outputs), also for one output.
-        """
+        """Return a PyTorch module of ``Linear``, ``ReLU`` and ``Softmax``; needs the extra ``torch``."""
         from dconnet.export.torch import to_torch
 
         return to_torch(self.to_chain(output=output), dtype)
 
     def to_keras(self, *, output: str = "raw", dtype: object = "float64") -> KerasSequential:
-        """The function as a Keras model; needs the extra ``keras``.
+        """Return a Keras model of ``Dense`` layers; needs the extra ``keras``.
 
-        Parameters
-        ----------
-        output : {"raw", "probabilities"}, default="raw"
-            The outputs of the networks, or the probability of each class of a classifier.
-        dtype : {"float64", "float32"}, default="float64"
-            Type of weights, inputs and outputs.
-
-        Returns
-        -------
-        keras.Sequential
-            ``Dense`` layers, on the backend that Keras uses. The output has the shape (n_samples, n_outputs), also for
-            one output. Except with TensorFlow, Keras multiplies in single precision: outputs agree to about seven
-            digits.
+        Except with TensorFlow, Keras multiplies in single precision: outputs agree to about seven digits.
         """
         from dconnet.export.keras import to_keras
 
@@ -83,85 +51,51 @@ class Exportable:
     def to_onnx(
         self, path: str | os.PathLike[str] | None = None, *, output: str | None = None, dtype: object = "float64"
     ) -> ModelProto:
-        """The function as an ONNX model; needs the extra ``onnx``.
+        """Return an ONNX model; needs the extra ``onnx``.
+
+        The input is ``X``, of shape (n_samples, n_features), and the output ``variable``. A classifier has the outputs
+        ``label``, of shape (n_samples,), and ``probabilities``, of shape (n_samples, n_classes), or ``scores``.
 
         Parameters
         ----------
         path : path-like, optional
             File to write the model to.
         output : {"raw", "probabilities"}, optional
-            What a classifier gives beside labels; by default, the probabilities if it has any.
+            Scores or probabilities of a classifier; by default, the probabilities if it has any.
         dtype : {"float64", "float32"}, default="float64"
             Type of weights, inputs and outputs.
-
-        Returns
-        -------
-        onnx.ModelProto
-            The input is ``X``, of shape (n_samples, n_features). The output is ``variable``, of shape (n_samples,
-            n_outputs), also for one output. Those of a classifier are ``label``, of shape (n_samples,), and
-            ``probabilities``, of shape (n_samples, n_classes), or ``scores``.
         """
         from dconnet.export.onnx import to_onnx
 
         return to_onnx(self._exported(), path, output=output, dtype=dtype)
 
     def to_sklearn(self, *, output: str = "raw") -> MLPRegressor | MLPClassifier:
-        """The function as a multi-layer perceptron of scikit-learn.
+        """Return a fitted multi-layer perceptron of scikit-learn with the same weights.
 
-        Parameters
-        ----------
-        output : {"raw", "probabilities"}, default="raw"
-            For classifiers: with "raw", the perceptron predicts the same classes, but its probabilities are not
-            calibrated. With "probabilities", its probabilities are those of the classifier, and it predicts the class
-            of the largest.
-
-        Returns
-        -------
-        sklearn.neural_network.MLPRegressor or MLPClassifier
-            Fitted, with the weights of the networks.
+        With "raw", the perceptron of a classifier predicts the same classes, but its probabilities are not calibrated.
+        With "probabilities", its probabilities are those of the classifier, and it predicts the most probable class.
         """
         from dconnet.export.sklearn import to_mlp_classifier, to_mlp_regressor
 
         exported = self._exported()
         if isinstance(exported, ClassifierChain):
             return to_mlp_classifier(exported, output)
-        return to_mlp_regressor(chosen(exported, output))
+        return to_mlp_regressor(select_output(exported, output))
 
     def to_c(self, name: str = "predict", *, output: str = "raw", precision: str = "double") -> str:
-        """The function as C99 source that needs no library; see `dconnet.export.c.to_c`.
+        """Return C99 source of ``void name(const double x[n_features], double y[n_outputs])``.
 
-        Parameters
-        ----------
-        name : str, default="predict"
-            Name of the function: ``void name(const double x[n_features], double y[n_outputs])``.
-        output : {"raw", "probabilities"}, default="raw"
-            The outputs of the networks, or the probability of each class of a classifier.
-        precision : {"double", "float"}, default="double"
-            Type of weights, inputs and outputs.
-
-        Returns
-        -------
-        str
-            The source of one file, with the names of features and outputs as comments.
+        The source needs no library but ``math.h`` for probabilities, and is valid C++ as well. The names of features
+        and outputs are comments. `precision` is "double" or "float".
         """
         from dconnet.export.c import to_c
 
         return to_c(self.to_chain(output=output), name, precision)
 
     def to_python(self, name: str = "predict", *, output: str = "raw") -> str:
-        """The function as Python source that needs no package; see `dconnet.export.python.to_python`.
+        """Return the source of a Python module that needs no package.
 
-        Parameters
-        ----------
-        name : str, default="predict"
-            Name of the function. It takes a list of numbers.
-        output : {"raw", "probabilities"}, default="raw"
-            The outputs of the networks, or the probability of each class of a classifier.
-
-        Returns
-        -------
-        str
-            The source of a module. Its function returns a number, or a list if there are several outputs.
+        Its function `name` takes a list of numbers, and returns a number, or a list if there are several outputs.
         """
         from dconnet.export.python import to_python
 

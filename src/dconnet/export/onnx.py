@@ -17,7 +17,7 @@ from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported, dtype
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-# Of 2021: old runtimes know them, and ONNX Runtime has every operator used here in double precision.
+# Versions of 2021, which old runtimes support. ONNX Runtime has every operator used here in double precision.
 OPSET = 15
 IR_VERSION = 8
 INT64 = 7  # TensorProto.INT64
@@ -37,18 +37,16 @@ class Node:
 
 @dataclass(slots=True)
 class Graph:
-    """Nodes and constants of a graph, as plain values; `to_onnx` and the converters for skl2onnx make theirs of them.
+    """Nodes and constants of a graph, for `to_onnx` and for the converters of skl2onnx.
 
     Attributes
     ----------
-    dtype : {"float64", "float32"}
-        Type of the numbers.
     unique : callable
-        Makes of a name one that the graph does not have yet.
+        Returns a name that the graph does not have yet, given a proposal.
     nodes : list of Node
-        In the order of evaluation.
+        Operators in the order of evaluation.
     constants : dict of str to array
-        Arrays by name; those of text hold objects.
+        Arrays by name; arrays of text hold objects.
     """
 
     dtype: str
@@ -82,7 +80,7 @@ class Graph:
         return self.add("Softmax", source, output=output, axis=1) if chain.softmax else source
 
     def label(self, scores: str, exported: ClassifierChain, labels: NDArray[Any], output: str) -> None:
-        """Add the label of the class that wins."""
+        """Add the label of the predicted class."""
         if exported.is_binary:
             zero = self.constant("zero", np.zeros(1, dtype=self.dtype))
             flags = self.add("Cast", self.add("Greater", scores, zero), to=INT64)
@@ -98,17 +96,11 @@ class Graph:
 
 
 def label_array(classes: tuple[Any, ...]) -> NDArray[Any]:
-    """Class labels as ONNX can hold them: text, whole numbers and booleans as int64, other numbers as float64.
-
-    Raises
-    ------
-    ValueError
-        If they are something else.
-    """
+    """Return class labels as text, as int64 for whole numbers and booleans, or as float64 for other numbers."""
     if all(isinstance(label, str) for label in classes):
         return np.array(classes, dtype=object)
     if not all(isinstance(label, (int, float, np.number, np.bool_)) for label in classes):
-        raise ValueError(f"ONNX has class labels that are text or numbers, got {list(classes)[:5]!r}.")
+        raise ValueError(f"Class labels must be text or numbers for ONNX, got {list(classes)[:5]!r}.")
     numbers = np.array(classes)
     whole = numbers.astype(np.int64)
     return whole if np.array_equal(whole, numbers) else numbers.astype(np.float64)
@@ -121,37 +113,14 @@ def to_onnx(
     output: str | None = None,
     dtype: object = "float64",
 ) -> ModelProto:
-    """An ONNX model, for example for ONNX Runtime.
+    """Return an ONNX model, and write it to ``path`` if there is one.
 
-    The input is ``X``, of shape (n_samples, n_features). A chain has one output, ``variable``, of shape (n_samples,
-    n_outputs). A classifier has two: ``label``, of shape (n_samples,), and ``probabilities``, of shape (n_samples,
-    n_classes), or ``scores``, its raw outputs. Names and shapes are those of the models that skl2onnx makes. The names
-    of the features are in the metadata, as a list in JSON.
-
-    Parameters
-    ----------
-    exported : Chain or ClassifierChain
-        What to export.
-    path : path-like, optional
-        File to write the model to.
-    output : {"raw", "probabilities"}, optional
-        What a classifier gives beside labels; by default, the probabilities if it has any.
-    dtype : {"float64", "float32"}
-        Type of weights, inputs and outputs.
-
-    Returns
-    -------
-    onnx.ModelProto
-        The model, checked.
-
-    Raises
-    ------
-    ImportError
-        If onnx is not installed.
+    Names and shapes of inputs and outputs are those of the models that skl2onnx makes: see `Exportable.to_onnx`. The
+    names of the features are in the metadata, as a list in JSON.
     """
     onnx = _onnx()
-    graph = Graph(dtype_name(dtype), _numbered())
-    n_features, outputs = _built(graph, exported, output)
+    graph = Graph(dtype_name(dtype), _make_unique_namer())
+    n_features, outputs = _build(graph, exported, output)
     number = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(graph.dtype))
     made = onnx.helper.make_graph(
         [
@@ -182,7 +151,7 @@ def to_onnx(
 Output = tuple[str, NDArray[Any] | None, list[int]]
 
 
-def _built(graph: Graph, exported: Exported, output: str | None) -> tuple[int, list[Output]]:
+def _build(graph: Graph, exported: Exported, output: str | None) -> tuple[int, list[Output]]:
     """Build the graph; return the number of features, and of each output its name, its labels if any, and its shape."""
     if output not in (None, "raw", "probabilities"):
         raise ValueError(f"output must be 'raw' or 'probabilities', got {output!r}.")
@@ -206,8 +175,8 @@ def _type_of(labels: NDArray[Any]) -> int:
     return int({"O": tensor.STRING, "i": tensor.INT64, "f": tensor.DOUBLE}[labels.dtype.kind])
 
 
-def _numbered() -> Callable[[str], str]:
-    """Makes names unique by a number, from the second of a kind on."""
+def _make_unique_namer() -> Callable[[str], str]:
+    """Return a function that makes repeated names unique by a number."""
     seen: dict[str, int] = {}
 
     def unique(name: str) -> str:

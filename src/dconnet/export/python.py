@@ -7,13 +7,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dconnet.export.c import description
 from dconnet.export.chain import Chain
-from dconnet.export.source import literals, wrapped
+from dconnet.export.source import describe, format_numbers, wrap_items
 
-NEEDED = frozenset(("len", "max", "sum", "zip", "exp", "ValueError", "FEATURES", "OUTPUTS"))
+USED = frozenset(("len", "max", "sum", "zip", "exp", "ValueError", "FEATURES", "OUTPUTS"))
 
-# In all versions of Python 3, and in MicroPython.
+# Works in all versions of Python 3, and in MicroPython.
 AFFINE = '''
 def _affine(W, b, x):
     """W x + b."""
@@ -22,20 +21,10 @@ def _affine(W, b, x):
 
 
 def to_python(chain: Chain, name: str = "predict") -> str:
-    """A module with a function ``name(x)`` for a list of numbers, which imports nothing but ``math.exp``.
+    """Return a module with a function ``name(x)`` for a list of numbers that imports nothing but ``math.exp``.
 
-    Parameters
-    ----------
-    chain : Chain
-        What to export.
-    name : str
-        Name of the function.
-
-    Returns
-    -------
-    str
-        The source of the module. Its function returns a number, or a list if there are several outputs. ``FEATURES``
-        and ``OUTPUTS`` are the names of inputs and outputs, if they have any.
+    The function returns a number, or a list if there are several outputs. ``FEATURES`` and ``OUTPUTS`` are the names of
+    inputs and outputs, if they have any.
 
     Examples
     --------
@@ -46,11 +35,13 @@ def to_python(chain: Chain, name: str = "predict") -> str:
     >>> distance([-3.0])
     3.0
     """
-    if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name) or name in NEEDED or name[0] == "_":
-        raise ValueError(f"name must be the name of a function in Python, and not of one that is needed, got {name!r}.")
+    if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name) or name in USED or name[0] == "_":
+        raise ValueError(
+            f"name must be a valid name of a function in Python that the module does not use itself, got {name!r}."
+        )
     weights = [_arrays(place, W, b) for place, (W, b) in enumerate(chain.weights("float64"), start=1)]
     parts = [
-        f'"""{description(chain)}."""\n',
+        f'"""{describe(chain)}."""\n',
         "from math import exp\n" if chain.softmax else "",
         _names("FEATURES", chain.feature_names),
         _names("OUTPUTS", chain.output_names),
@@ -62,13 +53,12 @@ def to_python(chain: Chain, name: str = "predict") -> str:
 
 
 def _names(constant: str, names: tuple[str, ...]) -> str:
-    return f"{constant} = (\n    {wrapped(map(ascii, names), '    ')},\n)\n" if names else ""
+    return f"{constant} = (\n    {wrap_items(map(ascii, names), '    ')},\n)\n" if names else ""
 
 
 def _arrays(place: int, W: NDArray[Any], b: NDArray[Any]) -> str:
-    """The weights of a layer as lists."""
-    rows = "\n".join(f"    [{wrapped(literals(row), '     ')}]," for row in W)
-    return f"_W{place} = [\n{rows}\n]\n_b{place} = [\n    {wrapped(literals(b), '    ')},\n]"
+    rows = "\n".join(f"    [{wrap_items(format_numbers(row), '     ')}]," for row in W)
+    return f"_W{place} = [\n{rows}\n]\n_b{place} = [\n    {wrap_items(format_numbers(b), '    ')},\n]"
 
 
 def _function(chain: Chain, name: str) -> str:
@@ -79,7 +69,7 @@ def _function(chain: Chain, name: str) -> str:
         f"    if len(x) != {n}:",
         f'        raise ValueError("x must have {n} values, got %d." % len(x))',
     ]
-    # This way round, NaN stays NaN.
+    # In this order, NaN stays NaN.
     lines += [
         f"    x = [0.0 if v < 0.0 else v for v in _affine(_W{place}, _b{place}, x)]"
         for place in range(1, len(chain.layers))
@@ -88,7 +78,7 @@ def _function(chain: Chain, name: str) -> str:
     if chain.softmax:
         lines += [
             f"    x = {last}",
-            "    largest = max(x)  # taken off, so that no power overflows",
+            "    largest = max(x)  # subtracted to avoid overflow",
             "    x = [exp(v - largest) for v in x]",
             "    total = sum(x)",
             "    return [v / total for v in x]",

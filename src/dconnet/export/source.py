@@ -1,4 +1,4 @@
-"""What the sources in C and Python have in common: numbers, names and lines."""
+"""Numbers, names and lines of the sources in C and Python."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from dconnet.export.chain import Chain
+
 WIDTH = 100
 
 
-def quoted(name: str) -> str:
-    r"""A name as a string of JSON that is harmless in the comments of C and Python, whatever is in it.
+def quote_name(name: str) -> str:
+    r"""Return a name as a string of JSON that is safe in comments of C and Python.
 
-    There are no line ends and no characters beyond ASCII, and without slashes neither the start nor the end of a
-    comment, nor a trigraph that stands for a backslash.
+    The result is printable ASCII on one line. Without slashes it cannot start or end a comment or form a trigraph.
 
     Examples
     --------
-    >>> from dconnet.export.source import quoted
-    >>> print(quoted('a */ "b"\n??/'))
+    >>> from dconnet.export.source import quote_name
+    >>> print(quote_name('a */ "b"\n??/'))
     "a *\u002f \"b\"\n??\u002f"
     """
     return json.dumps(name).replace("/", "\\u002f")
 
 
-def wrapped(items: Iterable[str], indent: str) -> str:
-    """Items with commas between them, on lines of at most `WIDTH` characters where that is possible."""
+def wrap_items(items: Iterable[str], indent: str) -> str:
+    """Join items by commas, on lines of at most `WIDTH` characters where possible."""
     lines, line = [], ""
     for item in items:
         if line and len(indent) + len(line) + len(item) + 2 > WIDTH:
@@ -38,6 +39,23 @@ def wrapped(items: Iterable[str], indent: str) -> str:
     return ("\n" + indent).join(lines).removesuffix(",")
 
 
-def literals(values: NDArray[Any], suffix: str = "") -> list[str]:
-    """Numbers with the fewest digits that read back the same, in the precision of the array."""
+def format_numbers(values: NDArray[Any], suffix: str = "") -> list[str]:
+    """Return each number with the fewest digits that read back the same in the precision of the array."""
     return [str(value) + suffix for value in (values.tolist() if values.dtype == "float64" else values)]
+
+
+def describe(chain: Chain) -> str:
+    """Return a description of the function in words.
+
+    Examples
+    --------
+    >>> from dconnet.export.chain import Affine, Chain
+    >>> from dconnet.export.source import describe
+    >>> describe(Chain((Affine([[1.0], [-1.0]], [0.0, 0.0]), Affine([[1.0, 1.0]], [0.0]))))
+    'ReLU network with 1 input, 2 hidden neurons and 1 output'
+    """
+    hidden = " + ".join(map(str, chain.widths))
+    neurons = f"{hidden} hidden neuron{'' if hidden == '1' else 's'}" if hidden else "no hidden neurons"
+    inputs = f"{chain.n_features} input{'' if chain.n_features == 1 else 's'}"
+    singular, plural = ("probability", "probabilities") if chain.softmax else ("output", "outputs")
+    return f"ReLU network with {inputs}, {neurons} and {chain.n_outputs} {singular if chain.n_outputs == 1 else plural}"

@@ -12,31 +12,12 @@ if TYPE_CHECKING:
 
 
 def to_torch(chain: Chain, dtype: object = "float64") -> Sequential:
-    """A ``torch.nn.Sequential`` of ``Linear`` and ``ReLU``, and ``Softmax`` for probabilities.
-
-    Parameters
-    ----------
-    chain : Chain
-        What to export.
-    dtype : {"float64", "float32"} or torch.dtype
-        Type of weights, inputs and outputs.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        From a tensor of shape (n_samples, n_features) to one of shape (n_samples, n_outputs). The weights can be
-        trained further.
-
-    Raises
-    ------
-    ImportError
-        If PyTorch is not installed.
-    """
+    """Return a ``torch.nn.Sequential`` of ``Linear`` and ``ReLU``, and ``Softmax`` for probabilities."""
     torch = _torch()
     name = dtype_name(dtype)
     modules: list[Any] = []
     for W, b in chain.weights(name):
-        # Without skip_init, the layer would draw weights, and so change what the caller draws next.
+        # Without skip_init, the layer would draw random weights and advance the caller's generator.
         linear = torch.nn.utils.skip_init(torch.nn.Linear, W.shape[1], W.shape[0], dtype=getattr(torch, name))
         with torch.no_grad():
             linear.weight.copy_(torch.tensor(W))
@@ -48,7 +29,7 @@ def to_torch(chain: Chain, dtype: object = "float64") -> Sequential:
 
 
 def torch_file(chain: Chain, dtype: object = "float64") -> bytes:
-    """The content of a file for ``torch.export.load``, with any number of rows."""
+    """Return the content of a file for ``torch.export.load``; the number of rows is free."""
     torch = _torch()
     module = to_torch(chain, dtype)
     # Two rows: a size of one would be taken for a constant.
