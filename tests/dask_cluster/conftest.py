@@ -1,32 +1,86 @@
-"""A cluster of two worker processes on this machine, for all tests of a module."""
+"""Clusters for the tests: two workers in this process, and two worker processes for tests of faults."""
 
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
 collect_ignore_glob = [] if find_spec("distributed") else ["test_*.py"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _slow_machine():
-    """Workers that were killed may take long to come back: a cluster would give them up after 15 seconds."""
-    import dask
+def make_rows(n_rows, seed=0):
+    """Sorted rows, because one machine sorts them, too."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3))
+    X = X[np.lexsort(X.T[::-1])]
+    return X, np.abs(X[:, 0]) + np.maximum(X[:, 1] - X[:, 2], 0.0) + 0.1 * rng.normal(size=n_rows)
 
-    with dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}):
-        yield
+
+@pytest.fixture(scope="session")
+def partition():
+    """Return a function that turns arrays into Dask arrays with these lengths of their partitions."""
+    import dask.array as da
+
+    return lambda lengths, *arrays: [da.from_array(a, chunks=(lengths, *a.shape[1:])) for a in arrays]
 
 
-@pytest.fixture(scope="module")
-def cluster():
+@pytest.fixture(scope="session")
+def rows():
+    return make_rows
+
+
+def start_cluster(n_workers=2, **options):
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
-        yield cluster
+    defaults = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    return LocalCluster(n_workers=n_workers, **defaults | options)
+
+
+@pytest.fixture(scope="session")
+def local_cluster():
+    """Return the function that starts a cluster on this machine."""
+    return start_cluster
 
 
 @pytest.fixture(scope="module")
-def client(cluster):
+def client():
     from distributed import Client
 
-    with Client(cluster) as client:
+    with start_cluster(processes=False) as cluster, Client(cluster) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def process_client():
+    import dask
+    from distributed import Client
+
+    # On a busy machine, workers that were killed may take longer than 15 seconds to come back.
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
+        start_cluster(processes=True) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def before_rounds(monkeypatch):
+    """Return a function that registers an action before the rounds with these numbers."""
+    from dconnet.dask.driver import Partitions
+
+    plain = Partitions._run_round
+
+    def register(numbers, action):
+        count = [0]
+
+        def run_round(partitions, *arguments, **options):
+            count[0] += 1
+            if count[0] in numbers:
+                action()
+            return plain(partitions, *arguments, **options)
+
+        monkeypatch.setattr(Partitions, "_run_round", run_round)
+        return count
+
+    return register

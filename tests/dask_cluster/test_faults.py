@@ -1,279 +1,337 @@
-"""Workers that die, leave or join in the middle of a fit; Ctrl-C; a checkpoint after the cluster is gone."""
+"""Lost partitions, workers and schedulers, and interrupts: a fit recovers, or ends with a clear error."""
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
+from contextlib import contextmanager
+from threading import Timer
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, Nanny, wait
 
 from dconnet import DCONRegressor
 from dconnet.dask import DaskDCONRegressor, worker
-from dconnet.dask.cluster import Parts
+from dconnet.dask.driver import Partitions
+from dconnet.dask.partition import Partition
+from dconnet.dask.waiting import NO_WORKERS_TIMEOUT, LostRowsError, NoWorkersError, task_result
+from dconnet.dask.worker import Outdated, Request
+from dconnet_test_workers import drop_all_partitions, kill_this_process
 
 OPTIONS = {"n_hidden": 3, "gamma": 0.01, "scale": False, "algorithm": "paper", "max_epochs": 4, "random_state": 0}
-CHUNKS = (900, 700, 800, 600)
+SEARCH = {"algorithm": "accelerated", "max_evaluations": 20, "max_epochs": 1}
+LENGTHS = (900, 700, 800, 600)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-def rows():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(sum(CHUNKS), 3))
-    return X, np.abs(X[:, 0]) + np.maximum(X[:, 1], 0.0) + 0.1 * rng.normal(size=len(X))
-
-
-def far(X, y):
-    return da.from_array(X, chunks=(CHUNKS, 3)), da.from_array(y, chunks=(CHUNKS,))
+@pytest.fixture(scope="module")
+def data(rows, partition):
+    return partition(LENGTHS, *rows(sum(LENGTHS)))
 
 
 @pytest.fixture(scope="module")
-def expected():
-    return DCONRegressor(**OPTIONS).fit(*rows()).history_.objective
+def expected(rows):
+    return DCONRegressor(**OPTIONS).fit(*rows(sum(LENGTHS))).history_.objective
 
 
-def kill_one(client):
-    """Kill a worker process; the nanny starts another one."""
-    os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
-
-
-class Meddling:
-    """Calls something before certain rounds of a fit."""
-
-    def __init__(self, monkeypatch, at, action):
-        self.n_rounds, self.at, self.action = 0, set(at), action
-        monkeypatch.setattr(Parts, "_round", self.wrapped(Parts._round))
-
-    def wrapped(self, plain):
-        def round_(parts, *arguments):
-            self.n_rounds += 1
-            if self.n_rounds in self.at:
-                self.action()
-            return plain(parts, *arguments)
-
-        return round_
-
-
-@pytest.mark.parametrize("at", [(3,), (22, 26)], ids=["while whitening", "twice in the epochs"])
-def test_a_worker_that_is_killed_is_made_up_for(client, monkeypatch, expected, at):
-    X, y = far(*rows())
-    client.wait_for_workers(2, timeout=60)
-    meddling = Meddling(monkeypatch, at, lambda: kill_one(client))
-    model = DaskDCONRegressor(**OPTIONS).fit(X, y)
-    assert meddling.n_rounds > max(at)
-    np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
-    client.wait_for_workers(2, timeout=60)
-
-
-class SteppingPart:
-    """A part in whose place another one is made while it takes a step."""
-
-    def __init__(self, replacement=None):
-        self.steps, self.replacement = 0, replacement
-
-    def move(self):
-        if self.replacement is not None:
-            worker.HELD.keep("some fit", 0, self.replacement)
-
-    def rest(self):
-        pass
-
-
-def test_a_part_that_was_made_anew_has_not_taken_the_step_of_the_one_before():
-    new = SteppingPart()
-    old = SteppingPart(new)
-    worker.HELD.keep("some fit", 0, old)
-    here = SimpleNamespace(address="here", state=SimpleNamespace(nthreads=1))
-    step = worker.Question("some fit", {"here": [0]}, 0, ("move", ()))
-    assert asyncio.run(worker.take_step(step, here)) == {0: None}
-    assert (old.steps, new.steps) == (1, 0)
-    assert asyncio.run(worker.take_step(step, here)) == {0: None}
-    assert new.steps == 1
-    assert asyncio.run(worker.take_step(step, here)) == {0: worker.Behind(1)}
-    worker.HELD.drop("some fit", None)
-
-
-def test_a_search_survives_a_kill(client, monkeypatch):
-    options = OPTIONS | {"algorithm": "accelerated", "max_evaluations": 20, "max_epochs": 1}
-    X, y = rows()
-    client.wait_for_workers(2, timeout=60)
-    undisturbed = DaskDCONRegressor(**options).fit(*far(X, y))
-    Meddling(monkeypatch, [30], lambda: kill_one(client))
-    model = DaskDCONRegressor(**options).fit(*far(X, y))
-    assert np.array_equal(model.network_.parameters, undisturbed.network_.parameters)
-
-
-def test_parts_that_a_worker_has_given_up_are_made_again(client, monkeypatch, expected):
-    client.wait_for_workers(2, timeout=60)
-    Meddling(monkeypatch, [15], lambda: client.run(lambda: worker.HELD.parts.clear()))
-    model = DaskDCONRegressor(**OPTIONS).fit(*far(*rows()))
+def check_objective(model, expected):
     np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
 
 
-def test_a_sweep_whose_rows_are_lost_begins_anew(client, monkeypatch):
-    """Where rows are many, they remember where a sweep is; those that are made again do not."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(9000, 2))
-    options = OPTIONS | {"max_epochs": 1}
-    X, y = X[np.argsort(X[:, 0])], np.abs(X[:, 1])
-    expected = DCONRegressor(**options).fit(X, y).history_.objective
-    client.wait_for_workers(2, timeout=60)
-    rounds = Meddling(monkeypatch, [35, 60], lambda: client.run(lambda: worker.HELD.parts.clear()))
-    model = DaskDCONRegressor(**options).fit(*(da.from_array(a, chunks=(5000, *a.shape[1:])) for a in (X, y)))
-    assert rounds.n_rounds > 100
-    np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
+# --- lost partitions, in workers of this process ---
 
 
-def test_a_part_that_has_missed_a_step_takes_it(client, monkeypatch):
-    """An answer that was lost on its way: the step was taken, but nobody knows."""
-    client.wait_for_workers(2, timeout=60)
-    plain, lost = Parts._round, []
+def test_lost_partitions_are_loaded_again(client, data, expected, before_rounds):
+    before_rounds([3, 15, 22], drop_all_partitions)
+    check_objective(DaskDCONRegressor(**OPTIONS).fit(*data), expected)
 
-    def forgetful(parts, function, *arguments):
-        found = plain(parts, function, *arguments)
-        if function is worker.take_step and not lost:
+
+@pytest.mark.parametrize("options", [{"max_epochs": 1}, SEARCH], ids=["sweep", "search"])
+def test_many_rows_that_are_lost_give_the_same_bits(client, rows, partition, before_rounds, options):
+    """A sweep over many rows keeps a state on the workers, which is lost with them."""
+    data = partition((5000, 4000), *rows(9000))
+    expected = DaskDCONRegressor(**OPTIONS | options).fit(*data).network_.parameters
+    count = before_rounds([35, 60], drop_all_partitions)
+    model = DaskDCONRegressor(**OPTIONS | options).fit(*data)
+    assert count[0] > 60
+    assert np.array_equal(model.network_.parameters, expected)
+
+
+def test_partitions_that_are_lost_in_every_round_are_an_error(client, data, before_rounds):
+    before_rounds(range(15, 1000), drop_all_partitions)
+    with pytest.raises(RuntimeError, match=r"Partition 0 could not run .* died each time, 5 times in a row"):
+        DaskDCONRegressor(**OPTIONS).fit(*data)
+
+
+def test_an_update_whose_result_is_lost(client, data, expected, monkeypatch):
+    plain, lost = Partitions._run_round, []
+
+    def run_round(partitions, *arguments, is_update=False):
+        found = plain(partitions, *arguments, is_update=is_update)
+        if is_update and not lost:
             lost.append(found.pop(0))
         return found
 
-    monkeypatch.setattr(Parts, "_round", forgetful)
-    model = DaskDCONRegressor(**OPTIONS).fit(*far(*rows()))
+    monkeypatch.setattr(Partitions, "_run_round", run_round)
+    check_objective(DaskDCONRegressor(**OPTIONS).fit(*data), expected)
     assert lost
-    assert model.history_.objective[-1] < 0.5 * model.history_.objective[0]
 
 
-def test_an_error_in_a_round_is_told(client, monkeypatch):
-    X, y = far(*rows())
+class ReplacedPartition:
+    """A partition that is replaced by another one during an update."""
 
-    def broken(parts, *arguments, plain=Parts.ask, **options):
-        return plain(parts, "no_such_question") if arguments[0] == "squares" else plain(parts, *arguments, **options)
+    def __init__(self, state, replacement=None):
+        self.n_updates, self.state, self.replacement = 0, state, replacement
 
-    monkeypatch.setattr(Parts, "ask", broken)
-    with pytest.raises(AttributeError, match="no_such_question"):
-        DaskDCONRegressor(**OPTIONS).fit(X, y)
+    def change(self):
+        if self.replacement is not None:
+            self.state.add("some fit", 0, self.replacement)
 
-
-@pytest.fixture
-def processes():
-    """Starts processes, and ends those that are left."""
-    begun = []
-
-    def begin(*arguments):
-        command = [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:], "--no-dashboard"]
-        begun.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        return begun[-1]
-
-    yield begin
-    for process in begun:
-        process.kill()
-        process.wait()
+    def release_pages(self):
+        pass
 
 
-@pytest.mark.filterwarnings("ignore")  # a client that has lost its scheduler complains in many ways
-def test_a_scheduler_that_is_killed_is_told_and_a_checkpoint_goes_on(
-    processes, client, monkeypatch, expected, tmp_path
-):
-    X, y = far(*rows())
-    path = tmp_path / "fit.checkpoint"
-    scheduler = processes("dask_scheduler", "--port", "0", "--scheduler-file", str(tmp_path / "address"))
-    for _ in range(2):
-        options = ["--scheduler-file", str(tmp_path / "address"), "--no-nanny", "--local-directory", str(tmp_path)]
-        processes("dask_worker", *options, "--nthreads", "1")
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
-        Client(scheduler_file=str(tmp_path / "address"), timeout=60, set_as_default=False) as other,
-    ):
-        other.wait_for_workers(2, timeout=60)
-        other._timeout = 3
-        epochs = []
-
-        def kill_after_two(epoch):
-            epochs.append(epoch)
-            if len(epochs) == 2:
-                scheduler.send_signal(signal.SIGKILL)
-
-        model = DaskDCONRegressor(
-            **OPTIONS, client=other, callback=kill_after_two, checkpoint=path, checkpoint_seconds=0
-        )
-        with pytest.raises(RuntimeError, match=r"scheduler of the cluster cannot be reached.*checkpoint"):
-            model.fit(X, y)
-    assert len(epochs) >= 2
-    assert not hasattr(model, "network_")
-    resumed = []
-    model = DaskDCONRegressor(**OPTIONS, client=client, callback=resumed.append, checkpoint=path).fit(X, y)
-    np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
-    assert len(resumed) <= OPTIONS["max_epochs"] - 1
+def test_a_partition_that_replaces_another_has_not_received_its_update():
+    state = worker.WorkerState(None, None)
+    new = ReplacedPartition(state)
+    old = ReplacedPartition(state, new)
+    state.add("some fit", 0, old)
+    update = Request("some fit", {}, ReplacedPartition.change, (), {}, n_updates=0, is_update=True)
+    assert state.call(update, 0) is None
+    assert (old.n_updates, new.n_updates) == (1, 0)
+    assert state.call(update, 0) is None
+    assert state.call(update, 0) == Outdated(1)
+    assert state.call(update, 1) == Outdated(None)
 
 
-def test_an_interrupt_keeps_what_was_reached(client, monkeypatch):
-    X, y = far(*rows())
-    client.wait_for_workers(2, timeout=60)
+def test_partitions_of_abandoned_fits_are_dropped(monkeypatch):
+    state = worker.WorkerState(None, None)
+    state.add("abandoned", 0, None)
+    monkeypatch.setattr(worker, "ABANDONED_SECONDS", -1.0)
+    state.add("some fit", 0, None)
+    assert ("abandoned", 0) not in state.partitions
 
-    def interrupt():
-        raise KeyboardInterrupt
 
+def test_an_error_on_a_worker_is_raised_with_its_traceback(client, data, monkeypatch):
+    def fail(partition, *arguments):
+        raise ArithmeticError("an error on a worker")
+
+    monkeypatch.setattr(Partition, "squared_error", fail)
+    with pytest.raises(ArithmeticError, match="an error on a worker") as caught:
+        DaskDCONRegressor(**OPTIONS).fit(*data)
+    assert "in fail" in caught.value.__notes__[0]
+
+
+def test_an_interrupt_keeps_the_network(client, data, before_rounds):
     model = DaskDCONRegressor(**OPTIONS)
-    Meddling(monkeypatch, [20], interrupt)
+    before_rounds([20], lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt, match="network reached so far was kept"):
-        model.fit(X, y)
+        model.fit(*data)
     assert model.status_.name == "INTERRUPTED"
-    assert model.predict(X).compute().shape == y.shape
-    assert set(client.run(lambda: len(worker.HELD.parts)).values()) == {0}
+    assert not any(state.partitions for state in worker._states.values())
     assert not client.futures
+    assert model.predict(data[0]).compute().shape == data[1].shape
 
 
-def test_a_time_limit(client):
-    X, y = far(*rows())
+def test_a_time_limit(client, data):
     began = time.monotonic()
-    model = DaskDCONRegressor(**OPTIONS | {"max_epochs": None, "tol": 0.0, "max_seconds": 1.0}).fit(X, y)
+    model = DaskDCONRegressor(**OPTIONS | {"max_epochs": None, "tol": 0.0, "max_seconds": 0.5}).fit(*data)
     assert model.status_.name == "TIME_LIMIT"
     assert time.monotonic() - began < 30.0
 
 
-def test_a_worker_that_leaves_for_good_and_workers_that_join(expected, monkeypatch):
-    moved, plain = [], Parts.balance
+def test_a_checkpoint_resumes_on_another_cluster(client, data, expected, tmp_path, local_cluster):
+    path = tmp_path / "fit.checkpoint"
+    first = DaskDCONRegressor(**OPTIONS | {"max_epochs": 2}, checkpoint=path, checkpoint_seconds=0).fit(*data)
+    assert first.n_iter_ == 2
+    with local_cluster(1, processes=False) as cluster, Client(cluster, set_as_default=False) as other:
+        check_objective(DaskDCONRegressor(**OPTIONS, client=other, checkpoint=path).fit(*data), expected)
+    with pytest.raises(ValueError, match="partitions of the data is not the same"):
+        DaskDCONRegressor(**OPTIONS, checkpoint=path).fit(data[0], data[1] + 1.0)
 
-    def balance(parts):
-        plain(parts)
-        moved.append(parts.moved)
 
-    monkeypatch.setattr(Parts, "balance", balance)
+def test_workers_without_memory_to_start_tasks(data, local_cluster):
+    settings = {
+        "distributed.worker.memory.pause": 1e-6,
+        "distributed.worker.memory.monitor-interval": "50ms",
+        NO_WORKERS_TIMEOUT: "1s",
+    }
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        dask.config.set(settings),
+        local_cluster(1, processes=False, memory_limit="1GiB") as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        Meddling(monkeypatch, [16], lambda: cluster.scale(1))
-        model = DaskDCONRegressor(**OPTIONS, client=client).fit(*far(*rows()))
-        np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
+        while {about["status"] for about in client.scheduler_info()["workers"].values()} != {"paused"}:
+            time.sleep(0.05)
+        with pytest.raises(NoWorkersError, match="paused for lack of memory"):
+            DaskDCONRegressor(**OPTIONS, client=client).fit(*data)
+
+
+def test_workers_that_leave_and_join(data, expected, before_rounds, monkeypatch, local_cluster):
+    moved, plain = [], Partitions.balance
+
+    def balance(partitions):
+        plain(partitions)
+        moved.append(partitions.n_moved)
+
+    monkeypatch.setattr(Partitions, "balance", balance)
+    with local_cluster(2, processes=False) as cluster, Client(cluster, set_as_default=False) as client:
+        before_rounds([16], lambda: cluster.scale(1))
+        check_objective(DaskDCONRegressor(**OPTIONS, client=client).fit(*data), expected)
         assert moved[-1] == 0
 
         def join():
             cluster.scale(2)
             client.wait_for_workers(2, timeout=60)
 
-        Meddling(monkeypatch, [18], join)
-        model = DaskDCONRegressor(**OPTIONS, client=client).fit(*far(*rows()))
-        np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
-        assert moved[-1] == 2  # of four parts
+        before_rounds([18], join)
+        check_objective(DaskDCONRegressor(**OPTIONS, client=client).fit(*data), expected)
+        assert moved[-1] == 2  # of four partitions
 
 
-def test_a_checkpoint_goes_on_with_another_cluster(client, expected, tmp_path):
-    X, y = far(*rows())
-    client.wait_for_workers(2, timeout=60)
-    path = tmp_path / "fit.checkpoint"
-    stopped = DaskDCONRegressor(**OPTIONS | {"max_epochs": 2}, checkpoint=path, checkpoint_seconds=0).fit(X, y)
-    assert stopped.n_iter_ == 2
+# --- killed processes ---
+
+
+def kill_one(client):
+    """Kill a worker process; its nanny starts another one."""
+    os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [(3,), (22, 26)], ids=["while whitening", "in the epochs"])
+def test_a_killed_worker_is_replaced(process_client, data, expected, before_rounds, rounds):
+    process_client.wait_for_workers(2, timeout=60)
+    count = before_rounds(rounds, lambda: kill_one(process_client))
+    check_objective(DaskDCONRegressor(**OPTIONS, client=process_client).fit(*data), expected)
+    assert count[0] > max(rounds)
+
+
+@contextmanager
+def one_worker(local_cluster, timeout="1s"):
     with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster, set_as_default=False) as other,
+        dask.config.set({NO_WORKERS_TIMEOUT: timeout}),
+        local_cluster(1, processes=True) as cluster,
+        Client(cluster, set_as_default=False) as client,
     ):
-        model = DaskDCONRegressor(**OPTIONS, client=other, checkpoint=path).fit(X, y)
-    np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
-    with pytest.raises(ValueError, match="partitions of the data is not the same"):
-        DaskDCONRegressor(**OPTIONS, checkpoint=path).fit(X, y + 1.0)
+        yield client
+
+
+@pytest.fixture
+def last_worker(monkeypatch, local_cluster):
+    """The client of a cluster with one worker process, which is not started again when it dies."""
+
+    async def stay_dead(nanny):
+        pass
+
+    with one_worker(local_cluster) as client:
+        monkeypatch.setattr(Nanny, "instantiate", stay_dead)
+        yield client
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, SEARCH], ids=["sweep", "search"])
+def test_the_last_worker_dies_during_a_fit(last_worker, data, before_rounds, options):
+    before_rounds([20], lambda: kill_one(last_worker))
+    model = DaskDCONRegressor(**OPTIONS | options, client=last_worker)
+    with pytest.raises(NoWorkersError, match=r"The cluster has had no worker.* for 1 seconds.*checkpoint"):
+        model.fit(*data)
+    assert not hasattr(model, "network_")
+
+
+@pytest.mark.slow
+def test_the_last_worker_dies_while_rows_load(last_worker, data):
+    X = data[0].map_blocks(kill_this_process, meta=np.empty((0, 0)))
+    with pytest.raises(NoWorkersError, match=r"no worker that can load the partitions .* for 1 seconds"):
+        DaskDCONRegressor(**OPTIONS, client=last_worker).fit(X, data[1])
+    assert not last_worker.futures
+
+
+@pytest.mark.slow
+def test_a_result_that_died_with_its_worker(last_worker):
+    task = last_worker.submit(abs, -1)
+    with last_worker.as_current():
+        wait([task])
+    kill_one(last_worker)
+    assert task_result(last_worker, task) is None
+
+
+@pytest.mark.slow
+def test_a_worker_that_stops_responding(last_worker, data, before_rounds):
+    """Here the test removes it from the scheduler, as the scheduler does itself after five minutes (worker-ttl)."""
+    (address,), (process,) = last_worker.nthreads(), last_worker.run(os.getpid).values()
+
+    async def remove(dask_scheduler):
+        await dask_scheduler.remove_worker(address, stimulus_id="test")
+
+    def freeze():
+        os.kill(process, signal.SIGSTOP)
+        Timer(0.5, last_worker.run_on_scheduler, [remove]).start()
+
+    before_rounds([20], freeze)
+    try:
+        with pytest.raises(NoWorkersError, match="The cluster has had no worker"):
+            DaskDCONRegressor(**OPTIONS, client=last_worker).fit(*data)
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+@pytest.mark.slow
+def test_rows_in_the_memory_of_a_lost_worker(before_rounds, local_cluster):
+    X, y = np.random.default_rng(0).normal(size=(500, 2)), da.zeros(500, chunks=500)
+    with one_worker(local_cluster, timeout="60s") as client:
+        scattered = da.from_delayed(dask.delayed(client.scatter(X)), X.shape, dtype=float)
+        before_rounds([12], lambda: kill_one(client))
+        with pytest.raises(LostRowsError, match="lost with their worker and cannot be read again"):
+            DaskDCONRegressor(**OPTIONS, client=client).fit(scattered, y)
+
+
+@pytest.fixture
+def start_process():
+    """Return a function that starts a command of Dask; the processes are killed at the end."""
+    started = []
+
+    def start(*arguments):
+        command = [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:], "--no-dashboard"]
+        started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # raised in many ways by a client without a scheduler
+def test_a_killed_scheduler_is_an_error_and_a_checkpoint_resumes(start_process, client, data, expected, tmp_path):
+    path, address = tmp_path / "fit.checkpoint", ("--scheduler-file", str(tmp_path / "address"))
+    scheduler = start_process("dask_scheduler", "--port", "0", *address)
+    start_process("dask_worker", *address, "--no-nanny", "--local-directory", str(tmp_path), "--nthreads", "1")
+    epochs = []
+
+    def kill_after_two(epoch):
+        epochs.append(epoch)
+        if len(epochs) == 2:
+            scheduler.send_signal(signal.SIGKILL)
+
+    options = OPTIONS | {"checkpoint": path, "checkpoint_seconds": 0}
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+        Client(scheduler_file=address[1], timeout=60, set_as_default=False) as other,
+    ):
+        other.wait_for_workers(1, timeout=60)
+        other._timeout = 3
+        model = DaskDCONRegressor(**options, client=other, callback=kill_after_two)
+        with pytest.raises(RuntimeError, match=r"scheduler of the cluster cannot be reached.*checkpoint"):
+            model.fit(*data)
+    assert len(epochs) >= 2
+    assert not hasattr(model, "network_")
+    resumed = []
+    model = DaskDCONRegressor(**options, client=client, callback=resumed.append).fit(*data)
+    check_objective(model, expected)
+    assert len(resumed) <= OPTIONS["max_epochs"] - 1

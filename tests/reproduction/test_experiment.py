@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from dconnet_test_workers import write_thread_limits
 from reproduction import experiment as runner
 from reproduction.experiment import NAMES, Experiment, Findings, adjusted, compute, get_experiment
 from reproduction.processes import work_through
 from reproduction.store import Store
-from workers import write_thread_limits
 
 QUIET = Console(quiet=True)
 

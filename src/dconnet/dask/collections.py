@@ -1,4 +1,4 @@
-"""From Dask collections, or a folder of Parquet files, to blocks of rows; and predictions as Dask collections."""
+"""From Dask collections or Parquet files to blocks of rows, and predictions as Dask arrays."""
 
 from __future__ import annotations
 
@@ -15,30 +15,27 @@ from numpy.typing import NDArray
 
 from dconnet.estimators.data import names_of_columns
 
-TAKES = (
-    "takes Dask arrays, Dask DataFrames, or the path of a folder of Parquet files. Give arrays and data frames of this "
-    "process to DCONRegressor or DCONClassifier, or wrap them, for example by dask.array.from_array"
-)
+Blocks = list[tuple[Delayed, Delayed, Delayed | None]]
 
-# How the names of columns begin that are put beside the inputs.
-ADDED = "dconnet beside "
+# Prefix of the names under which targets and weights are appended to a data frame of inputs.
+APPENDED = "dconnet appended "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """A table as blocks of rows, none of which is here.
+class PartitionedTable:
+    """A table as blocks of rows, none of which is computed.
 
     Attributes
     ----------
     blocks : list of tuples
-        X, y and the weights of each block; None for weights of one.
+        X, y and weights of each block; weights are None if all are one.
     n_features, n_targets : int
-        Columns of X and of y.
+        Number of columns of X and y.
     feature_names, target_names : arrays of str or None
-        Their names, if they have any.
+        Names of these columns, if they have any.
     """
 
-    blocks: list[tuple[Delayed, Delayed, Delayed | None]]
+    blocks: Blocks
     n_features: int
     n_targets: int
     feature_names: NDArray[Any] | None
@@ -50,76 +47,83 @@ class Table:
                 raise ValueError(f"{name} has no columns.")
 
 
-def table_of(X: Any, y: Any, sample_weight: Any = None) -> Table:
-    """The table of inputs, targets and weights.
+def partition_table(X: Any, y: Any, sample_weight: Any = None) -> PartitionedTable:
+    """Split inputs, targets and weights into blocks of rows.
 
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or path
-        Inputs. Of a folder of Parquet files, all columns but those of y and sample_weight.
+        Inputs; the path of a folder of Parquet files.
     y : dask.array.Array, dask.dataframe.Series or DataFrame, str or list of str
-        Targets; of a data frame or a folder, names of its columns.
+        Targets, or names of columns of X, which are then no inputs.
     sample_weight : dask.array.Array, dask.dataframe.Series or str, optional
-        Weights; of a data frame or a folder, the name of a column.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If that is no such table.
+        Weights, or the name of a column of X.
     """
-    X = _read(X) if isinstance(X, (str, os.PathLike)) else X
+    X = _read_parquet(X) if isinstance(X, (str, os.PathLike)) else X
     if y is None:
-        raise ValueError("y is missing. Give targets, or the names of their columns.")
-    _refuse_equal_names(X, "X")
-    X, y, sample_weight = _columns_taken(X, y, sample_weight)
-    _refuse_equal_names(y, "y")
+        raise ValueError("y is missing. Pass targets, or the names of their columns.")
+    _check_unique_names(X, "X")
+    X, y, sample_weight = _extract_named_columns(X, y, sample_weight)
+    _check_unique_names(y, "y")
     names = names_of_columns(X), names_of_columns(y)
     if is_frame(X) and is_frame(y) and (sample_weight is None or is_frame(sample_weight)):
-        return Table(*_blocks_of_frames(X, y, sample_weight), *names)
-    inputs, n_features = _blocks_of_matrix(X, "X")
-    targets, n_targets = _blocks(y, inputs, X, "y")
-    weights = [None] * len(inputs) if sample_weight is None else _blocks_of_weights(sample_weight, inputs, X)
-    return Table(list(zip(inputs, targets, weights, strict=True)), n_features, n_targets, *names)
-
-
-def _refuse_equal_names(values: Any, name: str) -> None:
-    """Refuse a frame of which a name does not tell which column is meant."""
-    twice = [column for column, times in Counter(getattr(values, "columns", ())).items() if times > 1]
-    if twice:
-        raise ValueError(f"{name} has several columns with the name {twice[0]!r}. Each must have a name of its own.")
-
-
-def _blocks_of_frames(X: Any, y: Any, weight: Any) -> tuple[list[tuple[Delayed, Delayed, Delayed | None]], int, int]:
-    """Blocks of one frame with all columns: by themselves, columns of the same files may have other partitions."""
-    if weight is not None and weight.ndim == 2:
-        raise ValueError("sample_weight must be a Series, or the name of a column, got a DataFrame.")
-    n_features, targets = len(X.columns), [y[name] for name in y.columns] if y.ndim == 2 else [y]
-    added = {f"{ADDED}{k}": column for k, column in enumerate([*targets, *([] if weight is None else [weight])])}
-    try:
-        blocks = X.assign(**added).to_delayed()
-    except (ValueError, NotImplementedError) as error:
-        raise ValueError(f"X and y, or the weights, cannot be put side by side: {error}.") from error
-    end = n_features + len(targets)
-    places = slice(0, n_features), slice(n_features, end), slice(end, end + 1)
-    taken = [[delayed(_some_columns)(block, place) for place in places] for block in blocks]
-    return [(own[0], own[1], None if weight is None else own[2]) for own in taken], n_features, len(targets)
-
-
-def _some_columns(frame: Any, places: slice) -> Any:
-    return frame.iloc[:, places]
+        return PartitionedTable(*_split_frames(X, y, sample_weight), *names)
+    if is_array(X):
+        _check_dimensions(X, (2,), "X")
+    elif not (is_frame(X) and hasattr(X, "columns")):
+        raise _type_error(X, "X")
+    inputs, n_features = _split(X, None, "X")
+    targets, n_targets = _split(y, X, "y")
+    weights: Sequence[Delayed | None] = [None] * len(inputs)
+    if sample_weight is not None:
+        weights, n_columns = _split(sample_weight, X, "sample_weight")
+        if n_columns != 1:
+            raise ValueError(f"sample_weight has {n_columns} columns, but must have one.")
+    for name, blocks in (("y", targets), ("sample_weight", weights)):
+        if len(blocks) != len(inputs):
+            raise ValueError(
+                f"X has {len(inputs)} partitions, but {name} has {len(blocks)}. Partition both in the same way, or "
+                "call compute_chunk_sizes so that Dask knows their lengths."
+            )
+    return PartitionedTable(list(zip(inputs, targets, weights, strict=True)), n_features, n_targets, *names)
 
 
 def is_array(values: Any) -> bool:
-    """Whether it is a Dask array."""
+    """Whether this is a Dask array."""
     return isinstance(values, da.Array)
 
 
 def is_frame(values: Any) -> bool:
-    """Whether it is a Dask DataFrame or Series."""
+    """Whether this is a Dask DataFrame or Series."""
     return type(values).__module__.startswith("dask.dataframe") and hasattr(values, "to_delayed")
 
 
-def _read(path: str | os.PathLike[str]) -> Any:
+def check_columns_exist(X: Any, names: Sequence[str]) -> None:
+    """Raise a ValueError if a frame lacks one of these columns."""
+    missing = [name for name in names if name not in X.columns]
+    if missing:
+        raise ValueError(f"There is no column {missing[0]!r}. The columns are {', '.join(map(str, X.columns))}.")
+
+
+def _type_error(values: Any, name: str) -> TypeError:
+    return TypeError(
+        "A fit on a cluster takes Dask arrays, Dask DataFrames, or the path of a folder of Parquet files; "
+        f"got {name} of type {type(values).__name__}. Use DCONRegressor or DCONClassifier for data in memory."
+    )
+
+
+def _check_dimensions(values: Any, allowed: tuple[int, ...], name: str) -> None:
+    if values.ndim not in allowed:
+        raise ValueError(f"{name} must have {' or '.join(map(str, allowed))} dimensions, got {values.ndim}.")
+
+
+def _check_unique_names(values: Any, name: str) -> None:
+    repeated = [column for column, times in Counter(getattr(values, "columns", ())).items() if times > 1]
+    if repeated:  # Dask would silently use the wrong column
+        raise ValueError(f"{name} has several columns named {repeated[0]!r}. Rename them so that all names differ.")
+
+
+def _read_parquet(path: str | os.PathLike[str]) -> Any:
     import dask.dataframe as dd
 
     if not os.path.exists(path):  # noqa: PTH110
@@ -127,103 +131,71 @@ def _read(path: str | os.PathLike[str]) -> Any:
     return dd.read_parquet(os.fspath(path))
 
 
-def _columns_taken(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
-    """The same with columns in the place of their names."""
-    named = [*_names(y), *_names(weight)]
-    if not named:
+def _extract_named_columns(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Replace names of columns by the columns, which leave X."""
+    is_list = isinstance(y, (list, tuple)) and all(isinstance(name, str) for name in y)
+    target_names = [y] if isinstance(y, str) else list(y) if is_list else []
+    names = target_names + ([weight] if isinstance(weight, str) else [])
+    if not names:
         return X, y, weight
     if not is_frame(X):
-        raise ValueError("Names of columns need a Dask DataFrame, or a folder of Parquet files, as X.")
-    refuse_missing_columns(X, named)
-    taken_y = X[y if isinstance(y, str) else _names(y)] if _names(y) else y
-    taken_weight = X[weight] if _names(weight) else weight
-    return X.drop(columns=named), taken_y, taken_weight
+        raise ValueError("Names of columns need a Dask DataFrame or a folder of Parquet files as X.")
+    check_columns_exist(X, names)
+    y = X[y if isinstance(y, str) else target_names] if target_names else y
+    return X.drop(columns=names), y, X[weight] if isinstance(weight, str) else weight
 
 
-def refuse_missing_columns(X: Any, names: Sequence[str]) -> None:
-    """Refuse a frame without columns of these names."""
-    missing = [name for name in names if name not in X.columns]
-    if missing:
-        raise ValueError(f"There is no column {missing[0]!r}. The columns are {', '.join(map(str, X.columns))}.")
-
-
-def _names(given: Any) -> list[str]:
-    """Names of columns, if that is what was given."""
-    names = [given] if isinstance(given, str) else given
-    is_list = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
-    return list(names) if is_list else []
-
-
-def _refuse_dimensions(values: Any, known: tuple[int, ...], name: str) -> None:
-    if values.ndim not in known:
-        raise ValueError(f"{name} must have {' or '.join(map(str, known))} dimensions, got {values.ndim}.")
-
-
-def _blocks_of_matrix(X: Any, name: str) -> tuple[list[Delayed], int]:
-    if is_array(X):
-        _refuse_dimensions(X, (2,), name)
-        return list(X.rechunk({1: -1}).to_delayed().ravel()), int(X.shape[1])
-    if is_frame(X) and hasattr(X, "columns"):
-        return list(X.to_delayed()), len(X.columns)
-    raise TypeError(f"A fit on a cluster {TAKES}; got {name} of type {type(X).__name__}.")
-
-
-def _blocks(values: Any, inputs: Sequence[Delayed], X: Any, name: str) -> tuple[list[Delayed], int]:
-    """Blocks of targets or weights that go with those of the inputs, and how many columns they have."""
-    if is_array(values):
-        _refuse_dimensions(values, (1, 2), name)
-        n_columns = 1 if values.ndim == 1 else int(values.shape[1])
-        values = values if values.ndim == 1 else values.rechunk({1: -1})
-        if is_array(X) and not (np.isnan(X.chunks[0]).any() or np.isnan(values.chunks[0]).any()):
-            if sum(X.chunks[0]) != sum(values.chunks[0]):
-                raise ValueError(f"X has {sum(X.chunks[0])} rows, but {name} has {sum(values.chunks[0])}.")
-            values = values.rechunk({0: X.chunks[0]})
-        blocks = list(values.to_delayed().ravel())
-    elif is_frame(values):
-        n_columns = len(values.columns) if values.ndim == 2 else 1
-        blocks = list(values.to_delayed())
-    else:
-        raise TypeError(f"A fit on a cluster {TAKES}; got {name} of type {type(values).__name__}.")
-    if len(blocks) != len(inputs):
-        raise ValueError(
-            f"X has {len(inputs)} partitions, but {name} has {len(blocks)}. Partition both in the same way, or let "
-            "Dask know the lengths of the partitions (compute_chunk_sizes)."
+def _split_frames(X: Any, y: Any, weight: Any) -> tuple[Blocks, int, int]:
+    """Split data frames as one frame: on their own, columns of the same files may have other partitions."""
+    if weight is not None and weight.ndim == 2:
+        raise ValueError("sample_weight must be a Series or the name of a column, got a DataFrame.")
+    targets = [y[name] for name in y.columns] if y.ndim == 2 else [y]
+    appended = targets if weight is None else [*targets, weight]
+    try:
+        blocks = X.assign(**{f"{APPENDED}{k}": column for k, column in enumerate(appended)}).to_delayed()
+    except (ValueError, NotImplementedError) as error:
+        raise ValueError(f"X, y and sample_weight cannot be joined: {error}.") from error
+    n_features, end = len(X.columns), len(X.columns) + len(targets)
+    take = delayed(lambda frame, first, stop: frame.iloc[:, first:stop])
+    split: Blocks = [
+        (
+            take(block, 0, n_features),
+            take(block, n_features, end),
+            None if weight is None else take(block, end, end + 1),
         )
-    return blocks, n_columns
+        for block in blocks
+    ]
+    return split, n_features, len(targets)
 
 
-def _blocks_of_weights(values: Any, inputs: Sequence[Delayed], X: Any) -> list[Delayed]:
-    blocks, n_columns = _blocks(values, inputs, X, "sample_weight")
-    if n_columns != 1:
-        raise ValueError(f"sample_weight has {n_columns} columns, but rows have one weight each.")
-    return blocks
+def _split(values: Any, X: Any, name: str) -> tuple[list[Delayed], int]:
+    """Return the blocks of an array or frame, where possible with the lengths of those of X, and its columns."""
+    if is_frame(values):
+        return list(values.to_delayed()), len(values.columns) if values.ndim == 2 else 1
+    if not is_array(values):
+        raise _type_error(values, name)
+    _check_dimensions(values, (1, 2), name)
+    values = values if values.ndim == 1 else values.rechunk({1: -1})
+    if is_array(X) and not (np.isnan(X.chunks[0]).any() or np.isnan(values.chunks[0]).any()):
+        if sum(X.chunks[0]) != sum(values.chunks[0]):
+            raise ValueError(f"X has {sum(X.chunks[0])} rows, but {name} has {sum(values.chunks[0])}.")
+        values = values.rechunk({0: X.chunks[0]})
+    return list(values.to_delayed().ravel()), 1 if values.ndim == 1 else int(values.shape[1])
 
 
-def mapped(function: Callable[[Any], NDArray[Any]], X: Any, n_columns: int | None, dtype: Any) -> Any:
-    """What a function says for each row, as a Dask array: lazily, block by block.
-
-    ``n_columns`` is that of the result, None for one dimension.
-    """
+def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, n_columns: int | None, dtype: Any) -> Any:
+    """Apply a function of rows to a Dask collection, lazily; ``n_columns`` is None for a result of one dimension."""
     if is_frame(X):
-        columns = list(X.columns)
-        X = X.map_partitions(_values, meta=np.empty((0, len(columns))))
-    _refuse_dimensions(X, (2,), "X")
+        meta = np.empty((0, len(X.columns)))
+        X = X.map_partitions(lambda frame: np.asarray(frame, dtype=np.float64), meta=meta)
+    _check_dimensions(X, (2,), "X")
     X = X.rechunk({1: -1})
-    meta = np.empty(0 if n_columns is None else (0, n_columns), dtype=dtype)
+    empty = np.empty(0 if n_columns is None else (0, n_columns), dtype=dtype)
     shape = {"drop_axis": 1} if n_columns is None else {"chunks": (X.chunks[0], (n_columns,))}
-    return X.map_blocks(_OfBlock(function, meta), dtype=dtype, meta=meta, token=f"dconnet-{function.__name__}", **shape)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _OfBlock:
-    """A function of the rows of a block, which may be empty."""
-
-    function: Callable[[Any], NDArray[Any]]
-    nothing: NDArray[Any]
-
-    def __call__(self, block: Any) -> NDArray[Any]:
-        return self.function(block) if len(block) else self.nothing
-
-
-def _values(frame: Any) -> NDArray[Any]:
-    return np.asarray(frame, dtype=np.float64)
+    return X.map_blocks(
+        lambda block: function(block) if len(block) else empty,
+        dtype=dtype,
+        meta=empty,
+        token=f"dconnet-{function.__name__}",
+        **shape,
+    )

@@ -14,10 +14,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dconnet._threads import one_blas_thread
-from dconnet.dask.cluster import Parts
-from dconnet.dask.collections import Table, is_array, is_frame, mapped, refuse_missing_columns, table_of
-from dconnet.dask.loading import Expected
-from dconnet.dask.posing import code, pose, sample, standard_units
+from dconnet.dask.collections import (
+    PartitionedTable,
+    check_columns_exist,
+    is_array,
+    is_frame,
+    map_rows,
+    partition_table,
+)
+from dconnet.dask.driver import Partitions
+from dconnet.dask.partition import ExpectedData, Partition
+from dconnet.dask.preprocessing import build_problems, choose_units, encode_targets, sample_rows
 from dconnet.dask.problem import RemoteValidation
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights
@@ -93,7 +100,7 @@ class _OnCluster(_Shallow, Generic[Local]):
         if self.early_stopping and X_val is None:
             raise ValueError("On a cluster, early_stopping needs validation data: give X_val and y_val.")
         session = self._cluster_session()
-        with unchanged_if_it_fails(self), self._parts(client, table_of(X, y, sample_weight)) as parts:
+        with unchanged_if_it_fails(self), self._parts(client, partition_table(X, y, sample_weight)) as parts:
             targets = self._coded(parts)
             with self._validation_parts(client, targets, X_val, y_val, sample_weight_val) as validation:
                 self._begin(session, parts, validation)
@@ -128,7 +135,7 @@ class _OnCluster(_Shallow, Generic[Local]):
         )
 
     @contextmanager
-    def _parts(self, client: Client, table: Table, is_validation: bool = False) -> Iterator[Parts]:
+    def _parts(self, client: Client, table: PartitionedTable, is_validation: bool = False) -> Iterator[Partitions]:
         """The parts of a table, for the time of a fit."""
         is_regression = self._local is DCONRegressor
         if not is_regression and table.n_targets > 1:
@@ -137,14 +144,14 @@ class _OnCluster(_Shallow, Generic[Local]):
             self._check_features(table)
         else:
             self._note_features(table)
-        parts = Parts(client, table.blocks, Expected(table.n_features, is_regression, table.n_targets))
+        parts = Partitions(client, table.blocks, ExpectedData(table.n_features, is_regression, table.n_targets))
         try:
             parts.load()
             yield parts
         finally:
             parts.close()
 
-    def _note_features(self, table: Table) -> None:
+    def _note_features(self, table: PartitionedTable) -> None:
         self.n_features_in_ = table.n_features
         for name, found in (("feature_names_in_", table.feature_names), ("target_names_in_", table.target_names)):
             if found is not None:
@@ -152,14 +159,14 @@ class _OnCluster(_Shallow, Generic[Local]):
             elif hasattr(self, name):
                 delattr(self, name)
 
-    def _check_features(self, table: Table) -> None:
+    def _check_features(self, table: PartitionedTable) -> None:
         known = getattr(self, "feature_names_in_", None)
         if table.n_features != self.n_features_in_:
             raise ValueError(f"X_val has {table.n_features} columns, but X has {self.n_features_in_}.")
         if known is not None and table.feature_names is not None and known.tolist() != table.feature_names.tolist():
             raise ValueError("The columns of X_val must be those of X, in the same order.")
 
-    def _coded(self, parts: Parts) -> Targets:
+    def _coded(self, parts: Partitions) -> Targets:
         """Let the parts code their targets as columns."""
         targets, class_weights = self._targets_of_parts(parts)
         known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
@@ -167,18 +174,18 @@ class _OnCluster(_Shallow, Generic[Local]):
             raise ValueError(
                 "warm_start=True needs the same classes and multi_class, or as many targets, as the last fit."
             )
-        code(parts, targets, class_weights)
+        encode_targets(parts, targets, class_weights)
         self._class_weights = class_weights
         return targets
 
-    def _targets_of_parts(self, parts: Parts) -> tuple[Targets, ClassWeights | None]:
+    def _targets_of_parts(self, parts: Partitions) -> tuple[Targets, ClassWeights | None]:
         """How the target is coded, and what the rows of each class count."""
         return Targets(n_targets=parts.expected.n_targets), None
 
     @contextmanager
     def _validation_parts(
         self, client: Client, targets: Targets, X: Any, y: Any, sample_weight: Any
-    ) -> Iterator[Parts | None]:
+    ) -> Iterator[Partitions | None]:
         if X is None:
             if y is not None or sample_weight is not None:
                 raise ValueError("y_val and sample_weight_val need X_val.")
@@ -186,37 +193,41 @@ class _OnCluster(_Shallow, Generic[Local]):
             return
         if y is None:
             raise ValueError("X_val needs y_val.")
-        table = table_of(X, y, sample_weight)
+        table = partition_table(X, y, sample_weight)
         if table.n_targets != targets.n_targets:
             raise ValueError(f"y_val has {table.n_targets} columns, but y has {targets.n_targets}.")
         with self._parts(client, table, is_validation=True) as parts:
-            code(parts, targets, self._class_weights, "validation")
+            encode_targets(parts, targets, self._class_weights, "validation")
             yield parts
 
-    def _begin(self, session: Session, parts: Parts, validation: Parts | None) -> None:
+    def _begin(self, session: Session, parts: Partitions, validation: Partitions | None) -> None:
         """Make sure that the checkpoint, if there is one, belongs to this fit and can be written."""
         if session.checkpoint is None:
             return
-        held_out = None if validation is None else validation.ask("fingerprint")
+        held_out = None if validation is None else validation.map(Partition.data_hash)
         known = fingerprint_of_parameters(self._compared_params(), self._networks_to_go_on_from())
         session.begin_with(
-            known | {"the partitions of the data": parts.ask("fingerprint"), "the validation data": held_out}
+            known | {"the partitions of the data": parts.map(Partition.data_hash), "the validation data": held_out}
         )
 
-    def _train_parts(self, parts: Parts, validation: Parts | None, targets: Targets, session: Session) -> list[Level]:
+    def _train_parts(
+        self, parts: Partitions, validation: Partitions | None, targets: Targets, session: Session
+    ) -> list[Level]:
         """Train a network for each column."""
         seed, each = session.seed(), targets.n_targets > 1
         n_features = self.n_features_in_
         units = (
-            standard_units(parts, n_features, each_target=each)
+            choose_units(parts, n_features, each_target=each)
             if self.scale
             else Units(None, np.zeros(targets.n_columns), 1.0)
         )
-        rows = sample(parts, MOST_ROWS, seed)
-        problems = pose(parts, units, float(self.shrinkage), n_features, shared=targets.shared)
+        rows = sample_rows(parts, MOST_ROWS, seed)
+        problems = build_problems(parts, units, float(self.shrinkage), n_features, is_shared=targets.shared)
         patience = int(self.n_iter_no_change) if self.early_stopping else None
         validations: list[Validation | None] = [
-            None if validation is None else _validation_of(validation, k, targets, patience, units)
+            None
+            if validation is None
+            else RemoteValidation.of(validation, None if targets.shared else k, patience, units.output_scale)
             for k in range(targets.n_networks)
         ]
         return self._train_posed(problems, units, rows, validations, targets, session, seed)
@@ -241,11 +252,11 @@ class _OnCluster(_Shallow, Generic[Local]):
         if is_frame(X):
             known = getattr(self, "feature_names_in_", None)
             if known is not None and list(known) != list(X.columns):
-                refuse_missing_columns(X, known)
+                check_columns_exist(X, known)
                 X = X[list(known)]
         local = self.to_local()
         method = getattr(_without_names(local) if is_frame(X) or is_array(X) else local, name)
-        return mapped(method, X, n_columns, dtype) if is_frame(X) or is_array(X) else method(X)
+        return map_rows(method, X, n_columns, dtype) if is_frame(X) or is_array(X) else method(X)
 
     def predict(self, X: Any) -> Any:
         """Predict the target of each row; see `DCONRegressor.predict`.
@@ -275,13 +286,6 @@ def _without_names(local: _Shallow) -> _Shallow:
     """The same without names of the features, for blocks that have none."""
     local.__dict__.pop("feature_names_in_", None)
     return local
-
-
-def _validation_of(parts: Parts, column: int, targets: Targets, patience: int | None, units: Units) -> RemoteValidation:
-    empty = np.empty(0)
-    return RemoteValidation(
-        np.empty((0, 0)), empty, empty, patience, units.output_scale, parts=parts, column=column, shared=targets.shared
-    )
 
 
 class DaskDCONRegressor(_OnCluster[DCONRegressor], DCONRegressor):
@@ -372,7 +376,7 @@ class DaskDCONClassifier(_OnCluster[DCONClassifier], DCONClassifier):
 
     __init__.__signature__ = _with_client(DCONClassifier.__init__)  # type: ignore[attr-defined]
 
-    def _targets_of_parts(self, parts: Parts) -> tuple[Targets, ClassWeights | None]:
+    def _targets_of_parts(self, parts: Partitions) -> tuple[Targets, ClassWeights | None]:
         found = [(summary.labels, summary.label_weights) for summary in parts.summaries if summary.n_rows > 0]
         if not found:
             raise ValueError("There are no rows with positive weights for the training.")

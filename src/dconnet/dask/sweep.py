@@ -1,7 +1,8 @@
-"""Sweeps over the neurons of a network whose rows are with the workers.
+"""Sweeps over the neurons of a network whose rows are on workers.
 
-Where rows are many, the driver of the kernel runs here, and its passes over the rows are rounds: programmes are solved
-over the rows near their kinks, which come here, and the others enter through sums. Where rows are few, they all come.
+With many rows, the kernel runs on the driver and its passes over the rows are rounds. The driver solves the convex
+programmes over the rows near their kinks, which the workers send, and gets sums over the other rows. With few rows, the
+driver fetches all of them and sweeps locally.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
 from dconnet.convex.native import Native, by_output
-from dconnet.dask.cluster import MOST_NUMBERS
-from dconnet.dask.part import OutOfTurn
+from dconnet.dask.partition import Partition
 from dconnet.model.problem import WhitenedProblem
 from dconnet.model.whitening import Whitening
 from dconnet.training.sweep import Sweep, Tally, make_sweep
@@ -26,8 +26,10 @@ from dconnet.training.sweep import Sweep, Tally, make_sweep
 if TYPE_CHECKING:
     from dconnet.dask.problem import RemoteWhitened
 
+_sweep_numbers = count()
 
-def sweep_of(
+
+def make_remote_sweep(
     problem: RemoteWhitened,
     backend: Backend,
     n_hidden: int,
@@ -36,55 +38,32 @@ def sweep_of(
     max_dca_iter: int,
     restart: bool,
     inexact: bool,
+    max_numbers: int,
 ) -> Sweep:
-    """The sweep that suits the number of rows.
+    """Return a sweep that suits the number of rows; with many, other options than the default are a ValueError.
 
-    Raises
-    ------
-    ValueError
-        If rows are many, and the options are not for sweeps over rounds.
+    ``max_numbers`` limits the numbers that the driver fetches for one programme.
     """
     if not _native.has_far_rows(problem.n_rows, problem.rank):
-        gathered = _gathered(problem)
-        return make_sweep(gathered, backend, n_hidden, split, max_dca_iter, restart=restart, inexact=inexact)
+        return make_sweep(
+            _fetch_rows(problem), backend, n_hidden, split, max_dca_iter, restart=restart, inexact=inexact
+        )
     if not isinstance(backend, Native) or restart or inexact:
         raise ValueError(
             f"With {problem.n_rows} rows on a cluster, the solver must be 'native', restart False and inexact False."
         )
-    return RemoteSweep(problem, backend, n_hidden, split == "net", max_dca_iter)
+    return RemoteSweep(problem, backend, n_hidden, split == "net", max_dca_iter, max_numbers)
 
 
-def _gathered(problem: RemoteWhitened) -> WhitenedProblem:
-    """The problem with its rows."""
-    Q, y = zip(*problem.parts.ask("all_rows", problem.column), strict=True)
-    plain = problem.plain
+def _fetch_rows(problem: RemoteWhitened) -> WhitenedProblem:
+    Q, y = zip(*problem.partitions.map(_white_rows, problem.column), strict=True)
+    plain = problem.without_rows
     whitening = Whitening(np.concatenate(Q), plain.whitening.to_white, plain.whitening.from_white)
     return WhitenedProblem(whitening, np.concatenate(y), plain.gamma, plain.total_weight)
 
 
-_numbers = count()
-
-
-@dataclass(slots=True, eq=False)
-class _Passes:
-    """The passes of one sweep over the rows: rounds of questions, of which parts must have answered all before."""
-
-    problem: RemoteWhitened
-    n_hidden: int
-    sweep: int
-    asked: list[FloatArray] = field(default_factory=list)
-
-    def ask(self, questions: FloatArray) -> FloatArray:
-        """The answers of all parts, one after the other; one round, and another one if a part was made anew."""
-        parts, common = self.problem.parts, (self.problem.column, self.n_hidden, self.sweep)
-        answers = parts.ask("sweep_answer", *common, len(self.asked), questions)
-        self.asked.append(questions)
-        forgetful = [number for number, answer in enumerate(answers) if isinstance(answer, OutOfTurn)]
-        if forgetful:
-            again = parts.ask("sweep_answers", *common, self.asked, own=dict.fromkeys(forgetful, ()))
-            for number, answer in zip(forgetful, again, strict=True):
-                answers[number] = answer
-        return np.concatenate(answers)
+def _white_rows(partition: Partition, column: int) -> tuple[FloatArray, FloatArray]:
+    return np.ascontiguousarray(partition.Q), partition.white_targets(column)
 
 
 @dataclass(slots=True, eq=False)
@@ -96,6 +75,7 @@ class RemoteSweep:
     n_hidden: int
     net_split: bool
     max_dca_iter: int
+    max_numbers: int
 
     def run(
         self,
@@ -107,10 +87,12 @@ class RemoteSweep:
     ) -> Tally:
         """See `Sweep.run`."""
         problem = self.problem
-        passes = _Passes(problem, self.n_hidden, next(_numbers))
-        n_rows = [n_rows for n_rows, _ in problem.parts.counts]
-        kernel = _native.RemoteSweep(n_rows, problem.rank, self.n_hidden, problem.n_outputs, passes.ask, MOST_NUMBERS)
-        told = kernel.run(
+        passes = _Passes(problem, self.n_hidden, next(_sweep_numbers))
+        n_rows = [n_rows for n_rows, _ in problem.partitions.row_counts]
+        kernel = _native.RemoteSweep(
+            n_rows, problem.rank, self.n_hidden, problem.n_outputs, passes.run, self.max_numbers
+        )
+        counts = kernel.run(
             alpha=by_output(alpha),
             gamma=problem.gamma,
             order=order.astype(np.uintp),
@@ -122,7 +104,72 @@ class RemoteSweep:
             V=V,
             kinks=kinks,
         )
-        return Tally(*told)
+        return Tally(*counts)
 
     def renew(self) -> None:
-        """Nothing to forget: one sweep leaves nothing to the next."""
+        """Do nothing: a sweep keeps no state for the next one."""
+
+
+@dataclass(slots=True, eq=False)
+class _Passes:
+    """The passes of one sweep over the rows. Their queries refer to earlier ones, so partitions keep a state."""
+
+    problem: RemoteWhitened
+    n_hidden: int
+    sweep: int
+    queries: list[FloatArray] = field(default_factory=list)
+
+    def run(self, query: FloatArray) -> FloatArray:
+        """Return the concatenated results of all partitions.
+
+        Partitions that were loaded again repeat all passes of this sweep in a second round.
+        """
+        partitions, common = self.problem.partitions, (self.problem.column, self.n_hidden, self.sweep)
+        results = partitions.map(_run_pass, *common, len(self.queries), query)
+        self.queries.append(query)
+        incomplete = [number for number, result in enumerate(results) if result is None]
+        if incomplete:
+            again = partitions.map(_run_all_passes, *common, self.queries, own=dict.fromkeys(incomplete, ()))
+            for number, result in zip(incomplete, again, strict=True):
+                results[number] = result
+        return np.concatenate(results)
+
+
+@dataclass(slots=True, eq=False)
+class _SweepState:
+    """A partition's part of a sweep: the kernel's object, the number of the sweep, and the passes so far."""
+
+    leaves: _native.SweepLeaves
+    sweep: int = -1
+    n_passes: int = 0
+
+
+def _run_pass(
+    partition: Partition, column: int, n_hidden: int, sweep: int, n_passes: int, query: FloatArray
+) -> FloatArray | None:
+    """Run one pass over the rows of a partition; None if it has missed an earlier pass of the same sweep."""
+    if partition.n_rows == 0:
+        return np.empty(0)
+
+    def make_state() -> _SweepState:
+        y, rank = by_output(partition.white_targets(column)), partition.Q.shape[1]
+        return _SweepState(
+            _native.SweepLeaves(partition.padded, rank, y, n_hidden, partition.first_leaf, partition.first_row)
+        )
+
+    state = partition.cached(("sweep", column, n_hidden), make_state)
+    if n_passes == 0:
+        state.sweep, state.n_passes = sweep, 0
+    if (state.sweep, state.n_passes) != (sweep, n_passes):
+        return None
+    state.n_passes += 1
+    result: FloatArray = state.leaves.answer(query)
+    return result
+
+
+def _run_all_passes(
+    partition: Partition, column: int, n_hidden: int, sweep: int, queries: list[FloatArray]
+) -> FloatArray | None:
+    """Run all passes of a sweep, and return the result of the last one."""
+    results = [_run_pass(partition, column, n_hidden, sweep, n, query) for n, query in enumerate(queries)]
+    return results[-1]

@@ -1,4 +1,4 @@
-"""How the driver waits for a cluster: as long as somebody works, and then for a while, but never for ever."""
+"""Wait for a cluster while it makes progress, but never for ever; report lost schedulers, workers and rows clearly."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any
 import dask.config
 from dask.utils import parse_timedelta
 from distributed import CancelledError, Client, Future, KilledWorker, wait
-from distributed import TimeoutError as NotYetError
+from distributed import TimeoutError as DaskTimeoutError
 
-# A setting of Dask: how long a cluster may be without anybody who could go on.
-NO_WORKERS_TIMEOUT, TWO_MINUTES = "dconnet.no-workers-timeout", "120s"
-# How often to look for a worker, and whether tasks have ended.
-PAUSE_SECONDS, LOOK_SECONDS = 0.1, 1.0
+# Setting in Dask's configuration: how long a fit waits for a cluster without a worker that could continue.
+NO_WORKERS_TIMEOUT, DEFAULT_TIMEOUT = "dconnet.no-workers-timeout", "120s"
+# Seconds between checks for a new worker, and for tasks that ended.
+WORKER_POLL_SECONDS, TASK_POLL_SECONDS = 0.1, 1.0
+RESUME_HINT = "With a checkpoint, the same fit resumes once the cluster is available again."
 
 
 class LostSchedulerError(RuntimeError):
@@ -24,16 +25,16 @@ class LostSchedulerError(RuntimeError):
 
 
 class NoWorkersError(RuntimeError):
-    """The cluster has no worker that could go on."""
+    """The cluster has no worker that could continue."""
 
 
 class LostRowsError(RuntimeError):
-    """Rows are gone with their worker, and cannot be read again."""
+    """Rows were lost with their worker and cannot be read again."""
 
 
 @contextmanager
-def told_if_gone(client: Client) -> Iterator[None]:
-    """Tell that the scheduler is gone, or rows are, in the place of all that a client raises then."""
+def cluster_errors(client: Client) -> Iterator[None]:
+    """Replace the various errors of a client without a scheduler, or without its data, by one that says so."""
     try:
         yield
     except Exception as error:
@@ -41,84 +42,69 @@ def told_if_gone(client: Client) -> Iterator[None]:
             raise
         if isinstance(error, CancelledError) and "lost dependencies" in str(error):
             raise LostRowsError(
-                "Rows were lost with their worker, and cannot be read again: they were in its memory alone, for "
-                "example by Client.scatter. Give files, or Dask collections that know how they are made."
+                "Rows were lost with their worker and cannot be read again, because only its memory held them, for "
+                "example after Client.scatter. Pass files, or Dask collections that can be computed again."
             ) from error
-        raise LostSchedulerError(
-            f"The scheduler of the cluster cannot be reached any more ({error}). If the fit has a checkpoint, the same "
-            "fit goes on from there as soon as there is a cluster again."
-        ) from error
+        raise LostSchedulerError(f"The scheduler of the cluster cannot be reached ({error}). {RESUME_HINT}") from error
 
 
 @dataclass(slots=True)
-class Patience:
-    """How long to wait where nothing happens."""
+class IdleTimeout:
+    """Raise an error when nothing happens for too long."""
 
-    seconds: float = field(default_factory=lambda: parse_timedelta(dask.config.get(NO_WORKERS_TIMEOUT, TWO_MINUTES)))
+    seconds: float = field(
+        default_factory=lambda: parse_timedelta(dask.config.get(NO_WORKERS_TIMEOUT, DEFAULT_TIMEOUT))
+    )
     since: float = field(default_factory=time.monotonic)
 
-    def renew(self) -> None:
-        """Something has happened."""
+    def restart(self) -> None:
+        """Note that something happened."""
         self.since = time.monotonic()
 
-    def end_after(self, what: str) -> None:
-        """Give up, if nothing has happened for too long.
-
-        Raises
-        ------
-        NoWorkersError
-            With that as its reason.
-        """
+    def check(self, reason: str) -> None:
+        """Raise a NoWorkersError with this reason if the time is over."""
         if time.monotonic() - self.since > self.seconds:
-            raise NoWorkersError(
-                f"{what} for {self.seconds:g} seconds ({NO_WORKERS_TIMEOUT}). If the fit has a checkpoint, the same "
-                "fit goes on from there as soon as there are workers again."
-            )
+            raise NoWorkersError(f"{reason} for {self.seconds:g} seconds ({NO_WORKERS_TIMEOUT}). {RESUME_HINT}")
 
 
-def addresses_of_workers(client: Client) -> list[str]:
-    """The workers that the scheduler knows."""
-    with told_if_gone(client):
+def worker_addresses(client: Client) -> list[str]:
+    """Return the addresses of the workers that the scheduler knows."""
+    with cluster_errors(client):
         return list(client.nthreads())
 
 
 def wait_for_workers(client: Client) -> None:
-    """Wait until there is a worker."""
-    patience = Patience()
-    while not addresses_of_workers(client):
-        patience.end_after("The cluster has had no worker")
-        time.sleep(PAUSE_SECONDS)
+    """Wait until the cluster has a worker."""
+    timeout = IdleTimeout()
+    while not worker_addresses(client):
+        timeout.check("The cluster has had no worker")
+        time.sleep(WORKER_POLL_SECONDS)
 
 
 def wait_for_tasks(client: Client, tasks: Sequence[Future]) -> None:
-    """Wait until all of these have ended, or one has failed; some may be without a result, if their workers died."""
-    patience = Patience()
+    """Wait until all tasks have ended or one has failed; tasks whose worker died may have no result."""
+    timeout = IdleTimeout()
     while not _have_ended(client, tasks):
-        if _somebody_works(client):
-            patience.renew()
-        patience.end_after(
-            "The cluster has had no worker that would load the partitions, because all are gone, are paused for want "
-            "of memory, or are not those that the data are bound to,"
+        if _is_busy(client):
+            timeout.restart()
+        timeout.check(
+            "The cluster has had no worker that can load the partitions (all are gone, paused for lack of memory, or "
+            "not those that the data are bound to)"
         )
 
 
 def _have_ended(client: Client, tasks: Sequence[Future]) -> bool:
-    with told_if_gone(client), client.as_current():
+    with cluster_errors(client), client.as_current():
         try:
-            wait(tasks, timeout=LOOK_SECONDS)
-        except NotYetError:
-            return any(map(_has_failed, tasks))
+            wait(tasks, timeout=TASK_POLL_SECONDS)
+        except DaskTimeoutError:
+            return any(task.status == "error" and not isinstance(task.exception(), KilledWorker) for task in tasks)
     return True
 
 
-def _has_failed(task: Future) -> bool:
-    """Whether a task has an error of its own: a file that is not there."""
-    return task.status == "error" and not isinstance(task.exception(), KilledWorker)
-
-
-def _somebody_works(client: Client) -> bool:
-    """Whether a worker computes, or is about to; those that are paused end what they have begun, but begin nothing."""
-    with told_if_gone(client):
+def _is_busy(client: Client) -> bool:
+    """Whether a worker executes a task or can start one; paused workers finish tasks but start none."""
+    with cluster_errors(client):
         tasks, workers = client.processing(), client.scheduler_info(n_workers=-1)["workers"]
     return any(
         tasks.get(address) and (about["status"] == "running" or about["metrics"]["task_counts"].get("executing", 0))
@@ -126,18 +112,18 @@ def _somebody_works(client: Client) -> bool:
     )
 
 
-def result_of(client: Client, task: Future) -> Any:
-    """The result of a task that has ended; None if its worker died before it could tell."""
+def task_result(client: Client, task: Future) -> Any:
+    """Return the result of a task that has ended; None if its worker died first."""
     if task.status == "pending":
         return None
     try:
-        return task.result(timeout=Patience().seconds)
+        return task.result(timeout=IdleTimeout().seconds)
     except KilledWorker:
         return None
     except Exception as error:
-        if task.status == "error":  # its own
+        if task.status == "error":  # raised by the task itself
             raise
-        if isinstance(error, NotYetError):
+        if isinstance(error, DaskTimeoutError):
             return None
-        with told_if_gone(client):
+        with cluster_errors(client):
             raise

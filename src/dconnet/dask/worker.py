@@ -1,167 +1,152 @@
-"""What runs on a worker: parts that it holds, and the answers to questions about them.
+"""Functions that run on a worker: they load partitions and call functions on them.
 
-Parts live beside Dask's own memory: Dask does not know of them, and so neither spills nor moves them. Whoever asks
-finds out if one is missing, and has it made again.
+Partitions live outside Dask's own memory, so that Dask neither spills nor moves them. The driver notices when one is
+missing and has it loaded again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache, wraps
 from threading import Lock
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any
 
 from distributed import Worker, get_worker
 
 from dconnet._threads import one_blas_thread
-from dconnet.dask.loading import Expected, loaded
-from dconnet.dask.part import Part, Summary
+from dconnet.dask.partition import ExpectedData, Partition, Summary
 from dconnet.dask.storage import Storage
 
-Arguments = TypeVarTuple("Arguments")
-T = TypeVar("T")
-
-# Parts of a fit that nobody has asked for this long are given up: its client may be gone.
-FORGOTTEN_SECONDS = 1800.0
-
-# A step that all parts take, or a question: the name of a method of `Part`, and its arguments.
-Call = tuple[str, tuple[Any, ...]]
+# Seconds without a request after which the partitions of a fit are dropped: its client may be gone.
+ABANDONED_SECONDS = 1800.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
-    """A question to all parts that are named, or to each of them with arguments of its own.
+class Request:
+    """One call of a function on each of several partitions.
 
     Attributes
     ----------
     fit : str
-        Whose parts they are.
-    parts : mapping
-        For each worker the numbers of the parts that it answers for.
-    n_steps : int
-        How many steps a part must have taken.
-    call : Call
-        What is asked.
-    own : mapping
-        Arguments of single parts, by their number, that come before the others.
+        Identifier of the fit that the partitions belong to.
+    numbers : mapping
+        Numbers of the partitions on each worker, by its address.
+    function : callable
+        Called as ``function(partition, *own_arguments[number], *arguments)``.
+    n_updates : int
+        Number of updates that a partition must have received; others return `Outdated`.
+    is_update : bool
+        Whether the call counts as an update.
     """
 
     fit: str
-    parts: Mapping[str, Sequence[int]]
-    n_steps: int
-    call: Call
-    own: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+    numbers: Mapping[str, Sequence[int]]
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    own_arguments: Mapping[int, tuple[Any, ...]]
+    n_updates: int
+    is_update: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
-    """The part is missing, or has taken only so many steps."""
+class Outdated:
+    """Result of a call on a partition with too few updates; None if the partition is missing."""
 
-    n_steps: int | None
+    n_updates: int | None
 
 
-@dataclass(slots=True)
-class _Held:
-    """The parts of all fits that this worker holds."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Failure:
+    """An exception of a call. As a result, it cannot be mistaken for an error of the connection."""
 
-    parts: dict[tuple[str, int], Part] = field(default_factory=dict)
-    asked: dict[str, float] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
+    error: Exception
 
-    def keep(self, fit: str, number: int, part: Part) -> None:
-        with self.lock:
-            self._give_up_forgotten()
-            self.asked[fit] = time.monotonic()
-            self.parts[fit, number] = part
 
-    def get(self, fit: str, number: int) -> Part | None:
-        with self.lock:
-            self.asked[fit] = time.monotonic()
-            return self.parts.get((fit, number))
+@dataclass(slots=True, eq=False)
+class WorkerState:
+    """The partitions of all fits on one worker, and what calls on them need."""
+
+    storage: Storage
+    threads: ThreadPoolExecutor  # the event loop of the worker must stay free to answer the scheduler
+    partitions: dict[tuple[str, int], Partition] = field(default_factory=dict)
+    last_used: dict[str, float] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def add(self, fit: str, number: int, partition: Partition) -> None:
+        """Store a partition, and drop those of abandoned fits."""
+        with self._lock:
+            now = self.last_used[fit] = time.monotonic()
+            abandoned = {name for name, last in self.last_used.items() if now - last > ABANDONED_SECONDS}
+            self.last_used = {name: last for name, last in self.last_used.items() if name not in abandoned}
+            self.partitions = {key: own for key, own in self.partitions.items() if key[0] not in abandoned}
+            self.partitions[fit, number] = partition
 
     def drop(self, fit: str, numbers: Sequence[int] | None) -> None:
-        with self.lock:
-            for key in [key for key in self.parts if key[0] == fit and (numbers is None or key[1] in numbers)]:
-                del self.parts[key]
+        """Drop some partitions of a fit, or all of them."""
+        with self._lock:
+            for key in [key for key in self.partitions if key[0] == fit and (numbers is None or key[1] in numbers)]:
+                del self.partitions[key]
 
-    def _give_up_forgotten(self) -> None:
-        limit = time.monotonic() - FORGOTTEN_SECONDS
-        gone = {fit for fit, last in self.asked.items() if last < limit}
-        self.parts = {key: part for key, part in self.parts.items() if key[0] not in gone}
-        self.asked = {fit: last for fit, last in self.asked.items() if fit not in gone}
-
-
-HELD = _Held()
-
-
-def _made_once(make: Callable[[*Arguments], T]) -> Callable[[*Arguments], T]:
-    """As `functools.cache`, which may call the function twice for threads that ask at once."""
-    lock, cached = Lock(), cache(make)
-
-    @wraps(make)
-    def of(*arguments: *Arguments) -> T:
-        with lock:
-            return cached(*arguments)
-
-    return of
+    def call(self, request: Request, number: int) -> Any:
+        """Return the result of a request for one partition, an `Outdated` or a `Failure`."""
+        with self._lock:
+            self.last_used[request.fit] = time.monotonic()
+            partition = self.partitions.get((request.fit, number))
+        if partition is None or partition.n_updates != request.n_updates:
+            return Outdated(None if partition is None else partition.n_updates)
+        try:
+            with one_blas_thread():
+                result = request.function(partition, *request.own_arguments.get(number, ()), *request.arguments)
+            partition.n_updates += request.is_update
+            return result
+        except Exception as error:
+            error.add_note(f"Raised by partition {number} on its worker:\n{traceback.format_exc()}")
+            return Failure(error)
+        finally:
+            partition.release_pages()
 
 
-@_made_once
-def storage_of(folder: str, limit: int | None) -> Storage:
-    """The room for arrays of the worker with this folder and this much memory."""
-    return Storage(folder, limit)
+# By address: with a LocalCluster in one process, several workers share this module.
+_states: dict[str, WorkerState] = {}
+_states_lock = Lock()
 
 
-@_made_once
-def _threads(n_threads: int) -> ThreadPoolExecutor:
-    """Threads of this worker, so that its event loop stays free to answer the scheduler."""
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="dconnet")
+def state_of(worker: Worker) -> WorkerState:
+    """Return the state of a worker, created on first use."""
+    with _states_lock:
+        if worker.address not in _states:
+            storage = Storage(worker.local_directory, worker.memory_manager.memory_limit)
+            threads = ThreadPoolExecutor(worker.state.nthreads, thread_name_prefix="dconnet")
+            _states[worker.address] = WorkerState(storage, threads)
+        return _states[worker.address]
 
 
-def hold(fit: str, number: int, expected: Expected, X: Any, y: Any, weight: Any) -> Summary:
-    """A task: make a part of a block, and keep it."""
+def load_partition(fit: str, number: int, expected: ExpectedData, X: Any, y: Any, weight: Any) -> Summary:
+    """Make a partition of a block of the table, store it on this worker, and return its summary (a Dask task)."""
     worker = get_worker()
-    storage = storage_of(worker.local_directory, worker.memory_manager.memory_limit)
+    state = state_of(worker)
     with one_blas_thread():
-        part, summary = loaded(X, y, weight, expected, number, worker.address, storage)
-    part.rest()
-    HELD.keep(fit, number, part)
-    return summary
+        try:
+            partition = Partition.from_block(X, y, weight, expected, state.storage)
+        except ValueError as error:
+            raise ValueError(f"Partition {number}: {error}") from error
+    partition.release_pages()
+    state.add(fit, number, partition)
+    return partition.summary(worker.address, is_regression=expected.is_regression)
 
 
-async def answer(question: Question, dask_worker: Worker, *, is_step: bool = False) -> dict[int, Any]:
-    """The answers of all parts that this worker is asked for, by their numbers."""
-    loop, pool = asyncio.get_running_loop(), _threads(dask_worker.state.nthreads)
-    numbers = question.parts.get(dask_worker.address, ())
-    waiting = [loop.run_in_executor(pool, _answer_of, question, number, is_step) for number in numbers]
-    return dict(zip(numbers, await asyncio.gather(*waiting), strict=True))
+async def run_request(request: Request, dask_worker: Worker) -> dict[int, Any]:
+    """Return the results of a request for the partitions on this worker, by their numbers."""
+    state, loop = state_of(dask_worker), asyncio.get_running_loop()
+    numbers = request.numbers.get(dask_worker.address, ())
+    calls = [loop.run_in_executor(state.threads, state.call, request, number) for number in numbers]
+    return dict(zip(numbers, await asyncio.gather(*calls), strict=True))
 
 
-def _answer_of(question: Question, number: int, is_step: bool) -> Any:
-    part = HELD.get(question.fit, number)
-    if part is None:
-        return Behind(None)
-    if part.steps != question.n_steps:
-        return Behind(part.steps)
-    name, arguments = question.call
-    try:
-        with one_blas_thread():
-            found = getattr(part, name)(*question.own.get(number, ()), *arguments)
-        part.steps += is_step  # of this part, even if another one has been made in its place since then
-        return found
-    finally:
-        part.rest()
-
-
-async def take_step(question: Question, dask_worker: Worker) -> dict[int, Any]:
-    """As `answer`, for a step that changes the parts."""
-    return await answer(question, dask_worker, is_step=True)
-
-
-async def drop(fit: str, numbers: Sequence[int] | None = None) -> None:
-    """Give up parts of a fit, or all of them."""
-    HELD.drop(fit, numbers)
+async def drop_partitions(fit: str, numbers: Mapping[str, Sequence[int]] | None, dask_worker: Worker) -> None:
+    """Drop the partitions of a fit with these numbers, by the address of the worker; None drops all of them."""
+    state_of(dask_worker).drop(fit, None if numbers is None else numbers.get(dask_worker.address, ()))

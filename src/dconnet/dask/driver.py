@@ -1,0 +1,270 @@
+"""The driver's side: load the partitions on workers, and call functions on all of them.
+
+One such call is a *round*: every worker runs a function on its partitions (`Client.run`), and the driver waits for all
+results. When a worker is lost, other workers load its partitions again and repeat the updates that all partitions have
+received. The call is then repeated for these partitions. Its result depends only on data, updates and arguments, so
+the driver sees the same bits.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, is_dataclass
+from threading import RLock
+from typing import Any, TypeVar
+
+import numpy as np
+from dask.delayed import Delayed, delayed
+from distributed import Client
+from numpy.typing import NDArray
+
+from dconnet.dask import worker
+from dconnet.dask.partition import ExpectedData, Partition, Summary
+from dconnet.dask.waiting import (
+    LostSchedulerError,
+    cluster_errors,
+    task_result,
+    wait_for_tasks,
+    wait_for_workers,
+    worker_addresses,
+)
+from dconnet.dask.worker import Failure, Outdated, Request
+from dconnet.model.rows import Block, LeafTree
+
+T = TypeVar("T")
+
+# Consecutive losses after which a partition is given up: most likely it exhausts the memory of every worker.
+MAX_LOSSES = 5
+
+# A call of a function on all partitions: the function, its arguments, and arguments of single partitions.
+Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[int, tuple[Any, ...]]]
+
+
+@dataclass(slots=True, eq=False)
+class Partitions:
+    """All partitions of one table, on the workers of a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    blocks : sequence of tuples
+        X, y and weights of each partition as delayed objects.
+    expected : ExpectedData
+        What every block must contain.
+    """
+
+    client: Client
+    blocks: Sequence[tuple[Delayed, Delayed, Delayed | None]]
+    expected: ExpectedData
+    fit: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    summaries: list[Summary] = field(default_factory=list)
+    addresses: dict[int, str] = field(default_factory=dict)  # the worker of each partition
+    row_counts: list[tuple[int, float]] = field(default_factory=list)  # rows and total weight of each partition
+    n_rounds: int = 0
+    n_bytes: int = 0
+    n_moved: int = 0  # partitions that went to workers that joined
+    _updates: list[Call] = field(default_factory=list)
+    _lock: RLock = field(default_factory=RLock)  # networks that are trained at once repair in turn
+
+    def load(self) -> None:
+        """Load all partitions."""
+        found = self._load(range(len(self.blocks)))
+        self.summaries = [found[number] for number in range(len(self.blocks))]
+
+    def close(self) -> None:
+        """Drop all partitions; workers that cannot be reached drop them after a while."""
+        with suppress(LostSchedulerError), cluster_errors(self.client):
+            self.client.run(worker.drop_partitions, self.fit, None, on_error="ignore")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all partitions."""
+        return sum(n_rows for n_rows, _ in self.row_counts)
+
+    @property
+    def total_weight(self) -> float:
+        """Total weight of all rows."""
+        return float(sum(weight for _, weight in self.row_counts))
+
+    def split_row_numbers(self, numbers: NDArray[np.intp]) -> dict[int, NDArray[np.intp]]:
+        """Group ascending row numbers by partition, counted from its first row."""
+        ends = np.cumsum([n_rows for n_rows, _ in self.row_counts])
+        holders = np.searchsorted(ends, numbers, side="right")
+        firsts = [0, *ends[:-1]]
+        return {int(n): (numbers[holders == n] - firsts[n]).astype(np.intp) for n in np.unique(holders)}
+
+    # --- rounds ---
+
+    def map(
+        self, function: Callable[..., Any], *arguments: Any, own: Mapping[int, tuple[Any, ...]] | None = None
+    ) -> list[Any]:
+        """Call a function on every partition and return the results in order.
+
+        ``own`` has arguments of single partitions, which come before the others; with it, only these are called.
+        """
+        numbers = range(len(self.blocks)) if own is None else sorted(own)
+        results = self._call((function, arguments, own or {}), numbers)
+        return [results[number] for number in numbers]
+
+    def reduce(self, merge: Callable[[T, T], T], function: Callable[..., list[Block[T]]], *arguments: Any) -> T:
+        """Merge the blocks of leaves that a function returns for every partition."""
+        tree: LeafTree[T] = LeafTree(merge)
+        for blocks in self.map(function, *arguments):
+            for block in blocks:
+                tree.add(block.first, block.level, block.value)
+        return tree.total()
+
+    def update(
+        self, function: Callable[..., None], *arguments: Any, own: Mapping[int, tuple[Any, ...]] | None = None
+    ) -> None:
+        """Change all partitions by a function; partitions that are loaded again repeat the change."""
+        with self._lock:
+            self._updates.append((function, arguments, own or {}))
+            numbers = range(len(self.blocks))
+            self._repeat_updates(dict.fromkeys(numbers, len(self._updates) - 1))
+            self._call((Partition.do_nothing, (), {}), numbers)
+
+    def _call(self, call: Call, numbers: Iterable[int]) -> dict[int, Any]:
+        results: dict[int, Any] = {}
+        remaining, losses = list(numbers), 0
+        while remaining:
+            found = self._run_round(call, remaining, len(self._updates))
+            outdated = [number for number, result in found.items() if isinstance(result, Outdated)]
+            results |= {number: result for number, result in found.items() if number not in outdated}
+            losses = losses + 1 if len(outdated) == len(remaining) else 0
+            if losses == MAX_LOSSES:
+                raise RuntimeError(_loss_message(outdated[0], f"could not run {call[0].__name__}"))
+            if outdated:
+                self._repair(outdated)
+            remaining = outdated
+        return results
+
+    def _repair(self, numbers: Sequence[int]) -> None:
+        """Load missing partitions again, and bring outdated ones up to date."""
+        with self._lock:  # another thread may have repaired them by now
+            found = self._run_round((Partition.do_nothing, (), {}), numbers, len(self._updates))
+            outdated = {number: result for number, result in found.items() if isinstance(result, Outdated)}
+            missing = [number for number, result in outdated.items() if result.n_updates is None]
+            if missing:
+                self._load(missing)
+            self._repeat_updates({number: result.n_updates or 0 for number, result in outdated.items()})
+
+    def _repeat_updates(self, n_updates: Mapping[int, int]) -> None:
+        """Send partitions that have received some of the updates the others; `_call` finds out if that failed."""
+        for n in range(min(n_updates.values(), default=len(self._updates)), len(self._updates)):
+            numbers = [number for number, first in n_updates.items() if first <= n]
+            self._run_round(self._updates[n], numbers, n, is_update=True)
+
+    def _run_round(self, call: Call, numbers: Sequence[int], n_updates: int, is_update: bool = False) -> dict[int, Any]:
+        """Call a function once on some partitions; raise what it raises. Results of lost workers are `Outdated`.
+
+        The request goes to all workers that the scheduler knows. Naming workers would make it wait for connections to
+        lost ones. The scheduler closes the connection to a worker that stops responding (``worker-ttl``).
+        """
+        function, arguments, all_own = call
+        by_worker: dict[str, list[int]] = {}
+        for number in numbers:
+            by_worker.setdefault(self.addresses[number], []).append(number)
+        own = {number: all_own[number] for number in numbers if number in all_own}
+        request = Request(self.fit, by_worker, function, arguments, own, n_updates, is_update)
+        with cluster_errors(self.client):
+            results = self.client.run(worker.run_request, request, on_error="return")
+        self.n_rounds += 1
+        self.n_bytes += len(by_worker) * size_of(arguments) + size_of(own) + size_of(results)
+        found: dict[int, Any] = {}
+        for address, own_numbers in by_worker.items():
+            result = results.get(address)
+            if result is None or isinstance(result, OSError):  # an error of the connection, see `Failure`
+                result = dict.fromkeys(own_numbers, Outdated(None))
+            elif isinstance(result, BaseException):
+                raise result
+            found |= result
+        for result in found.values():
+            if isinstance(result, Failure):
+                raise result.error
+        return found
+
+    # --- where the partitions are ---
+
+    def _load(self, numbers: Iterable[int]) -> dict[int, Summary]:
+        """Load partitions on workers that the scheduler chooses."""
+        remaining, found = list(numbers), dict[int, Summary]()
+        for _ in range(MAX_LOSSES):
+            wait_for_workers(self.client)
+            found |= self._run_load_tasks(remaining)
+            remaining = [number for number in remaining if number not in found]
+            if not remaining:
+                return found
+        raise RuntimeError(_loss_message(remaining[0], "could not be loaded"))
+
+    def _run_load_tasks(self, numbers: Sequence[int], address: str | None = None) -> dict[int, Summary]:
+        """Load partitions, if possible on one worker; the results of workers that died are missing."""
+        load, run = delayed(worker.load_partition, pure=False), uuid.uuid4().hex[:8]
+        tasks = [
+            load(self.fit, n, self.expected, *self.blocks[n], dask_key_name=f"dconnet-load-{self.fit}-{run}-{n}")
+            for n in numbers
+        ]
+        with cluster_errors(self.client):
+            futures = self.client.compute(tasks, workers=address, allow_other_workers=address is not None)
+        try:
+            wait_for_tasks(self.client, futures)
+            results = {n: task_result(self.client, future) for n, future in zip(numbers, futures, strict=True)}
+        finally:
+            with suppress(LostSchedulerError), cluster_errors(self.client):
+                self.client.cancel(futures)
+        found = {number: summary for number, summary in results.items() if summary is not None}
+        self.addresses |= {number: summary.address for number, summary in found.items()}
+        return found
+
+    def balance(self) -> None:
+        """Move partitions to workers that joined, if they hold at least two fewer than another worker."""
+        with self._lock:
+            held: dict[str, list[int]] = {address: [] for address in worker_addresses(self.client)}
+            for number, address in self.addresses.items():
+                held.setdefault(address, []).append(number)
+            moves: dict[str, list[int]] = {}
+            while len(held) > 1:
+                fullest, emptiest = max(held, key=lambda a: len(held[a])), min(held, key=lambda a: len(held[a]))
+                if len(held[fullest]) < len(held[emptiest]) + 2:
+                    break
+                number = held[fullest].pop()
+                held[emptiest].append(number)
+                moves.setdefault(emptiest, []).append(number)
+            for address, numbers in moves.items():
+                self._move(numbers, address)
+
+    def _move(self, numbers: Sequence[int], address: str) -> None:
+        before = {number: self.addresses[number] for number in numbers}
+        self._run_load_tasks(numbers, address)
+        moved: dict[str, list[int]] = {}
+        for number, old in before.items():
+            if self.addresses[number] != old:
+                moved.setdefault(old, []).append(number)
+                self.n_moved += 1
+        with cluster_errors(self.client):
+            self.client.run(worker.drop_partitions, self.fit, moved, on_error="ignore")
+
+
+def _loss_message(number: int, problem: str) -> str:
+    return (
+        f"Partition {number} {problem}: the worker died each time, {MAX_LOSSES} times in a row. Most likely it needs "
+        "more memory. Use smaller partitions, or workers with more memory."
+    )
+
+
+def size_of(value: Any) -> int:
+    """Return the bytes of the numbers in arguments or results; anything else counts as zero."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, (int, float)):
+        return 8
+    if isinstance(value, (list, tuple)):
+        return sum(map(size_of, value))
+    if isinstance(value, Mapping):
+        return sum(map(size_of, value.values()))
+    if is_dataclass(value):
+        return sum(size_of(getattr(value, each.name)) for each in fields(value))
+    return 0
