@@ -7,8 +7,7 @@ import pytest
 from dconnet import DCONClassifier, DCONRegressor
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
 from dconnet.dask.preprocessing import fix_signs
-from dconnet.model.rows import joined_triangle, leaf_triangle, triangle_of
-from dconnet.model.rows import LEAF, leaves, tree_of
+from dconnet.model.rows import LEAF, joined_triangle, leaf_triangle, leaves, tree_of, triangle_of
 
 N_ROWS = 2 * LEAF + 1808
 WHOLE_LEAVES = (LEAF, LEAF, 0, N_ROWS - 2 * LEAF)

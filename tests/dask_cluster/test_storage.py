@@ -114,9 +114,12 @@ def test_a_fit_on_rows_in_files_has_the_same_bits(client, rows, partition, monke
     monkeypatch.setattr(storage, "MEMORY_SHARE", 0.0)
     is_in_file = []
 
+    def check_worker(dask_worker):
+        return [file_of(each.padded) is not None for each in worker.state_of(dask_worker).partitions.values()]
+
     def check(epoch):
-        partitions = [each for state in worker._states.values() for each in state.partitions.values()]
-        is_in_file.extend(file_of(each.padded) is not None for each in partitions)
+        for own in client.run(check_worker).values():
+            is_in_file.extend(own)
 
     model = estimator(**OPTIONS, **options, callback=check).fit(*data)
     assert is_in_file

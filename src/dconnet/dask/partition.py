@@ -21,10 +21,9 @@ from dconnet.dask.storage import Storage, release_pages
 from dconnet.estimators.data import ClassWeights, refuse_missing
 from dconnet.estimators.fingerprint import hashed
 from dconnet.estimators.units import Units
-from dconnet.model.rows import blocks, joined_triangle, leaf_triangle
-from dconnet.model.rows import Block, leaves, tree_of
 from dconnet.model.network import Network
 from dconnet.model.problem import squared_error
+from dconnet.model.rows import Block, blocks, joined_triangle, leaf_triangle, leaves, tree_of
 from dconnet.model.targets import Targets
 from dconnet.model.whitening import Basis, corrected, gram
 from dconnet.training.kinks import NetKinks, largest_preactivations

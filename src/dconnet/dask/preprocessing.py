@@ -10,10 +10,9 @@ from dconnet.dask.partition import Partition
 from dconnet.dask.problem import RemoteProblem, RemoteWhitened
 from dconnet.estimators.data import ClassWeights, Rows
 from dconnet.estimators.units import Units
-from dconnet.model.rows import joined_triangle, qr_blocks, triangle_of
 from dconnet.model.coordinates import Coordinates
-from dconnet.model.rows import LEAF, leaves, tree_of
 from dconnet.model.problem import WhitenedProblem, weight_penalty
+from dconnet.model.rows import LEAF, joined_triangle, leaves, qr_blocks, tree_of, triangle_of
 from dconnet.model.targets import Targets
 from dconnet.model.whitening import Basis, Whitening, column_scale
 

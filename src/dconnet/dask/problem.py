@@ -17,9 +17,9 @@ from dconnet.convex.native import by_output
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import N_PROBES, Partition
 from dconnet.dask.sweep import make_remote_sweep
-from dconnet.model.rows import joined_triangle
 from dconnet.model.network import Network
 from dconnet.model.problem import WhitenedProblem
+from dconnet.model.rows import joined_triangle
 from dconnet.training.early_stopping import Validation
 from dconnet.training.kinks import KINK_WIDTH, Kinks, kinks_of_passes
 from dconnet.training.newton import PieceShape, newton_step

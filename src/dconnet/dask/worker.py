@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from distributed import Worker, get_worker
 
@@ -110,19 +111,19 @@ class WorkerState:
             partition.release_pages()
 
 
-# By address: with a LocalCluster in one process, several workers share this module.
-_states: dict[str, WorkerState] = {}
+# With a LocalCluster in one process, several workers share this module.
+_states: WeakKeyDictionary[Worker, WorkerState] = WeakKeyDictionary()
 _states_lock = Lock()
 
 
 def state_of(worker: Worker) -> WorkerState:
     """Return the state of a worker, created on first use."""
     with _states_lock:
-        if worker.address not in _states:
+        if worker not in _states:
             storage = Storage(worker.local_directory, worker.memory_manager.memory_limit)
             threads = ThreadPoolExecutor(worker.state.nthreads, thread_name_prefix="dconnet")
-            _states[worker.address] = WorkerState(storage, threads)
-        return _states[worker.address]
+            _states[worker] = WorkerState(storage, threads)
+        return _states[worker]
 
 
 def load_partition(fit: str, number: int, expected: ExpectedData, X: Any, y: Any, weight: Any) -> Summary:
