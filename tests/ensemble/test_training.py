@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dconnet._native import Stop, watch
 from dconnet.encoding.coder import Coding
 from dconnet.encoding.columns import raw_columns
 from dconnet.encoding.folds import deal
@@ -225,7 +226,8 @@ def test_an_interrupt_keeps_complete_families(monkeypatch, n_threads):
     fail_after(monkeypatch, 13, KeyboardInterrupt())
     result = train_ensemble(FoldRunner(FAMILIES, training_set(), n_threads))
     assert result.is_interrupted
-    assert trained_families(result) == {"linear", "ramps"}
+    if n_threads == 1:  # in threads, fits that run at the same time are lost
+        assert trained_families(result) == {"linear", "ramps"}
     assert np.isfinite(result.ensemble.predict(training_set().table)).all()
 
 
@@ -249,17 +251,30 @@ def test_failures_without_a_model_are_raised(monkeypatch, n_threads, error):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_ctrl_c_ends_fits_that_run_in_threads(monkeypatch, n_threads):
-    endless = replace(FAMILIES[1], evaluations=10**9, n_hidden=40)  # would run for hours
+def test_ctrl_c_ends_fits_that_run(monkeypatch, n_threads):
     began = []
 
     def fit(family, *rest):
-        if family is endless and not began:
-            began.append(Timer(0.1, signal.raise_signal, [signal.SIGINT]))
+        if family.name == "linear":
+            return fit_fold(family, *rest)
+        if not began:
+            began.append(Timer(0.05, signal.raise_signal, [signal.SIGINT]))
             began[0].start()
-        return fit_fold(family, *rest)
+        while True:
+            fit_fold(family, *rest)
 
     monkeypatch.setattr(fold_runner, "fit_fold", fit)
-    result = train_ensemble(FoldRunner([FAMILIES[0], endless, endless], training_set(), n_threads))
+    result = train_ensemble(FoldRunner(FAMILIES[:3], training_set(), n_threads))
     assert result.is_interrupted
     assert trained_families(result) == {"linear"}
+
+
+def test_the_kernel_ends_a_fit_when_another_thread_asks_for_it():
+    stop = Stop()
+    stop.set()
+    watch(stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fit_fold(FAMILIES[0], 0, training_set(), 0, [0])
+    finally:
+        watch(None)

@@ -1,4 +1,4 @@
-"""Rows of coded features, and the whitening of the design that they stand for."""
+"""Rows of coded features, and the whitening of the design that they represent."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dconnet._arrays import BoolArray, FloatArray
 from dconnet.encoding.features import Feature
 from dconnet.model.rows import blocks
 
-# Directions whose squared length is below this share of the largest are taken as dependent.
+# Directions whose squared length is a smaller fraction of the largest count as linearly dependent.
 DEPENDENT = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedDesign:
-    """Rows of coded features; they stand for a design with a column for each ramp and level, and an intercept.
+    """Rows of coded features, which represent a design with a column for each ramp and level, and an intercept.
 
     Attributes
     ----------
     features : tuple of Feature
         Linear ones first, then ramps, then categories.
     places : array of uint32, of shape (n_rows, n_features)
-        The places, those of each feature behind those of the features before it.
+        Places, numbered consecutively over the features.
     shares : array of float32, of shape (n_rows, n_features)
     """
 
@@ -39,7 +39,7 @@ class CodedDesign:
     def of(
         cls, features: Sequence[Feature], columns: Sequence[FloatArray], *, n_rows: int | None = None
     ) -> CodedDesign:
-        """Code the columns of a table, one for each feature; without any, the number of rows must be given."""
+        """Code columns, one for each feature; ``n_rows`` is needed if there are none."""
         order = sorted(range(len(features)), key=lambda f: features[f].kind)
         n_rows = len(columns[0]) if n_rows is None else n_rows
         places = np.empty((n_rows, len(order)), dtype=np.uint32)
@@ -56,30 +56,30 @@ class CodedDesign:
 
     @property
     def n_columns(self) -> int:
-        """Columns of the design, without the intercept."""
+        """Number of columns of the design, without the intercept."""
         return sum(feature.n_columns for feature in self.features)
 
     @property
     def kinds(self) -> NDArray[np.uintp]:
-        """What the kernel calls the kinds of the features."""
+        """The kernel's numbers for the kinds of the features."""
         return np.array([feature.kind for feature in self.features], dtype=np.uintp)
 
     @property
     def column_counts(self) -> NDArray[np.uintp]:
-        """Columns of each feature."""
+        """Number of columns of each feature."""
         return np.array([feature.n_columns for feature in self.features], dtype=np.uintp)
 
     @property
     def place_counts(self) -> NDArray[np.uintp]:
-        """Places of each feature."""
+        """Number of places of each feature."""
         return np.array([feature.n_places for feature in self.features], dtype=np.uintp)
 
     def rows(self, chosen: NDArray[np.intp]) -> CodedDesign:
-        """Some of the rows."""
+        """Return some of the rows."""
         return CodedDesign(self.features, self.places[chosen], self.shares[chosen])
 
     def dense(self, rows: slice) -> FloatArray:
-        """The design in some rows, with the intercept, of shape (n, n_columns + 1)."""
+        """Return some rows of the design, the intercept last, of shape (n, n_columns + 1)."""
         parts, first = [], 0
         for position, feature in enumerate(self.features):
             place = self.places[rows, position].astype(np.intp) - first
@@ -88,7 +88,7 @@ class CodedDesign:
         return np.column_stack([*parts, np.ones(len(self.places[rows]))])
 
     def gram(self, weight: FloatArray) -> FloatArray:
-        """``MᵀSM`` with sample weights S, of shape (n_columns + 1, n_columns + 1)."""
+        """Return ``MᵀSM`` with sample weights S, of shape (n_columns + 1, n_columns + 1)."""
         total = np.zeros((self.n_columns + 1,) * 2)
         for rows in blocks(len(self)):
             M = self.dense(rows)
@@ -96,7 +96,7 @@ class CodedDesign:
         return total
 
     def predict(self, U: FloatArray, alpha: FloatArray) -> FloatArray:
-        """Outputs of networks, of shape (n_rows, n_networks).
+        """Return outputs of networks, of shape (n_rows, n_networks).
 
         Parameters
         ----------
@@ -119,13 +119,7 @@ class CodedDesign:
         return outputs
 
     def hidden(self, U: FloatArray) -> FloatArray:
-        """Activations of the neurons of one network, of shape (n_rows, n_hidden).
-
-        Parameters
-        ----------
-        U : array of shape (n_columns + 1, n_hidden)
-            Weights of the columns, the intercept last.
-        """
+        """Return hidden activations (n_rows, n_hidden) of a network with weights U (n_columns + 1, n_hidden)."""
         activations = np.empty((len(self), U.shape[1]))
         for rows in blocks(len(self)):
             np.maximum(self.dense(rows) @ U, 0.0, out=activations[rows])
@@ -141,10 +135,10 @@ class Standardisation:
 
     @classmethod
     def of(cls, gram: FloatArray, gentle: BoolArray | None = None) -> Standardisation:
-        """From the Gram matrix of the design, whose last column is the intercept; constant columns get scale one.
+        """Compute mean and scale from a Gram matrix whose last column is the intercept; constant columns get scale 1.
 
-        The scale of the ``gentle`` columns is the root of half their standard deviation: that of a level is then less
-        than one for all but levels with half of the rows, and rare levels are shrunk more.
+        The scale of ``gentle`` columns is the square root of half their standard deviation. For a level, this is at
+        most 0.5, and rare levels are shrunk more.
         """
         total = gram[-1, -1]
         mean = gram[-1, :-1] / total
@@ -153,14 +147,14 @@ class Standardisation:
         return cls(mean, scale if gentle is None else np.where(gentle, np.sqrt(scale / 2.0), scale))
 
     def from_white(self, gram: FloatArray, shrinkage: float) -> FloatArray:
-        """B of ``u = B v``: weights of the raw columns, for weights v of which ``|v|²`` is the whole penalty.
+        """Return B such that weights ``u = B v`` of the raw columns have the penalty ``|v|²``.
 
         The penalty is ``|M u|² + shrinkage m |w|²``, with w the weights of the standardised columns.
 
         Parameters
         ----------
         gram : array of shape (n_columns + 1, n_columns + 1)
-            Gram matrix of the rows of the training.
+            Gram matrix of the training rows.
         shrinkage : float
             Penalty on the weights of the standardised columns, as in `Problem`.
 
@@ -168,9 +162,8 @@ class Standardisation:
         -------
         array of shape (n_columns + 1, rank)
         """
-        T = np.diag(
-            np.append(1.0 / self.scale, 1.0)
-        )  # the standardised design is M Tᵀ, with T changed in its last column
+        # The standardised design is M Tᵀ.
+        T = np.diag(np.append(1.0 / self.scale, 1.0))
         T[:-1, -1] = -self.mean / self.scale
         standard = T @ gram @ T.T
         standard[np.diag_indices(len(standard) - 1)] += shrinkage * gram[-1, -1]

@@ -1,7 +1,7 @@
-"""Coded features: a column of a table as a place and a share in each row.
+"""Coded features: a field as a place and a share in each row.
 
-A feature stands for one or more columns of the design, which are never stored. In a row, most of these are zero or one:
-the place says which are, and the share is the value of the only one that may be something else.
+A feature represents one or more columns of the design without storing them. In a row, at most one of these columns is
+neither zero nor one. The place determines the zeros and ones, and the share is the value of the remaining column.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dconnet._arrays import FloatArray
 
 LINEAR, RAMPS, CATEGORY = 0, 1, 2
 
-# Columns with at most so many distinct values can have a knot at each, but with so many rows from one to the next.
+# Fields with at most FEW_VALUES distinct values can have a knot at each, with at least MIN_ROWS_APART rows in between.
 FEW_VALUES, MIN_ROWS_APART = 64, 9
-# No share is larger: they are kept in single precision, and outputs of networks must stay finite.
-FARTHEST = 1e30
+# Bound on shares, because they are stored in single precision and outputs of networks must stay finite.
+MAX_SHARE = 1e30
 
 Codes = tuple[NDArray[np.intp], FloatArray]  # place and share of each row
 
@@ -31,34 +31,26 @@ class Feature(Protocol):
 
     @property
     def n_columns(self) -> int:
-        """Columns of the design that the feature stands for."""
+        """Number of columns of the design."""
         ...
 
     @property
     def n_places(self) -> int:
-        """Number of places that a row may have."""
+        """Number of different places."""
         ...
 
     def code(self, values: FloatArray) -> Codes:
-        """Place and share of each row."""
+        """Return place and share of each row."""
         ...
 
     def columns(self, codes: Codes) -> FloatArray:
-        """The columns that the codes stand for, of shape (n_rows, n_columns)."""
+        """Return the columns of the design for these codes, of shape (n_rows, n_columns)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """The standardised values themselves.
-
-    Attributes
-    ----------
-    center, scale : float
-        What is subtracted, and divided by.
-    fill : float
-        What stands for a missing value.
-    """
+    """Standardised values: ``(value - center) / scale``, with ``fill`` for missing values."""
 
     center: float
     scale: float
@@ -70,12 +62,11 @@ class Linear:
 
     @classmethod
     def of(cls, values: FloatArray) -> Linear:
-        """Standardise by mean and standard deviation; the median stands for missing values."""
+        """Standardise by mean and standard deviation, with the median for missing values."""
         fill = _median(values)
         filled = np.where(np.isnan(values), fill, values)
-        unit = np.ldexp(
-            1.0, int(np.frexp(np.abs(filled).max(initial=0.0))[1]) - 1
-        )  # a power of two, so nothing is rounded
+        # Divide by a power of two, which rounds nothing, so that squares are finite.
+        unit = np.ldexp(1.0, int(np.frexp(np.abs(filled).max(initial=0.0))[1]) - 1)
         filled = filled / unit
         return cls(float(unit * filled.mean()), float(unit * filled.std()) or 1.0, fill)
 
@@ -91,14 +82,14 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ramps:
-    """Piecewise linear encoding: in each bin a ramp from zero to one; the outer bins are open and go on linearly.
+    """Piecewise linear encoding: a ramp from zero to one in each bin; the outer ramps continue beyond their bins.
 
     Attributes
     ----------
     edges : array of shape (n_bins + 1,)
-        The ends of the bins, ascending.
+        Ends of the bins, ascending.
     fill : float
-        What stands for a missing value.
+        Replaces missing values.
     """
 
     edges: FloatArray
@@ -118,16 +109,16 @@ class Ramps:
 
     @classmethod
     def of(cls, values: FloatArray, n_bins: int, *, every_value: bool = False) -> Ramps | Linear:
-        """Bins between quantiles that are values themselves, or the plain values if there are fewer than two bins.
+        """Fit bins between quantiles, or return a linear feature if there are fewer than two bins.
 
         Parameters
         ----------
         values : array of shape (n_rows,)
-            The column; NaN is a missing value.
+            The field; NaN is a missing value.
         n_bins : int
             Bins between quantiles.
         every_value : bool, default=False
-            Whether a column with few distinct values ends a bin at each of them, as far as enough rows lie between.
+            Use the distinct values as ends of the bins if they are few; see `FEW_VALUES`.
         """
         known = np.sort(values[~np.isnan(values)])
         edges = _knots(known) if every_value else None
@@ -152,13 +143,7 @@ class Ramps:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The levels of a category, each with a column; those from ``n_columns`` on have none.
-
-    Attributes
-    ----------
-    n_columns : int
-        Levels with a column.
-    """
+    """Indicators of the first ``n_columns`` levels of a category; other levels have no column."""
 
     n_columns: int
 
@@ -166,11 +151,11 @@ class Levels:
 
     @property
     def n_places(self) -> int:
-        """The levels with a column, and one place for all others."""
+        """One for each level with a column, and one for all others."""
         return self.n_columns + 1
 
     def code(self, values: FloatArray) -> Codes:
-        """See `Feature.code`; the values are the numbers of the levels, and NaN where there is none."""
+        """See `Feature.code`; values are numbers of levels, or NaN for unknown levels."""
         places = np.where(np.isnan(values), self.n_columns, np.nan_to_num(values)).astype(np.intp)
         return np.minimum(places, self.n_columns), np.zeros(len(values))
 
@@ -181,7 +166,7 @@ class Levels:
 
 
 def _knots(ordered: FloatArray) -> FloatArray | None:
-    """The distinct values, if they are few, with enough rows from each to the next."""
+    """Return distinct values with enough rows between them; None if there are too many distinct values."""
     distinct, counts = np.unique(ordered, return_counts=True)
     if len(distinct) > FEW_VALUES:
         return None
@@ -193,9 +178,8 @@ def _knots(ordered: FloatArray) -> FloatArray | None:
 
 
 def _share(distance: FloatArray, width: FloatArray | float) -> FloatArray:
-    """The distance in units of the width, as far as single precision can tell it."""
     with np.errstate(over="ignore"):
-        share: FloatArray = np.clip(distance / width, -FARTHEST, FARTHEST)
+        share: FloatArray = np.clip(distance / width, -MAX_SHARE, MAX_SHARE)
     return share
 
 

@@ -1,4 +1,4 @@
-"""Rows dealt to folds."""
+"""Random folds of rows, stratified by class and with groups kept together."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ def deal(
     labels: NDArray[Any] | None = None,
     groups: NDArray[np.intp] | None = None,
 ) -> list[NDArray[np.intp]]:
-    """The rows of each fold, in ascending order; the rows of every class are spread over all folds.
+    """Return the rows of each fold, in ascending order, with the rows of every class spread over all folds.
 
     Parameters
     ----------
     n_rows, n_folds, seed : int
     labels : array of shape (n_rows,), optional
-        The class of each row.
+        Class of each row.
     groups : array of int, of shape (n_rows,), optional
-        Rows of the same group come into the same fold; the groups are numbered from zero.
+        Rows of the same group are in the same fold; groups are numbered from zero.
 
     Returns
     -------
     list of arrays of int
-        Some may be empty if there are fewer groups than folds.
+        Some are empty if there are fewer groups than folds.
 
     Examples
     --------

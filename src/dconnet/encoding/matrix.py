@@ -1,4 +1,4 @@
-"""A table as a matrix of standardised columns: the preparation of real tables for models that take numbers alone."""
+"""A table as a matrix of standardised columns, in double precision, for models that take a matrix."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.columns import RawColumn
-from dconnet.encoding.features import CATEGORY, LINEAR, Feature
-from dconnet.encoding.schema import CategoryColumn, Column, DateColumn, Field, FieldTable, Schema
+from dconnet.encoding.features import CATEGORY, LINEAR
+from dconnet.encoding.schema import CategoryColumn, DateColumn, FieldTable, Schema
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetColumns:
-    """What categories with many levels may be coded by.
+    """The target, for coding categories with many levels by its means.
 
     Attributes
     ----------
     columns : array of shape (n_rows, n_columns)
-        The target, or a column for each class.
+        The target, or an indicator of each class.
     classes : array of int, of shape (n_rows,), or None
-        The class of each row.
+        Class of each row.
     seed : int
-        Seed of the folds in which the rows of the training get means of the others.
+        Seed of the folds in which training rows get means of other rows.
     """
 
     columns: FloatArray
@@ -39,19 +39,16 @@ class TargetColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableEncoding:
-    """From the columns of a table to those of a matrix.
+    """Fitted map from the columns of a table to those of a matrix.
 
-    Every column of the table becomes fields, every field features, and every feature columns of the matrix, in the
-    order of the table. Column j of the matrix is ``(x_j - mean_j) / scale_j``.
+    Columns of the table become fields, fields features, and features columns of the matrix, in the order of the table.
+    Column j of the matrix is ``(x_j - mean_j) / scale_j`` for the coded column x_j.
 
     Attributes
     ----------
     schema : Schema
-        What each column of the table is.
     coder : Coder
-        How its fields are coded.
     mean, scale : arrays of shape (n_columns,)
-        What is subtracted from the coded columns, and what they are divided by.
 
     Examples
     --------
@@ -59,11 +56,13 @@ class TableEncoding:
     >>> from dconnet.encoding.coder import Coding
     >>> from dconnet.encoding.columns import raw_columns
     >>> from dconnet.encoding.matrix import TableEncoding
+    >>> from dconnet.encoding.schema import Schema
     >>> raws = raw_columns(np.array([[1.0, "red"], [3.0, "blue"]], dtype=object))
-    >>> encoding, _ = TableEncoding.learnt(Coding(), raws)
+    >>> schema = Schema.fit(raws)
+    >>> encoding, encoded = TableEncoding.of(Coding(), schema, schema.read(raws))
     >>> encoding.names(["size", "colour"])
     ['size', 'colour: blue']
-    >>> encoding.encode(encoding.schema.read(raws))
+    >>> encoded
     array([[-1., -1.],
            [ 1.,  1.]])
     """
@@ -74,46 +73,31 @@ class TableEncoding:
     scale: FloatArray
 
     @classmethod
-    def learnt(
-        cls, coding: Coding, raws: Sequence[RawColumn], target: TargetColumns | None = None
-    ) -> tuple[TableEncoding, FloatArray]:
-        """Learn from the columns of a table; see `of`."""
-        schema = Schema.fit(raws)
-        return cls.of(coding, schema, schema.read(raws), target)
-
-    @classmethod
     def of(
         cls, coding: Coding, schema: Schema, table: FieldTable, target: TargetColumns | None = None
     ) -> tuple[TableEncoding, FloatArray]:
-        """Learn from rows that were read already.
+        """Fit an encoding to training rows, and return it with the encoded rows, of shape (n_rows, n_columns).
 
-        Parameters
-        ----------
-        coding : Coding
-            How fields are to be coded.
-        schema : Schema
-            What each column of the table is.
-        table : FieldTable
-            Rows that it has read.
-        target : TargetColumns, optional
-            Needed if means of the target are to stand for the levels of some categories.
-
-        Returns
-        -------
-        encoding : TableEncoding
-        encoded : array of shape (n_rows, n_columns)
-            These rows. Where means of the target stand for levels, they are those of other rows, so that this is not
-            what `encode` gives.
+        With a target, which a coding by target needs, the target means of a row are those of rows in other folds; the
+        encoded rows then differ from those of `encode`.
         """
         coder = Coder.of(coding, table)
         if target is None:
             values = coder.values(table)
         else:
             weight = np.ones(len(table))
-            coder, values = coder.cross_fitted(table, target.columns, weight, target.classes, target.seed)
+            coder, values = coder.cross_fit(table, target.columns, weight, target.classes, target.seed)
         plain = cls(schema, coder, np.zeros(0), np.ones(0))
-        encoded = plain._coded(values, len(table))
-        mean, scale = plain._moments(encoded)
+        encoded = plain._code(values, len(table))
+        mean, scale = np.zeros(encoded.shape[1]), np.ones(encoded.shape[1])
+        for f, columns in plain._slices():
+            kind = coder.features[f].kind
+            if kind != LINEAR:  # linear features are standardised already
+                own = encoded[:, columns]
+                spread = own.std(axis=0)
+                spread = np.where(spread > 1e-6, spread, 1.0)
+                is_gentle = kind == CATEGORY and coder.coding.n_bins > 1  # as in `Coder.gentle`
+                mean[columns], scale[columns] = own.mean(axis=0), np.sqrt(spread / 2.0) if is_gentle else spread
         encoded -= mean
         encoded /= scale
         return cls(schema, coder, mean, scale), encoded
@@ -126,7 +110,7 @@ class TableEncoding:
 
     @property
     def n_columns(self) -> int:
-        """Columns of the matrix."""
+        """Number of columns of the matrix."""
         return sum(feature.n_columns for feature in self.coder.features)
 
     @property
@@ -137,94 +121,65 @@ class TableEncoding:
         return np.concatenate([np.zeros(0, dtype=np.intp), *own]).astype(np.intp)
 
     def encode(self, table: FieldTable) -> FloatArray:
-        """Rows that the schema has read, as rows of the matrix, of shape (n_rows, n_columns)."""
-        encoded = self._coded(self.coder.values(table), len(table))
+        """Return rows of fields as rows of the matrix, of shape (n_rows, n_columns)."""
+        encoded = self._code(self.coder.values(table), len(table))
         encoded -= self.mean
         encoded /= self.scale
         return encoded
 
     def read(self, raws: Sequence[RawColumn]) -> FloatArray:
-        """Rows of a table as rows of the matrix."""
+        """Return rows of a table as rows of the matrix."""
         return self.encode(self.schema.read(raws))
 
+    def describe(self) -> list[dict[str, str]]:
+        """Return name, kind and treatment of each column of the table."""
+        described = self.schema.describe()
+        for means in self.coder.means:
+            described[self.schema.fields[means.field].column]["treatment"] += ", by the target"
+        return described
+
     def names(self, columns: Sequence[str] | None = None) -> list[str]:
-        """A name for each column of the matrix, all different.
+        """Return a name for each column of the matrix, all different.
 
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Names of the columns of the table; by default those of the training.
-
-        Returns
-        -------
-        list of str
-            For example "price", "price 2" for the second ramp of a price, or "colour: red".
+        For example "price", "price 2" for the second ramp of a price, or "colour: red". ``columns`` are names of the
+        columns of the table, by default those of the training.
         """
         given = [column.name for column in self.schema.columns] if columns is None else list(columns)
-        of_field, fields = self.coder.field_of_each(), self.schema.fields
-        found = []
+        of_field, fields, n_plain = self.coder.field_of_each(), self.schema.fields, len(self.coder.plain)
+        n_targets = (len(of_field) - n_plain) // max(len(self.coder.means), 1)
+        names: list[str] = []
         for f in self.order:
-            field = fields[of_field[f]]
+            feature, field = self.coder.features[f], fields[of_field[f]]
             column = self.schema.columns[field.column]
             stem = given[field.column] + field.name.removeprefix(column.name)
-            found += list(self._names_of(f, stem, column, field))
-        return _all_different(found)
+            if f >= n_plain:
+                stem += ": target" if n_targets == 1 else f": target {(f - n_plain) % n_targets + 1}"
+            if isinstance(column, CategoryColumn) and feature.kind == CATEGORY:
+                names += [f"{stem}: {level}" for level in column.levels[: feature.n_columns]]
+            elif isinstance(column, DateColumn) and feature.kind == CATEGORY:
+                names += [f"{stem}: {WEEKDAYS[day]}" for day in column.weekdays[: feature.n_columns]]
+            else:
+                names += [stem] if feature.n_columns == 1 else [f"{stem} {j + 1}" for j in range(feature.n_columns)]
+        return _make_unique(names)
 
-    def _names_of(self, f: int, stem: str, column: Column, field: Field) -> Iterator[str]:
-        feature, n_plain = self.coder.features[f], len(self.coder.plain)
-        if feature.kind == CATEGORY:
-            yield from (f"{stem}: {level}" for level in _level_names(column)[: feature.n_columns])
-            return
-        if f >= n_plain:
-            n_targets = (len(self.coder.features) - n_plain) // len(self.coder.means)
-            stem += ": target" if n_targets == 1 else f": target {(f - n_plain) % n_targets + 1}"
-        yield from (stem if feature.n_columns == 1 else f"{stem} {j + 1}" for j in range(feature.n_columns))
-
-    def _coded(self, values: Sequence[FloatArray], n_rows: int) -> FloatArray:
-        """The columns of all features, not standardised."""
+    def _code(self, values: Sequence[FloatArray], n_rows: int) -> FloatArray:
         coded = np.empty((n_rows, self.n_columns))
-        for f, columns in self._places():
+        for f, columns in self._slices():
             feature = self.coder.features[f]
             coded[:, columns] = feature.columns(feature.code(values[f]))
         return coded
 
-    def _places(self) -> Iterator[tuple[int, slice]]:
-        """Each feature, and its columns of the matrix."""
+    def _slices(self) -> Iterator[tuple[int, slice]]:
+        """Yield each feature and its columns of the matrix."""
         first = 0
         for f in self.order:
             last = first + self.coder.features[f].n_columns
             yield f, slice(first, last)
             first = last
 
-    def _moments(self, coded: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean, scale = np.zeros(coded.shape[1]), np.ones(coded.shape[1])
-        for f, columns in self._places():
-            feature = self.coder.features[f]
-            if feature.kind != LINEAR:  # which is standardised already
-                mean[columns], scale[columns] = _mean_and_scale(coded[:, columns], self._is_gentle(feature))
-        return mean, scale
 
-    def _is_gentle(self, feature: Feature) -> bool:
-        """Whether rare columns are to count less: levels beside ramps, see `Coder.gentle`."""
-        return feature.kind == CATEGORY and self.coder.coding.n_bins > 1
-
-
-def _mean_and_scale(columns: FloatArray, gentle: bool) -> tuple[FloatArray, FloatArray]:
-    mean, spread = columns.mean(axis=0), columns.std(axis=0)
-    scale = np.where(spread > 1e-6, spread, 1.0)
-    return mean, np.sqrt(scale / 2.0) if gentle else scale
-
-
-def _level_names(column: Column) -> Sequence[str]:
-    """What the levels of a category, or the weekdays of a date, are called."""
-    if isinstance(column, CategoryColumn):
-        return column.levels
-    assert isinstance(column, DateColumn)
-    return [WEEKDAYS[day] for day in column.weekdays]
-
-
-def _all_different(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that occur before."""
+def _make_unique(names: Sequence[str]) -> list[str]:
+    """Append a number to names that occurred before."""
     taken, seen = set(names), Counter[str]()
     found = []
     for name in names:

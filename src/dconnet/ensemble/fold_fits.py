@@ -150,9 +150,10 @@ class FoldDesign:
             gram = outside.gram(weight[rows]) if cancels else shared.gram - inside.gram(weight[held])
             return cls(shared.coder, outside, inside, gram)
         classes = None if data.classes is None else data.classes[rows]
-        coder, outside = Coder.of(coding, data.table).with_target(
+        coder, values = Coder.of(coding, data.table).cross_fit(
             data.table.rows(rows), data.columns[rows], weight[rows], classes, seed
         )
+        outside = CodedDesign.of(coder.features, values)
         return cls(coder, outside, coder.code(data.table.rows(held)), outside.gram(weight[rows]))
 
 

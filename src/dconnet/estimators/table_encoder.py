@@ -188,7 +188,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             target = self.target_columns(y, len(table))
         coding = Coding(self.n_bins) if target is None else by_target
         self.encoding_, encoded = TableEncoding.of(coding, schema, table, target)
-        self.columns_ = _described(self.encoding_)
+        self.columns_ = self.encoding_.describe()
         return encoded
 
     def target_columns(self, y: ArrayLike, n_rows: int) -> TargetColumns:
@@ -275,12 +275,3 @@ def _are_numbers(y: NDArray[Any]) -> bool:
         return True
     distinct = np.unique(y)
     return len(distinct) > MOST_CLASSES or bool(np.any(distinct != np.round(distinct)))
-
-
-def _described(encoding: TableEncoding) -> list[dict[str, str]]:
-    """What each column is, and what is done with it."""
-    described = encoding.schema.describe()
-    for means in encoding.coder.means:
-        column = encoding.schema.fields[means.field].column
-        described[column]["treatment"] += ", by the target"
-    return described

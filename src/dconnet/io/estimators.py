@@ -31,7 +31,7 @@ from dconnet.convex.reference import Reference
 from dconnet.estimators.auto import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.data import ClassWeights
-from dconnet.estimators.table_encoder import TableEncoder, _described
+from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.units import Units
 from dconnet.io import vectorizer
 from dconnet.io.codec import _check_header, _Header, count_members, refuse, written
@@ -425,7 +425,7 @@ def _encoder(own: dict[str, Any]) -> TableEncoder:
     encoder._validate_params()
     entry = msgspec.convert(own["encoding"], EncodingEntry)
     encoder.encoding_ = encoding_of(entry, own["names"])
-    encoder.columns_ = _described(encoder.encoding_)
+    encoder.columns_ = encoder.encoding_.describe()
     if own["n_features_in_"] != len(own["names"]):
         raise ValueError("every feature needs a column")
     encoder.__dict__.update({name: own[name] for name in SEEN if name in own})

@@ -17,7 +17,6 @@ from dconnet.convex.backend import backend_names
 from dconnet.encoding.matrix import TableEncoding
 from dconnet.estimators import DCONClassifier, DCONRegressor, TableEncoder
 from dconnet.estimators.data import ClassWeights
-from dconnet.estimators.table_encoder import _described
 from dconnet.estimators.units import Units
 from dconnet.io.model_file import SavedModel
 from dconnet.io.parts import Scaling
@@ -78,7 +77,7 @@ def _encoder(model: SavedModel, encoding: TableEncoding) -> TableEncoder:
         random_state=seed if isinstance(seed, int) else None,
     )
     encoder.encoding_ = encoding
-    encoder.columns_ = _described(encoding)
+    encoder.columns_ = encoding.describe()
     encoder.n_features_in_ = len(encoding.schema.columns)
     return encoder
 
