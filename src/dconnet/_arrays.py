@@ -1,8 +1,8 @@
-"""Array types, the checks of arrays that are kept, and dataclasses whose arrays are read-only."""
+"""Array types, checks of array arguments, and dataclasses whose arrays are read-only."""
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from datetime import date, time, timedelta
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,17 +15,14 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 T = TypeVar("T")
 
-# How the names of the types of dates and times begin in NumPy, pandas and polars.
+# Prefixes of the names of date and time types in NumPy, pandas and polars.
 DATES = ("date", "time", "duration", "period", "<m8")
 
 
 def frozen_copy(values: ArrayLike, *, name: str, ndim: int, copy: bool = True, check_finite: bool = True) -> FloatArray:
-    """Copy ``values`` into a read-only, contiguous float64 array; without ``copy``, only if it is not one already.
+    """Return ``values`` as a read-only, contiguous float64 array; without ``copy``, copy only if necessary.
 
-    Raises
-    ------
-    ValueError
-        If the values are complex, not numeric, of another dimension, or not finite, unless ``check_finite`` is False.
+    Raises ValueError for complex or non-numeric values, another dimension, and (with ``check_finite``) NaN or infinity.
     """
     array = _as_float(values, name, copy)
     if array.ndim != ndim:
@@ -37,7 +34,7 @@ def frozen_copy(values: ArrayLike, *, name: str, ndim: int, copy: bool = True, c
 
 
 def _read_only(value: Any) -> Any:
-    """A view of an array that cannot be written to, which leaves the array itself alone; other values as they are."""
+    """Return a read-only view of an array; other values unchanged."""
     if isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False
@@ -53,13 +50,13 @@ class Frozen:
         _restore(self, _contents(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if not hasattr(self, "__dict__"):  # nothing is cached; skops, too, then calls the class with the fields
+        if not hasattr(self, "__dict__"):  # with slots, there are no cached properties; skops calls the class
             return type(self), tuple(_contents(self).values())
-        return _restored, (type(self), _contents(self))
+        return _rebuild, (type(self), _contents(self))
 
 
 def _contents(frozen: Any) -> dict[str, Any]:
-    """The fields by name, and whatever else is cached."""
+    """Return the fields and cached properties by name."""
     if hasattr(frozen, "__dict__"):
         return dict(vars(frozen))
     return {field.name: getattr(frozen, field.name) for field in fields(frozen)}
@@ -70,11 +67,9 @@ def _restore(frozen: object, contents: dict[str, Any]) -> None:
         object.__setattr__(frozen, name, _read_only(value))
 
 
-def _restored(kind: type[T], contents: dict[str, Any]) -> T:
+def _rebuild(kind: type[T], contents: dict[str, Any]) -> T:
     made = object.__new__(kind)
-    # A pickle from before a field was added lacks it.
-    defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}  # type: ignore[arg-type]
-    _restore(made, defaults | contents)
+    _restore(made, contents)
     return made
 
 
@@ -91,7 +86,7 @@ def _as_float(values: ArrayLike, name: str, copy: bool) -> FloatArray:
 
 
 def refuse_unusable(values: object, name: str = "X") -> None:
-    """Refuse what is not a dense table of numbers, where NumPy would raise an obscure error or make up numbers."""
+    """Raise ValueError for sparse, structured and date arrays, which NumPy would misread or reject obscurely."""
     if hasattr(values, "toarray"):
         raise ValueError(f"{name} is sparse, but dense data is required. Convert it with {name}.toarray().")
     dtype = getattr(values, "dtype", None)
@@ -102,19 +97,19 @@ def refuse_unusable(values: object, name: str = "X") -> None:
     kinds = [str(kind).lower() for kind in (getattr(values, "dtypes", ()) if dtype is None else (dtype,))]
     if any(kind.startswith(DATES) for kind in kinds) or ("object" in kinds and _has_dates(values)):
         raise ValueError(
-            f"{name} holds dates or times. Convert them to numbers first, for example to days since some date."
+            f"{name} holds dates or times. Convert them to numbers, for example to days since a fixed date."
         )
 
 
 def _has_dates(values: Any) -> bool:
-    """Whether one of these objects is a date or time, of which NumPy makes nanoseconds; those of pandas are too."""
+    """Return whether an object is a date or time, which NumPy would convert to nanoseconds."""
     return any(
         isinstance(cell, (date, time, timedelta, np.datetime64, np.timedelta64)) for cell in np.asarray(values).flat
     )
 
 
 def safe_norm(values: FloatArray) -> float:
-    """Euclidean norm that neither overflows nor underflows on the way."""
+    """Return the Euclidean norm without overflow or underflow of the squares."""
     largest = float(np.max(np.abs(values), initial=0.0))
     if largest == 0.0 or not np.isfinite(largest):
         return largest

@@ -11,7 +11,6 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 
 from dconnet import DCONClassifier, DCONClassifierCV, DCONRegressor, DCONRegressorCV, Network, Problem, Status
-from dconnet._arrays import _restored
 from dconnet.certificates import certify, stationarity
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gammas import GAMMAS, merged, stratified_folds
@@ -60,11 +59,6 @@ class TestTheDataAsTheyAre:
         np.testing.assert_array_equal(old.predict(X), model.predict(X))
         assert old.problems(X, Y)[0].objective(old.network_) == model.objective_
         assert SavedModel.from_estimator(old).settings["gamma"] == 0.1
-
-    def test_a_network_of_before_has_no_intercept(self):
-        # What pickles of before call, with the fields that there were.
-        contents = {"W": np.array([[1.0]]), "b": np.array([0.0]), "alpha": np.array([1.0])}
-        assert _restored(Network, contents).intercept == 0.0
 
 
 class TestUnits:

@@ -24,7 +24,7 @@ def design(problem):
 def test_singular_values_are_those_of_the_weighted_design():
     problem = weighted_problem()
     singular = np.linalg.svd(design(problem), compute_uv=False)
-    assert problem.sigma_min == pytest.approx(singular[-1], rel=1e-12)
+    assert problem.constants.sigma_min == pytest.approx(singular[-1], rel=1e-12)
     assert problem.constants.sigma_max == pytest.approx(singular[0], rel=1e-12)
 
 
@@ -34,7 +34,7 @@ def test_sigma_min_leaves_zeros_out():
     problem = Problem(np.column_stack([X, X[:, 0] - X[:, 1]]), rng.normal(size=20), 0.1)
     singular = np.linalg.svd(design(problem), compute_uv=False)
     assert singular[-1] < 1e-12
-    assert problem.sigma_min == pytest.approx(singular[-2], rel=1e-10)
+    assert problem.constants.sigma_min == pytest.approx(singular[-2], rel=1e-10)
 
 
 def convex_part(problem, beta_g, alpha, u):
@@ -65,11 +65,11 @@ def test_modulus_of_strong_convexity_holds_and_is_the_largest():
 
 def test_the_papers_modulus_is_too_large_for_a_small_sigma_min():
     problem = Problem([[-0.01], [0.01]], [0.0, 0.0], gamma=1.0)
-    assert problem.sigma_min < 0.1
+    assert problem.constants.sigma_min < 0.1
     curvature = [convex_part(problem, np.zeros(2), 1.0, np.array([w, -1.0])) for w in (-1.0, 0.0, 1.0)]
     second_difference = curvature[0] - 2.0 * curvature[1] + curvature[2]  # = modulus along w
     assert second_difference == pytest.approx(problem.constants.strong_convexity, rel=1e-6)
-    assert second_difference < 2.0 * problem.gamma / 2.0 * problem.sigma_min
+    assert second_difference < 2.0 * problem.gamma / 2.0 * problem.constants.sigma_min
 
 
 @pytest.mark.parametrize("split", ["paper", "net"])
@@ -115,7 +115,7 @@ def test_the_papers_decrease_of_a_dca_step_is_too_large():
     assert decrease >= problem.constants.dca_decrease * square - 1e-15
     assert decrease == pytest.approx(problem.constants.dca_decrease * square, rel=1e-2)
     for iterations in (1, 50):  # even its weaker form for up to 50 iterations
-        assert decrease < 2.0 * gamma * problem.sigma_min / (iterations * m) * square
+        assert decrease < 2.0 * gamma * problem.constants.sigma_min / (iterations * m) * square
 
 
 def test_the_output_layer_decreases_enough():

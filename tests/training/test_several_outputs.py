@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_refused():
         for use in (problem.objective, problem.mse, problem.whitened.whiten, lambda n: descend(problem, n)):
             with pytest.raises(ValueError, match="output weights of shape"):
                 use(network)
-    with pytest.raises(ValueError, match=r"intercept \[1.0, 1.0, 1.0\].*posed with \[0.0, 0.0, 0.0\]"):
+    with pytest.raises(ValueError, match="output intercept"):
         problem.whitened.whiten(start_of().with_intercept(1.0))
 
 

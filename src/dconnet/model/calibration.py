@@ -1,4 +1,4 @@
-"""Probabilities of classes: from log-odds, and from what networks put out."""
+"""Class probabilities from logits and from network outputs."""
 
 from __future__ import annotations
 
@@ -11,40 +11,37 @@ from dconnet._arrays import FloatArray
 
 # The ridge on the slope, in rows: it keeps the slope finite where a threshold on the outputs separates the classes.
 RIDGE = 0.05
-# The order of the outputs is to be that of the probabilities, also where the networks have learnt nothing.
+# Keeps the probabilities in the order of the outputs, even where the networks have learnt nothing.
 LEAST_SLOPE = 0.01
-# What least squares suggests where there is nothing to calibrate on: outputs are 2p - 1, and near p = 1/2 the log-odds
-# are twice that.
+# Slope without data for calibration: least-squares outputs are 2p - 1, and near p = 1/2 the log-odds are twice that.
 PLAIN_SLOPE = 2.0
 
 
 def probabilities_of(logits: FloatArray) -> FloatArray:
-    """Probabilities of the classes (n_rows, n_classes), from their logits or from that of the second of two."""
+    """Return class probabilities (n_rows, n_classes) from one logit per class, or that of the second of two."""
     if logits.shape[1] == 1:
         return special.expit(np.column_stack([-logits, logits]))
-    softmax: FloatArray = special.softmax(logits, axis=1)
-    return softmax
+    return np.asarray(special.softmax(logits, axis=1))
 
 
 def log_probabilities_of(logits: FloatArray) -> FloatArray:
-    """The logarithms of `probabilities_of`, exact also where those are too small for a number."""
+    """Return the logarithms of `probabilities_of` without underflow."""
     if logits.shape[1] == 1:
         return special.log_expit(np.column_stack([-logits, logits]))
-    logs: FloatArray = special.log_softmax(logits, axis=1)
-    return logs
+    return np.asarray(special.log_softmax(logits, axis=1))
 
 
 def log_loss(logits: FloatArray, hot: FloatArray, share: FloatArray) -> tuple[float, FloatArray]:
-    """Log loss, and its derivative by the logits.
+    """Return the log loss and its derivative in the logits.
 
     Parameters
     ----------
     logits : array of shape (n_rows, n_columns)
         A column for each class, or one for the second of two.
     hot : array of shape (n_rows, n_columns)
-        One in the column of the class of the row and zero elsewhere, or the shares of the classes in the row.
+        One in the column of the class of the row and zero elsewhere, or the class probabilities of the row.
     share : array of shape (n_rows,)
-        What each row counts; they add up to one.
+        Weight of each row; the sum is one.
     """
     logs = log_probabilities_of(logits)
     if logits.shape[1] == 1:
@@ -55,18 +52,11 @@ def log_loss(logits: FloatArray, hot: FloatArray, share: FloatArray) -> tuple[fl
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """From the outputs of networks to probabilities: logits are ``slope * outputs + offset``.
+    """Conversion of network outputs to probabilities: logits are ``slope * outputs + offset``.
 
-    One slope for all classes and no offset leave the order of the outputs as it is, so that the class of the largest
-    output is the most probable one.
-
-    Attributes
-    ----------
-    slope : float
-        Positive; the same for all classes.
-    offset : float
-        Zero in a fit. Offsets for the classes were measured, and lowered the log loss on held-out rows of some data as
-        much as they raised that of others.
+    One positive slope for all classes keeps the order of the outputs, so that the class with the largest output is the
+    most probable one. Fits have no offset: offsets for the classes lowered the log loss on held-out rows of some
+    datasets as much as they raised it on others.
 
     Examples
     --------
@@ -91,19 +81,13 @@ class Calibration:
 
     @classmethod
     def of(cls, outputs: FloatArray, columns: FloatArray, weight: FloatArray) -> Calibration:
-        """The slope of least log loss, with a small ridge.
+        """Fit the slope with the least log loss, with a small ridge.
 
         With n rows, it minimises the weighted mean of the log loss plus ``0.05 slope² / n``. Weights make n smaller:
         it is ``(Σ w)² / Σ w²``. The problem is convex, and its solution does not depend on the scale of the weights.
 
-        Parameters
-        ----------
-        outputs : array of shape (n_rows, n_columns)
-            What networks put out for rows that they were not trained on.
-        columns : array of shape (n_rows, n_columns)
-            What the networks learn: plus one for the class of the row and minus one for others, or a mean of such rows.
-        weight : array of shape (n_rows,)
-            Weights of the rows, not negative.
+        The ``outputs`` (n_rows, n_columns) are for rows outside the training data. Each row of the targets ``columns``
+        has plus one for its class and minus one for the others, or is a mean of such rows.
         """
         total = float(weight.sum())
         share, hot = weight / total, 0.5 * (1.0 + columns)
@@ -121,13 +105,13 @@ class Calibration:
         return cls(float(optimize.brentq(derivative, LEAST_SLOPE, high, xtol=1e-12, rtol=1e-12)))
 
     def logits(self, outputs: FloatArray) -> FloatArray:
-        """Logits of the classes, or of the second of two, in the shape of the outputs."""
+        """Return logits in the shape of the outputs."""
         return self.slope * outputs + self.offset
 
     def probabilities(self, outputs: FloatArray) -> FloatArray:
-        """Probabilities of shape (n_rows, n_classes), for outputs of shape (n_rows, n_columns)."""
+        """Return probabilities (n_rows, n_classes) for outputs (n_rows, n_columns)."""
         return probabilities_of(self.logits(outputs))
 
     def log_probabilities(self, outputs: FloatArray) -> FloatArray:
-        """The logarithms of the probabilities."""
+        """Return the logarithms of the probabilities."""
         return log_probabilities_of(self.logits(outputs))

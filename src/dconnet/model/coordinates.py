@@ -1,7 +1,7 @@
-"""Standardised coordinates of the inputs, in which starts are drawn and designs are factorised.
+"""Standardised columns, in which starts are drawn and designs are factorised.
 
-RegLoss does not change under invertible maps of [X 1]: a network in standardised coordinates is one in the units of the
-data, and no copy of the data is needed.
+RegLoss is invariant under invertible maps of [X 1]. A network of the standardised columns is therefore also a network
+of the data, and no standardised copy of the data is needed.
 """
 
 from __future__ import annotations
@@ -17,20 +17,12 @@ from dconnet.model.whitening import Whitening
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates(Frozen):
-    """Columns ``(x - mean) / scale`` in the place of the columns x of the inputs.
+    """Standardised columns ``(x - mean) / scale`` of the inputs.
 
     Attributes
     ----------
     mean, scale : arrays of shape (n_features,)
         Weighted mean and standard deviation of each column; a constant column has scale one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.model.coordinates import Coordinates
-    >>> found = Coordinates.of(np.array([[1.0, 7.0], [5.0, 7.0]]), weight=np.ones(2))
-    >>> found.mean, found.scale
-    (array([3., 7.]), array([2., 1.]))
     """
 
     mean: FloatArray
@@ -38,21 +30,21 @@ class Coordinates(Frozen):
 
     @classmethod
     def of(cls, X: FloatArray, weight: FloatArray) -> Coordinates:
-        """Those of these rows, which depend neither on their order nor on whether weights or copies count them."""
+        """Standardise these rows; the order of the rows does not matter, and weights count like copies."""
         moments = np.array([mean_and_spread(column, weight) for column in X.T])
         return cls(moments[:, 0], np.where(moments[:, 1] > 0.0, moments[:, 1], 1.0))
 
     def standardise(self, X: FloatArray) -> FloatArray:
-        """Rows in these coordinates."""
+        """Return the rows in these coordinates."""
         return (X - self.mean) / self.scale
 
     def in_units_of_data(self, network: Network) -> Network:
-        """The network of the inputs themselves that equals this network of the standardised ones."""
+        """Convert a network of the standardised inputs to one of the inputs themselves."""
         W = network.W / self.scale
         return Network(W, network.b - W @ self.mean, network.alpha, network.intercept)
 
     def undo(self, whitening: Whitening) -> Whitening:
-        """The factorisation of [X 1] for that of the standardised design."""
+        """Convert the factorisation of the standardised design to that of [X 1]."""
         of_weights, of_intercept = whitening.to_white[:, :-1], whitening.to_white[:, -1:]
         to_white = np.column_stack([of_weights * self.scale + of_intercept * self.mean, of_intercept])
         weights = whitening.from_white[:-1] / self.scale[:, None]
@@ -61,13 +53,13 @@ class Coordinates(Frozen):
 
 
 def mean_and_spread(values: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Weighted mean and standard deviation, the same to the last bit for every order of the rows."""
+    """Return the weighted mean and standard deviation; their bits do not depend on the order of the rows."""
     values, weight = _distinct(values[weight > 0.0], weight[weight > 0.0])
     low, unit = values[0], values[-1] - values[0]
     if unit == 0.0:
         return float(low), 0.0
     if not np.isfinite(unit):
-        raise ValueError("The values of a column differ by more than a float can hold. Scale them down.")
+        raise ValueError("The range of a column overflows. Scale its values down.")
     # In units of the largest difference, no square overflows or vanishes.
     shares = weight / weight.sum()
     mean = low + unit * float(shares @ ((values - low) / unit))
@@ -75,9 +67,9 @@ def mean_and_spread(values: FloatArray, weight: FloatArray) -> tuple[float, floa
 
 
 def _distinct(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The values that occur, ascending, and the sum of their weights: copies of a row count as its weight does."""
+    """Return the distinct values, ascending, and the sums of their weights."""
     if weight.min() == weight.max():
-        values = np.sort(values)  # many times as fast as an order
+        values = np.sort(values)  # much faster than lexsort
     else:
         order = np.lexsort((weight, values))
         values, weight = values[order], weight[order]

@@ -49,15 +49,15 @@ class Network(Frozen, Exportable):
         object.__setattr__(self, "W", frozen_copy(W, name="W", ndim=2))
         object.__setattr__(self, "b", frozen_copy(b, name="b", ndim=1))
         object.__setattr__(self, "alpha", frozen_copy(alpha, name="alpha", ndim=2 if np.ndim(alpha) == 2 else 1))
-        object.__setattr__(self, "intercept", self._checked_intercept(intercept))
+        object.__setattr__(self, "intercept", self._check_intercept(intercept))
         if not len(self.W) == len(self.b) == len(self.alpha):
             raise ValueError(
                 "W, b and alpha must agree on the number of neurons, got "
                 f"{len(self.W)}, {len(self.b)} and {len(self.alpha)}."
             )
 
-    def _checked_intercept(self, intercept: ArrayLike) -> float | FloatArray:
-        """A number for a network whose output weights are a vector, else one for each output."""
+    def _check_intercept(self, intercept: ArrayLike) -> float | FloatArray:
+        """Return a number if the output weights are a vector, otherwise one for each output."""
         values = np.asarray(intercept, dtype=np.float64)
         if not np.isfinite(values).all():
             raise ValueError(f"intercept must be a finite number, got {values}.")
@@ -90,12 +90,12 @@ class Network(Frozen, Exportable):
         return np.concatenate([self.alpha.ravel(), self.W.ravel(), self.b])
 
     def with_intercept(self, intercept: ArrayLike) -> Network:
-        """The same network with another output intercept."""
+        """Return the network with another output intercept."""
         same = np.array_equal(intercept, self.intercept)
         return self if same else Network(self.W, self.b, self.alpha, intercept)
 
     def of_output(self, k: int) -> Network:
-        """Output ``k`` alone, as a network with one output."""
+        """Return output ``k`` as a network with one output."""
         if not 0 <= k < self.n_outputs:
             raise ValueError(f"output must be from 0 to {self.n_outputs - 1}, got {k}.")
         if self.alpha.ndim == 1:
@@ -103,34 +103,31 @@ class Network(Frozen, Exportable):
         return Network(self.W, self.b, self.alpha[:, k], np.atleast_1d(self.intercept)[k])
 
     def preactivations(self, X: ArrayLike) -> FloatArray:
-        """``<w_l, x_j> + b_l`` of every row and neuron, of shape (n_samples, n_hidden)."""
-        Z: FloatArray = self._checked(X) @ self.W.T
+        """Return ``<w_l, x_j> + b_l`` of every row and neuron, of shape (n_samples, n_hidden)."""
+        Z: FloatArray = self._check_inputs(X) @ self.W.T
         Z += self.b
         return Z
 
-    def _checked(self, X: ArrayLike) -> FloatArray:
+    def _check_inputs(self, X: ArrayLike) -> FloatArray:
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X must have shape (n_samples, {self.n_features}), got {X.shape}.")
         return X
 
     def hidden(self, X: ArrayLike) -> FloatArray:
-        """Activations of the hidden layer, of shape (n_samples, n_hidden)."""
+        """Return the activations of the hidden layer, of shape (n_samples, n_hidden)."""
         Z = self.preactivations(X)
         return np.maximum(Z, 0.0, out=Z)
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Output of the network for every row of ``X``, of shape (n_samples,) or (n_samples, n_outputs).
+        """Return the output for every row of ``X``, of shape (n_samples,) or (n_samples, n_outputs).
 
-        Raises
-        ------
-        OverflowError
-            If the output for finite inputs is too large for a float.
+        Raises OverflowError if the output for finite inputs is too large for a float.
         """
-        X = self._checked(X)
+        X = self._check_inputs(X)
         output = np.empty((len(X), *self.alpha.shape[1:]))
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows in blocks(len(X)):  # the hidden layer of all rows may be larger than X
+            for rows in blocks(len(X)):  # the whole hidden layer may be larger than X
                 output[rows] = self.hidden(X[rows]) @ self.alpha + self.intercept
         if np.isfinite(output).all() or not all(np.isfinite(X[rows]).all() for rows in blocks(len(X))):
             return output
@@ -144,7 +141,7 @@ class Network(Frozen, Exportable):
 
 
 def refuse_overflow(outputs: FloatArray) -> FloatArray:
-    """Outputs of shape (n_samples,) or (n_samples, n_networks), if they are finite."""
+    """Return the outputs, or raise OverflowError if one is not finite."""
     if not np.isfinite(outputs).all():
         row = int(np.flatnonzero(~np.isfinite(outputs).reshape(len(outputs), -1).all(axis=1))[0])
         raise OverflowError(f"The prediction for row {row} of X overflows: its values are too large for this model.")

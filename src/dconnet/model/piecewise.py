@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from dconnet._arrays import BoolArray, FloatArray, frozen_copy
 from dconnet.model.network import Network
 
-# A neuron whose part of the output is below this share of the whole is dead: it adds less than a hundred-millionth to
-# the mean square. Trained networks have few neurons near this border: useful ones are far above it, dying ones below.
+# A neuron whose contribution is below this fraction of the whole is dead: it adds less than 1e-8 to the mean square. In
+# trained networks, contributions are usually far above or far below it.
 DEAD_SHARE = 1e-4
 
 
@@ -25,30 +25,22 @@ def active_neurons(
     share: float = DEAD_SHARE,
     scale: FloatArray | None = None,
 ) -> BoolArray:
-    """Which neurons add something to the output; the others are dead.
+    """Return which neurons contribute to the output, of shape (n_hidden,); the others are dead.
 
-    The part of a neuron is the root mean square of ``alpha_l max(<w_l, x> + b_l, 0)`` over the rows of ``X``; with
-    several outputs, of the length of this vector. Without rows, it is ``|alpha_l|`` times the norm of ``(w_l, b_l)``,
-    unless the neuron is never positive, which presumes inputs of order one.
+    The contribution of a neuron is the root mean square of ``alpha_l max(<w_l, x> + b_l, 0)`` over the rows of ``X``;
+    with several outputs, of the length of this vector. Without rows, and for inputs of order one, it is ``|alpha_l|``
+    times the norm of ``(w_l, b_l)``, or zero if the neuron is never positive.
 
     Parameters
     ----------
-    network : Network
-        The network.
-    X : array-like of shape (n_samples, n_features), optional
-        Inputs.
-    sample_weight : array of shape (n_samples,), optional
-        Their weights.
+    network, X, sample_weight :
+        The network, and rows with their weights.
     whole : float, optional
-        What the parts are compared with, such as the root mean square of the targets; by default the largest part.
+        Size to compare with, such as the root mean square of the targets; by default the largest contribution.
     share : float, default=1e-4
-        Share of the whole up to which a neuron is dead.
+        Fraction of ``whole`` up to which a neuron is dead.
     scale : array of shape (n_outputs,), optional
-        What each of several outputs is measured by; by default, all have the same unit.
-
-    Returns
-    -------
-    array of bool, of shape (n_hidden,)
+        Unit of each of several outputs.
 
     Examples
     --------
@@ -57,7 +49,7 @@ def active_neurons(
     >>> network = Network(W=[[1.0], [2.0], [0.0]], b=[0.0, 1.0, -1.0], alpha=[1.0, 0.0, 1.0])
     >>> active_neurons(network)
     array([ True, False, False])
-    >>> active_neurons(network, [[-2.0], [-1.0]])  # the first is never positive there
+    >>> active_neurons(network, [[-2.0], [-1.0]])  # the first neuron is not positive at these rows
     array([False, False, False])
     """
     if X is None:
@@ -71,34 +63,26 @@ def active_neurons(
 
 
 def output_strengths(alpha: FloatArray) -> FloatArray:
-    """``|alpha_l|`` of each neuron: the size of its output weight, or the length of several. Of shape (n_hidden,)."""
-    strengths: FloatArray = np.abs(alpha) if alpha.ndim == 1 else np.linalg.norm(alpha, axis=1)
-    return strengths
+    """Return ``|alpha_l|`` of each neuron, of shape (n_hidden,); with several outputs the length of the vector."""
+    return np.asarray(np.abs(alpha) if alpha.ndim == 1 else np.linalg.norm(alpha, axis=1))
 
 
 def refuse_several_outputs(network: Network, what: str) -> None:
-    """Refuse a network with several outputs where a function of one output is needed.
-
-    Raises
-    ------
-    ValueError
-        If the network has more than one output.
-    """
+    """Raise ValueError for a network with several outputs; ``what`` names the function that needs one output."""
     if network.alpha.ndim == 2:
         raise ValueError(
-            f"{what} needs a network with one output, and this one has {network.n_outputs}. Take one of them: "
-            "network.of_output(k)."
+            f"{what} needs a network with one output, but this one has {network.n_outputs}. Pass network.of_output(k)."
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hinges:
-    """Where a network bends: points of a line, or segments in a rectangle.
+    """Places where a network bends: points of a line, or segments in a rectangle.
 
     Attributes
     ----------
     neurons : array of int, shape (n_hinges,)
-        The neuron that bends the function there.
+        The neuron of each hinge.
     places : array of shape (n_hinges,) or (n_hinges, 2, 2)
         With one input the points; with two the ends of the segments, as ``places[i, end, coordinate]``.
     bends : array of shape (n_hinges,)
@@ -111,14 +95,7 @@ class Hinges:
 
 
 def hinges(network: Network, low: ArrayLike, high: ArrayLike) -> Hinges:
-    """Hinges of a network of one or two inputs within the box from ``low`` to ``high``.
-
-    Parameters
-    ----------
-    network : Network
-        With one or two inputs.
-    low, high : array-like of shape (n_features,)
-        Corners of the box.
+    """Return the hinges of a network of one or two inputs within the box from ``low`` to ``high``.
 
     Examples
     --------
@@ -147,13 +124,13 @@ def hinges(network: Network, low: ArrayLike, high: ArrayLike) -> Hinges:
 
 
 def _root(slope: FloatArray, value: float) -> float | None:
-    """Where in [0, 1] the line that begins at ``value`` crosses zero."""
+    """Return the zero in [0, 1] of the line ``value + slope t``, if there is one."""
     root = -value / slope[0] if abs(value) <= abs(slope[0]) else -1.0
     return root if 0.0 <= root <= 1.0 else None
 
 
 def _segment(normal: FloatArray, value: float) -> FloatArray | None:
-    """Part in the unit square of the line on which ``normal · t + value`` is zero, by its two ends."""
+    """Return the ends of the segment of the unit square on which ``normal · t + value`` is zero, if there is one."""
     length = float(np.linalg.norm(normal))
     across = normal / length
     along = np.array([-across[1], across[0]])
@@ -171,47 +148,22 @@ def _segment(normal: FloatArray, value: float) -> FloatArray | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A partial dependence, at points between which straight lines are drawn.
+    """A partial dependence: points of a polygon."""
 
-    Attributes
-    ----------
-    points : array of shape (n_points,)
-        Values of the feature, ascending.
-    values : array of shape (n_points,)
-        The mean prediction at each of them.
-    through_breakpoints : bool
-        Whether the points hold all bends, so that the lines between them are exact, too.
-    """
-
-    points: FloatArray
-    values: FloatArray
-    through_breakpoints: bool
+    points: FloatArray  # values of the feature, ascending
+    values: FloatArray  # mean prediction at each point
+    through_breakpoints: bool  # whether the points include all bends, so that the polygon is exact
 
 
 def partial_dependence(network: Network, X: ArrayLike, feature: int, *, max_points: int = 4000) -> Curve:
-    """Mean prediction over the rows of ``X`` as a function of one feature, from its least to its largest value.
+    """Return the mean prediction over the rows of ``X`` as a function of one feature, over the range of its values.
 
     The mean over m rows of a network with N neurons is piecewise linear with at most m N bends, at
 
         t = -(Σ_{i≠k} w_li x_ji + b_l) / w_lk.
 
-    All of them become points of the curve, unless there are more than ``max_points``; then the points are equally
-    spaced. The values are exact either way: sorted bends and running sums give them without a loop over the rows.
-
-    Parameters
-    ----------
-    network : Network
-        The network.
-    X : array-like of shape (n_samples, n_features)
-        Rows to average over.
-    feature : int
-        Column of ``X`` that is varied.
-    max_points : int, default=4000
-        Most points of the curve.
-
-    Returns
-    -------
-    Curve
+    All bends become points of the curve, unless there are more than ``max_points``; then the points are equally spaced.
+    The values are exact in both cases: sorted bends and cumulative sums give them without a loop over the rows.
 
     Examples
     --------
@@ -234,7 +186,7 @@ def partial_dependence(network: Network, X: ArrayLike, feature: int, *, max_poin
     others[:, feature] = 0.0
     rest = Network(others, network.b, network.alpha).preactivations(X)  # (n_samples, n_hidden)
     slopes = network.W[:, feature]
-    # The lines between the points are exact: all neurons count whose part is more than rounding.
+    # All neurons whose contribution exceeds rounding add bends, so that the polygon is exact.
     bending = active_neurons(network, X, share=float(np.finfo(float).eps)) & (slopes != 0.0)
     points = _breakpoints(rest[:, bending], slopes[bending], X[:, feature].min(), X[:, feature].max())
     through_breakpoints = len(points) <= max_points
@@ -247,18 +199,16 @@ def partial_dependence(network: Network, X: ArrayLike, feature: int, *, max_poin
 
 
 def _breakpoints(rest: FloatArray, slopes: FloatArray, low: float, high: float) -> FloatArray:
-    """The ends of the range, and between them the zeros of ``slope_l t + rest_jl``, ascending."""
+    """Return the ends of the range and the zeros of ``slope_l t + rest_jl`` between them, ascending."""
     with np.errstate(over="ignore"):  # a bend at infinity is out of the range
         zeros = (0.0 - rest) / slopes
-    points: FloatArray = np.unique(np.concatenate([[low, high], zeros[(zeros > low) & (zeros < high)]]))
-    return points
+    return np.unique(np.concatenate([[low, high], zeros[(zeros > low) & (zeros < high)]]))
 
 
 def _mean_activation(points: FloatArray, slope: float, rest: FloatArray) -> FloatArray:
-    """``mean_j max(slope t + rest_j, 0)`` at every point t, in O((n_points + n_rows) log n_rows)."""
+    """Return ``mean_j max(slope t + rest_j, 0)`` at every point t, in O((n_points + n_rows) log n_rows)."""
     # In descending order, the rows that are active at t come first.
     ordered = np.sort(rest)[::-1]
     n_active = np.searchsorted(-ordered, slope * points, side="left")
     sums = np.concatenate([[0.0], np.cumsum(ordered)])
-    mean: FloatArray = (slope * points * n_active + sums[n_active]) / len(rest)
-    return mean
+    return np.asarray((slope * points * n_active + sums[n_active]) / len(rest))

@@ -1,4 +1,4 @@
-"""Hidden layers on top of each other."""
+"""Networks of several hidden layers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Stack:
     Attributes
     ----------
     skip : bool
-        Whether every layer above the first also sees the raw inputs.
+        Whether every layer above the first also receives the raw inputs.
     layers : tuple of tuples of Network
-        From bottom to top. A layer holds one network for each target, and the one above it sees the hidden neurons of
-        all of them; the output weights count in the top layer alone.
+        From bottom to top. A layer holds one network for each target. The layer above receives the hidden neurons of
+        all of them. Only the output weights of the top layer are used.
 
     Examples
     --------
@@ -39,11 +39,11 @@ class Stack:
     layers: tuple[tuple[Network, ...], ...] = ()
 
     def with_layer(self, layer: tuple[Network, ...]) -> Stack:
-        """The stack with one more layer on top."""
+        """Return the stack with one more layer on top."""
         return Stack(self.skip, (*self.layers, layer))
 
     def features(self, X: ArrayLike) -> FloatArray:
-        """What a further layer would see: all hidden neurons of the top layer, and with ``skip`` the inputs."""
+        """Return the inputs of a further layer: the hidden neurons of the top layer, and with ``skip`` the inputs."""
         X = np.asarray(X, dtype=np.float64)
         features = X
         for layer in self.layers:
@@ -52,54 +52,52 @@ class Stack:
         return features
 
     def hidden(self, X: ArrayLike) -> FloatArray:
-        """Activations of all neurons of the top layer, of shape (n_samples, n_neurons)."""
+        """Return the activations of the top layer, of shape (n_samples, n_neurons)."""
         below = Stack(self.skip, self.layers[:-1]).features(X)
         return np.hstack([network.hidden(below) for network in self.layers[-1]])
 
     def outputs(self, X: ArrayLike) -> FloatArray:
-        """Predictions of the top layer, of shape (n_samples, n_targets)."""
+        """Return the predictions of the top layer, of shape (n_samples, n_targets)."""
         below = Stack(self.skip, self.layers[:-1]).features(X)
         return np.column_stack([network.predict(below) for network in self.layers[-1]])
 
     def output_weights(self, target: int) -> FloatArray:
-        """Output weights of one target in the place of its neurons, and zero for all other neurons of the top layer."""
+        """Return the weights of one target for all neurons of the top layer; zero for the neurons of other targets."""
         own = self.layers[-1][target]
         return np.concatenate([network.alpha * (network is own) for network in self.layers[-1]])
 
     def chain(self) -> Chain:
-        """The predictions of the top layer as affine maps with ReLU between them.
+        """Return the predictions of the top layer as affine maps with ReLU between them.
 
-        With ``skip``, the inputs pass the layers in two parts, ``max(x, 0)`` and ``max(-x, 0)``, whose difference they
-        are.
+        With ``skip``, the inputs pass through the layers as ``max(x, 0)`` and ``max(-x, 0)``.
         """
         n_inputs = self.layers[0][0].n_features
-        # What the layer sees, as a linear map of what comes out of the ReLU below.
-        seen, affines = np.eye(n_inputs), list[Affine]()
+        # The inputs of the layer as a linear map of the activations below.
+        received, affines = np.eye(n_inputs), list[Affine]()
         for depth, layer in enumerate(self.layers):
-            W = np.vstack([network.W for network in layer]) @ seen
+            W = np.vstack([network.W for network in layer]) @ received
             b = np.concatenate([network.b for network in layer])
             if self.skip and depth < len(self.layers) - 1:
-                inputs = seen[-n_inputs:]
+                inputs = received[-n_inputs:]
                 n_neurons, both = len(b), np.vstack([inputs, -inputs])
                 W, b = np.vstack([W, both]), np.concatenate([b, np.zeros(2 * n_inputs)])
-                seen = np.zeros((n_neurons + n_inputs, n_neurons + 2 * n_inputs))
-                seen[:n_neurons, :n_neurons] = np.eye(n_neurons)
-                seen[n_neurons:, n_neurons:] = np.hstack([np.eye(n_inputs), -np.eye(n_inputs)])
+                received = np.zeros((n_neurons + n_inputs, n_neurons + 2 * n_inputs))
+                received[:n_neurons, :n_neurons] = np.eye(n_neurons)
+                received[n_neurons:, n_neurons:] = np.hstack([np.eye(n_inputs), -np.eye(n_inputs)])
             else:
-                seen = np.eye(len(b))
+                received = np.eye(len(b))
             affines.append(Affine(W, b))
         return Chain((*affines, _output_layer(self.layers[-1])))
 
 
 def _output_layer(networks: tuple[Network, ...]) -> Affine:
-    """The outputs of all networks, from the hidden neurons of all of them."""
     weights = [network.alpha.reshape(network.n_hidden, -1).T for network in networks]
     intercepts = [np.broadcast_to(network.intercept, network.n_outputs) for network in networks]
     return Affine(block_diagonal(weights), np.concatenate(intercepts))
 
 
 def block_diagonal(blocks: list[FloatArray]) -> FloatArray:
-    """Matrices along the diagonal of one that is zero elsewhere."""
+    """Return a matrix with the blocks along its diagonal and zeros elsewhere."""
     whole = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)))
     row = column = 0
     for block in blocks:

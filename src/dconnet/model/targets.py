@@ -1,4 +1,4 @@
-"""What networks learn: a target becomes columns of numbers, one for each network, and outputs become predictions."""
+"""Coding of a target as columns of numbers, and decoding of network outputs as predictions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dconnet._text import printable
 class Targets:
     """The coding of a target.
 
-    The target of a regression is its own column. Of more than two classes, each has a column with plus one for its rows
-    and minus one for all others, and the class of the largest output is predicted. Two classes need one column only,
-    for the second of them, which is predicted where the output is positive.
+    The target of a regression is its own column. With more than two classes, each has a column with plus one for its
+    rows and minus one for all others, and the class with the largest output is predicted. Two classes need one column;
+    the second class is predicted where the output is positive.
 
-    A regression may have several targets, which are then the outputs of one network. More than two classes may share
-    one network, too; otherwise, there is a network for each column.
+    Several targets of a regression are the outputs of one network. More than two classes may also share one network;
+    otherwise, there is a network for each column.
 
     Parameters
     ----------
@@ -56,20 +56,9 @@ class Targets:
         several = n_targets > 1 if self.classes is None else shared and len(self.classes) > 2
         object.__setattr__(self, "shared", several)
 
-    def __setstate__(self, state: list[Any]) -> None:
-        # A pickle from before there were several outputs holds the classes alone.
-        for name, value in zip(("classes", "n_targets", "shared"), [*state, 1, False], strict=False):
-            object.__setattr__(self, name, value)
-
     @classmethod
     def of_labels(cls, labels: NDArray[Any], weight: FloatArray, *, shared: bool = False) -> Targets:
-        """The coding of these class labels; a class that occurs only in rows of weight zero does not count.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer than two classes.
-        """
+        """Code class labels, ignoring rows of weight zero; raise ValueError for fewer than two classes."""
         classes = np.unique(labels[weight > 0.0]) if np.any(weight > 0.0) else np.unique(labels)
         if len(classes) < 2:
             raise ValueError(
@@ -78,7 +67,7 @@ class Targets:
         return cls(classes, shared=shared)
 
     def equals(self, other: Targets) -> bool:
-        """Whether the classes or the number of targets are the same, and how many networks there are."""
+        """Return whether classes, number of targets and number of networks are the same."""
         if (self.n_targets, self.shared) != (other.n_targets, other.shared):
             return False
         if self.classes is None or other.classes is None:
@@ -87,12 +76,12 @@ class Targets:
 
     @property
     def positives(self) -> NDArray[Any] | None:
-        """The class that each column stands for; None for a regression."""
+        """The class with plus one in each column; None for a regression."""
         return self.classes[1:] if self.classes is not None and len(self.classes) == 2 else self.classes
 
     @property
     def n_columns(self) -> int:
-        """Number of columns: of networks, or of the outputs of the one that they share."""
+        """Number of columns, over all networks."""
         return self.n_targets if self.positives is None else len(self.positives)
 
     @property
@@ -102,30 +91,27 @@ class Targets:
 
     @property
     def names(self) -> list[str]:
-        """The class that each network stands for, as text; empty for one that stands for no single class."""
+        """The class of each network as text; empty for a regression or a shared network."""
         if self.positives is None or self.shared:
             return [""]
         return [printable(label) or "''" for label in self.positives.tolist()]
 
     @property
     def column_labels(self) -> list[str]:
-        """What to call each column in a title: "class " and its name, "target " and its number, or nothing."""
+        """Title of each column: "class " and its name, "target " and its number, or empty."""
         if self.positives is not None:
             return [f"class {printable(label) or repr('')}" for label in self.positives.tolist()]
         return [f"target {k}" for k in range(self.n_targets)] if self.n_targets > 1 else [""]
 
     @property
     def labels(self) -> list[str]:
-        """What to call each network in a title: "class " and its name, or nothing."""
+        """Title of each network: "class " and its name, or empty."""
         return [f"class {name}" if name else "" for name in self.names]
 
     def columns(self, y: ArrayLike, weight: FloatArray | None = None) -> FloatArray:
-        """What each network learns, of shape (n_samples, n_columns); in rows of weight zero, labels do not matter.
+        """Return the columns of shape (n_samples, n_columns); labels in rows of weight zero are ignored.
 
-        Raises
-        ------
-        ValueError
-            If y holds a class that is not one of ``classes``, or another number of targets.
+        Raises ValueError if y contains an unknown class or another number of targets.
         """
         labels = np.asarray(y)
         if self.n_targets > 1:
@@ -141,7 +127,7 @@ class Targets:
         return np.column_stack([np.where(labels == positive, 1.0, -1.0) for positive in self.positives])
 
     def _check_known(self, labels: NDArray[Any]) -> None:
-        """Refuse labels that are not among the classes; the text "1" is not the number 1."""
+        """Raise ValueError for labels that are not among the classes; the text "1" is not the number 1."""
         known = [] if self.classes is None else self.classes.tolist()
         unknown = sorted(printable(repr(label)) for label in set(labels.tolist()) - set(known))
         if unknown:
@@ -151,7 +137,7 @@ class Targets:
             )
 
     def predictions(self, outputs: ArrayLike) -> NDArray[Any]:
-        """What the outputs (n_samples, n_columns) predict, of shape (n_samples,) or (n_samples, n_targets)."""
+        """Return predictions of shape (n_samples,) or (n_samples, n_targets) for outputs (n_samples, n_columns)."""
         outputs = np.asarray(outputs, dtype=np.float64)
         if self.classes is None:
             return outputs if self.n_targets > 1 else outputs[:, 0]
@@ -161,11 +147,10 @@ class Targets:
 
 
 def winning_classes(outputs: FloatArray) -> NDArray[np.intp]:
-    """Index of the class whose output is closest to one, for each row of ``outputs`` (n_samples, n_networks).
+    """Return the index of the class whose output is closest to one, for each row of ``outputs``.
 
-    This is the rule of the paper, for its experiment with MNIST. The estimators predict the class of the largest
-    output, which differs only where an output is above one. A single network speaks for the second of two classes, and
-    is closer to one than to minus one if it is positive.
+    This is the rule of the paper in its MNIST experiment. The estimators predict the class with the largest output,
+    which differs only where an output is above one.
     """
     if outputs.shape[1] == 1:
         return (outputs[:, 0] > 0.0).astype(np.intp)

@@ -3,9 +3,9 @@
 In the coordinates u = (w, b) of the data they depend on the singular values of the design M. In whitened coordinates
 v the design is orthonormal, and the same formulas hold with singular values of one.
 
-They hold for several outputs, too, with the norms of Frobenius for the matrices of targets and output weights, which
-are in the units of ``output_scale`` of the problem: the products of the proofs are bounded by the inequality of Cauchy
-and Schwarz over the outputs, ``|R a_l| ≤ |R| |a_l|`` and ``Σ_k |a_lk| |a_ik| ≤ |a_l| |a_i|``.
+They also hold for several outputs, with Frobenius norms of targets and output weights in units of ``output_scale``. The
+products in the proofs are bounded by the Cauchy-Schwarz inequality over the outputs: ``|R a_l| ≤ |R| |a_l|`` and
+``Σ_k |a_lk| |a_ik| ≤ |a_l| |a_i|``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,6 @@ import numpy as np
 class Constants:
     """Constants of RegLoss in one system of coordinates.
 
-    Attributes
-    ----------
-    gamma : float
-        Strength of the regularisation.
-    total_weight : float
-        m of the formulas: the number of rows, or the sum of their weights.
-    target_norm : float
-        Norm of the targets, weighted; of Frobenius for several outputs.
-    sigma_min, sigma_max : float
-        Smallest positive and largest singular value of the weighted design; one in whitened coordinates.
-
     Examples
     --------
     >>> from dconnet import Problem
@@ -38,15 +27,13 @@ class Constants:
     (2.0, 8.0)
     >>> round(problem.constants.strong_convexity, 12)  # 2 · 0.5 · 2 / 2
     1.0
-    >>> problem.whitened.constants.strong_convexity  # 2 · 0.5 · 1 / 2
-    0.5
     """
 
     gamma: float
-    total_weight: float
-    target_norm: float
-    sigma_min: float
-    sigma_max: float
+    total_weight: float  # m of the formulas: the sum of the sample weights
+    target_norm: float  # weighted norm of the targets
+    sigma_min: float  # smallest positive singular value of the weighted design; one in whitened coordinates
+    sigma_max: float  # largest one
 
     @property
     def strong_convexity(self) -> float:
@@ -64,11 +51,11 @@ class Constants:
         return self.gamma / self.total_weight
 
     def sufficient_decrease(self, max_dca_iter: int = 50) -> float:
-        """Constant a of the sufficient-decrease condition (H1), with a limit on the DCA steps for each neuron."""
+        """Return the constant a of the sufficient-decrease condition (H1)."""
         return min(self.dca_decrease / max_dca_iter, self.output_decrease)
 
     def relative_error(self, objective: float, split: str = "net") -> float:
-        """Constant b of the relative-error condition (H2) for epochs that begin at or below this RegLoss.
+        """Return the constant b of the relative-error condition (H2) for epochs that begin at or below this RegLoss.
 
         It holds for the subgradient that `stationarity` measures with the same split, if every DCA converged.
         """
@@ -80,9 +67,9 @@ class Constants:
         return float(slopes[split] * self.sigma_max * max(self.sigma_max, 1.0) / self.total_weight)
 
     def hidden_bound(self, objective: float) -> float:
-        """Norm that the weights of a neuron cannot exceed where RegLoss is at most this."""
+        """Return an upper bound on the norm of the weights of a neuron, given a bound on RegLoss."""
         return self.output_bound(objective) / self.sigma_min
 
     def output_bound(self, objective: float) -> float:
-        """Norm that the output weights cannot exceed where RegLoss is at most this."""
+        """Return an upper bound on the norm of the output weights, given a bound on RegLoss."""
         return float(np.sqrt(self.total_weight * objective / self.gamma))

@@ -2,10 +2,10 @@
 
 With M = [X 1] = Q R and v_l = R u_l, the preactivations of neuron l are
 z_l = M u_l = Q v_l and the data-weighted penalty ``|M u_l|²`` is just ``|v_l|²``.
-All the programmes of the algorithm live in these coordinates.
+All convex programmes of the algorithm are solved in these coordinates.
 
-A penalty ``|M u_l|² + |P u_l|²`` has the same form: with M stacked upon P in the place of M, ``|v_l|²`` is all of it,
-and z_l = Q v_l holds with the rows of Q that belong to M. Their columns are no longer orthonormal, but ``|Q v| ≤ |v|``.
+A penalty ``|M u_l|² + |P u_l|²`` has the same form: with M stacked upon P instead of M, it is ``|v_l|²``, and
+z_l = Q v_l holds for the rows of Q that belong to M. Their columns are no longer orthonormal, but ``|Q v| ≤ |v|``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dconnet.model.rows import joined_triangle, leaf_triangle, leaves, tree_of
 # taken as dependent. Weights along them could not be mapped back to u with more than five digits.
 RANK_TOLERANCE = 1e-11
 
-# Two ways back to u are the same if the preactivations of weights of length one differ by less than this.
+# Two inverse maps are the same if the preactivations of weights of length one differ by less than this.
 SAME = 1e-9
 
 
@@ -52,7 +52,7 @@ class Whitening(Frozen):
 
     @property
     def singular_values(self) -> FloatArray:
-        """Those of M that are not zero, from the largest to the smallest, of shape (rank,)."""
+        """Positive singular values of M, descending, of shape (rank,)."""
         return linalg.svdvals(self.to_white, check_finite=False)
 
     @classmethod
@@ -64,18 +64,10 @@ class Whitening(Frozen):
     def of_blocks(
         cls, n_rows: int, block: Callable[[slice], FloatArray], penalty: FloatArray | None = None
     ) -> Whitening:
-        """Factorise the design of which ``block`` gives some rows; Q takes its place.
-
-        Parameters
-        ----------
-        n_rows : int
-            Rows of M.
-        block : callable
-            Some rows of M.
-        penalty : array of shape (n_penalties, n_columns), optional
-            P of the penalty ``|M u|² + |P u|²``.
-        """
-        M = _collected(n_rows, block)
+        """Factorise the design M, whose rows ``block`` returns slice by slice, with the rows P of the ``penalty``."""
+        M = padded((n_rows, block(slice(0, 0)).shape[1]))
+        for rows in leaves(n_rows):
+            M[rows] = block(rows)
         scale = column_scale(np.max([np.max(np.abs(M[rows]), axis=0) for rows in leaves(n_rows)], axis=0), penalty)
         triangles = (leaf_triangle(lambda rows: M[rows] / scale, rows, len(scale)) for rows in leaves(n_rows))
         basis = Basis.of(tree_of(triangles, joined_triangle).total(), scale, penalty)
@@ -95,32 +87,19 @@ class Whitening(Frozen):
 class Basis:
     """The independent directions of a design whose columns were scaled, from the triangle of its QR factorisation.
 
-    Rows of the design become rows of Q in two steps, of which the second sweeps out the rounding of the first: `rough`,
-    and `corrected` by what the Gram matrix of all rough rows tells. Whoever holds the rows can take these steps.
-
-    Attributes
-    ----------
-    triangle : array of shape (≤ n_columns, n_columns)
-        R of the scaled design, with the penalty below it.
-    scale : array of shape (n_columns,)
-        What the columns were divided by.
-    penalty : array of shape (n_penalties, n_columns)
-        The penalty in the scaled columns.
-    singular : array of shape (rank,)
-        Singular values of the triangle.
-    right : array of shape (rank, n_columns)
-        Its right singular vectors.
+    Rows of the design become rows of Q in two steps: `rough`, and then `corrected`, which removes the rounding of the
+    first step by the Gram matrix of all rough rows. Each worker of a cluster applies both steps to its own rows.
     """
 
-    triangle: FloatArray
-    scale: FloatArray
-    penalty: FloatArray
-    singular: FloatArray
-    right: FloatArray
+    triangle: FloatArray  # (≤ n_columns, n_columns), of the scaled design with the penalty below it
+    scale: FloatArray  # (n_columns,), divisors of the columns
+    penalty: FloatArray  # (n_penalties, n_columns), of the scaled columns
+    singular: FloatArray  # (rank,), singular values of the triangle
+    right: FloatArray  # (rank, n_columns), its right singular vectors
 
     @classmethod
     def of(cls, triangle: FloatArray, scale: FloatArray, penalty: FloatArray | None = None) -> Basis:
-        """The directions of the scaled design with this triangle."""
+        """Find the independent directions of the scaled design with this triangle."""
         P = np.empty((0, len(scale))) if penalty is None else penalty / scale
         if len(P):
             triangle = joined_triangle(triangle, P)
@@ -135,23 +114,20 @@ class Basis:
 
     @property
     def directions(self) -> FloatArray:
-        """Of the scaled columns, of shape (n_columns, rank): they make the scaled design nearly orthonormal."""
-        directions: FloatArray = self.right.T / self.singular
-        return directions
+        """Directions of shape (n_columns, rank) that make the scaled design nearly orthonormal."""
+        return np.asarray(self.right.T / self.singular)
 
     def rough(self, M: FloatArray) -> FloatArray:
-        """Rows of Q, up to the rounding of the smallest directions."""
-        rows: FloatArray = (M / self.scale) @ self.directions
-        return rows
+        """Return the rows of Q, up to the rounding of the smallest directions."""
+        return np.asarray((M / self.scale) @ self.directions)
 
     def correction(self, rough_gram: FloatArray) -> FloatArray:
-        """What the rounding is swept out by: a Cholesky factor that is close to one."""
+        """Return the Cholesky factor, close to the identity, that removes the rounding of the rough rows."""
         P = self.penalty @ self.directions
-        factor: FloatArray = linalg.cholesky(rough_gram + P.T @ P, check_finite=False)
-        return factor
+        return np.asarray(linalg.cholesky(rough_gram + P.T @ P, check_finite=False))
 
     def maps(self, correction: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``to_white`` and ``from_white`` of `Whitening`."""
+        """Return ``to_white`` and ``from_white`` of `Whitening`."""
         to_white: FloatArray = correction @ (self.singular[:, None] * self.right * self.scale)
         from_white = corrected(self.directions, correction) / self.scale[:, None]
         if self.rank == len(self.scale):
@@ -160,46 +136,35 @@ class Basis:
 
 
 def corrected(rough: FloatArray, correction: FloatArray) -> FloatArray:
-    """Rows times the inverse of the correction."""
-    rows: FloatArray = linalg.solve_triangular(correction, rough.T, trans="T", check_finite=False).T
-    return rows
+    """Multiply rows by the inverse of the correction."""
+    return np.asarray(linalg.solve_triangular(correction, rough.T, trans="T", check_finite=False).T)
 
 
 def gram(rows: FloatArray) -> FloatArray:
-    """The Gram matrix of the columns."""
-    products: FloatArray = rows.T @ rows
-    return products
+    """Return the Gram matrix of the columns."""
+    return np.asarray(rows.T @ rows)
 
 
 def padded(shape: tuple[int, int]) -> FloatArray:
-    """Zeros whose rows begin at multiples of four numbers, as the compiled kernel wants them: it need not copy them."""
+    """Return zeros whose rows begin at multiples of four numbers, so that the kernel need not copy them."""
     n_rows, n_columns = shape
     return np.zeros((n_rows, -(-n_columns // 4) * 4))[:, :n_columns]
 
 
-def _collected(n_rows: int, block: Callable[[slice], FloatArray]) -> FloatArray:
-    """All rows, of which ``block`` gives some."""
-    M = padded((n_rows, block(slice(0, 0)).shape[1]))
-    for rows in leaves(n_rows):
-        M[rows] = block(rows)
-    return M
-
-
 def column_scale(largest: FloatArray, penalty: FloatArray | None = None) -> FloatArray:
-    """Powers of two close to the largest entry of each column: dividing by them rounds nothing."""
+    """Return powers of two close to the largest entry of each column; division by them is exact."""
     if penalty is not None:
         # Scaled by M alone, the penalty on a column of tiny entries would make all others look dependent.
         largest = np.maximum(largest, np.max(np.abs(penalty), axis=0))
     _, exponent = np.frexp(largest)
-    scale: FloatArray = np.ldexp(1.0, exponent)
-    return scale
+    return np.asarray(np.ldexp(1.0, exponent))
 
 
 def _minimum_norm_inverse(R: FloatArray, to_white: FloatArray, right_inverse: FloatArray) -> FloatArray:
-    """The pseudo-inverse of ``to_white``: of all its right inverses the one with the shortest columns.
+    """Return the pseudo-inverse of ``to_white``, its right inverse with the shortest columns, if it is accurate.
 
-    It leans on directions that were taken as dependent, and where columns of M differ much in scale these may count:
-    then it makes something else of the data, which R, the triangle of M, tells, and the given right inverse stands.
+    It uses directions that were taken as dependent. Where columns of M differ much in scale these may matter; then the
+    preactivations, compared by the triangle R of M, differ, and the given right inverse is returned.
     """
     row_space, triangle = linalg.qr(to_white.T, mode="economic", check_finite=False)
     with np.errstate(all="ignore"):
