@@ -27,7 +27,7 @@ from timing import ONE_THREAD
 CHILD = """
 import inspect, json, sys, time, warnings
 import numpy as np
-from dconnet import DCONRegressor, Problem, _native
+from dconnet import DCONRegressor, PaperAlgorithm, Problem, _native
 from dconnet.convex.backend import get_backend
 from dconnet.convex.native import by_output, padded
 from dconnet.training.descent import Descent, Options
@@ -89,8 +89,8 @@ def evaluation(X, y, n_hidden):
 def growth():
     X = rng.standard_normal((1_000_000, 10))
     y = np.abs(X[:, 0]) + rng.standard_normal(1_000_000)
-    settings = {"gamma": 1e-3, "scale": False, "max_epochs": 2, "max_dca_iter": 5, "random_state": 0}
-    model = DCONRegressor(10, algorithm="paper", split="net", n_jobs=threads, **settings)
+    settings = {"gamma": 1e-3, "scale": False, "max_epochs": 2, "random_state": 0}
+    model = DCONRegressor(10, algorithm=PaperAlgorithm(split="net", max_dca_iter=5), n_jobs=threads, **settings)
     begin = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - begin

@@ -31,7 +31,7 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 from sklearn.exceptions import ConvergenceWarning
 
-from dconnet import DCONRegressor
+from dconnet import DCONRegressor, PaperAlgorithm
 from dconnet.dask import DaskDCONRegressor
 
 N_FEATURES = 20
@@ -39,7 +39,7 @@ PARTITION = 16 * 4096
 SETTINGS = {"n_hidden": 20, "gamma": 0.01, "random_state": 0, "max_epochs": 1}
 WORK = {
     "100 evaluations": {"max_evaluations": 100},
-    "epoch, net split": {"algorithm": "paper", "split": "net"},
+    "epoch, net split": {"algorithm": PaperAlgorithm(split="net")},
 }
 
 

@@ -129,7 +129,7 @@ def killed(make: Callable[..., Any], classify: bool, kills: int, rng: np.random.
 def _work(make: Callable[..., Any], classify: bool, path: Path, answer: Path) -> None:
     code = FAILED
     try:
-        answer.write_text(fitted(make, classify, checkpoint=path, checkpoint_seconds=0.0))
+        answer.write_text(fitted(make, classify, checkpoint=path))
         code = 0
     finally:
         os._exit(code)
@@ -137,7 +137,7 @@ def _work(make: Callable[..., Any], classify: bool, path: Path, answer: Path) ->
 
 def _is_whole(path: Path) -> bool:
     try:
-        Checkpoint(path, seconds=0.0)
+        Checkpoint(path)
     except ValueError as error:
         print(error, file=sys.stderr)
         return False

@@ -10,7 +10,7 @@ from timing import in_fresh_process
 PEAK_BYTES = """
 import json, pathlib, re, resource, sys, time, warnings
 import numpy as np
-from dconnet import DCONRegressor
+from dconnet import DCONRegressor, PaperAlgorithm
 from dconnet.convex.native import Native
 
 def peak_bytes():
@@ -27,8 +27,8 @@ n_rows, fit = int(sys.argv[1]), sys.argv[2] == "fit"
 rng = np.random.default_rng(0)
 X = rng.standard_normal((n_rows, 10))
 y = np.abs(X[:, 0]) + rng.standard_normal(n_rows)
-settings = {{"gamma": 1e-3, "scale": False, "max_epochs": 2, "max_dca_iter": 5, "random_state": 0}}
-model = DCONRegressor(10, algorithm="paper", split="net", **settings)
+settings = {{"gamma": 1e-3, "scale": False, "max_epochs": 2, "random_state": 0}}
+model = DCONRegressor(10, algorithm=PaperAlgorithm(split="net", max_dca_iter=5), **settings)
 begin = time.process_time()
 if fit:
     warnings.simplefilter("ignore")
@@ -80,8 +80,9 @@ MEMORY = f"""{PEAK_BYTES}
 n_rows, algorithm, gamma = int(sys.argv[1]), sys.argv[2], sys.argv[3] if sys.argv[3] == "auto" else float(sys.argv[3])
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
-limits = {{"max_evaluations": 5}} if algorithm == "accelerated" else {{"split": "net"}}
-model = DCONRegressor(50, gamma=gamma, algorithm=algorithm, max_epochs=1, max_dca_iter=1, random_state=0, **limits)
+if algorithm == "paper":
+    algorithm = PaperAlgorithm(split="net", max_dca_iter=1)
+model = DCONRegressor(50, gamma=gamma, algorithm=algorithm, max_epochs=1, max_evaluations=5, random_state=0)
 model.fit(rng.standard_normal((100, 20)), rng.standard_normal(100))
 before = peak_bytes()
 X = rng.standard_normal((n_rows, 20))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dconnet import PaperAlgorithm
 from dconnet._arrays import FloatArray
 from dconnet.estimators import DCONRegressor
 from dconnet.model.network import Network
@@ -98,19 +99,17 @@ def dcon(
     settings: FitSettings,
     choices: Mapping[str, Any] = NO_CHOICES,
 ) -> DCONRegressor:
-    """One fit of DCON on the training part, with further choices of the estimator."""
-    rounds = settings.accelerated_epochs if algorithm == "accelerated" else settings.max_epochs
+    """One fit of DCON on the training part, with further settings of Algorithm 1."""
+    is_accelerated = algorithm == "accelerated"
     model = DCONRegressor(
         n_hidden,
         gamma=gamma,
         scale=False,
-        algorithm=algorithm,
-        max_epochs=rounds,
-        max_dca_iter=settings.max_dca_iter,
+        algorithm=algorithm if is_accelerated else PaperAlgorithm(max_dca_iter=settings.max_dca_iter, **choices),
+        max_epochs=settings.accelerated_epochs if is_accelerated else settings.max_epochs,
         tol=settings.tol,
         init=start_of(parts, n_hidden, split),
         random_state=split,
-        **choices,
     )
     return model.fit(*parts.training)
 
@@ -123,7 +122,7 @@ def tuned_dcon(
     settings: FitSettings,
     choices: Mapping[str, Any] = NO_CHOICES,
 ) -> dict[str, Any]:
-    """The fit of DCON whose gamma has the least validation error, with further choices of the estimator."""
+    """The fit of DCON whose gamma has the least validation error, with further settings of Algorithm 1."""
     fits = []
     for gamma in settings.gammas:
         began = time.perf_counter()

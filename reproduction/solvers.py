@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dconnet import PaperAlgorithm
 from dconnet.estimators import DCONRegressor
 from dconnet.training.initialization import xavier
 from reproduction import mnist
@@ -72,8 +73,7 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
         settings.n_hidden,
         gamma=settings.gamma,
         scale=False,
-        algorithm="paper",
-        solver=_solver(cell.solver),
+        algorithm=PaperAlgorithm(solver=_solver(cell.solver)),
         max_epochs=settings.epochs,
         init=xavier(parts.training.X.shape[1], settings.n_hidden, np.random.default_rng(settings.seed)),
         random_state=settings.seed,

@@ -10,7 +10,7 @@ in units of the target's standard deviation.
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
-from dconnet import DCONRegressor, DCONRegressorCV
+from dconnet import DCONRegressor
 from dconnet.inspection.plotting import PathDisplay
 
 X, y = load_diabetes(return_X_y=True, scaled=False)
@@ -34,7 +34,7 @@ display = PathDisplay.from_estimator(model, X_train, y_train, X_val=X_val, y_val
 # A cross-validation averages over several splits. Short fits are enough for the choice, and the network is then
 # trained at the best value; ``DCONRegressor`` does the same by default.
 
-search = DCONRegressorCV(n_hidden=5, gammas=[0.01, 0.1, 0.3, 1.0, 3.0], random_state=0).fit(X_train, y_train)
+search = DCONRegressor(n_hidden=5, gamma=[0.01, 0.1, 0.3, 1.0, 3.0], random_state=0).fit(X_train, y_train)
 for gamma, errors in zip(search.gammas_, search.mse_path_, strict=True):
     print(
         f"gamma = {gamma / search.target_scale_:<4.2g}  cross-validated R² = {1.0 - errors.mean() / y_train.var():.3f}"

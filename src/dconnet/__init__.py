@@ -13,9 +13,7 @@ if TYPE_CHECKING:
         AutoDCONClassifier,
         AutoDCONRegressor,
         DCONClassifier,
-        DCONClassifierCV,
         DCONRegressor,
-        DCONRegressorCV,
         LayerwiseDCONClassifier,
         LayerwiseDCONRegressor,
         TableEncoder,
@@ -25,18 +23,18 @@ if TYPE_CHECKING:
     from dconnet.model.problem import Problem
     from dconnet.optimisation.search import optimise
     from dconnet.training.result import Status
+    from dconnet.training.trainer import PaperAlgorithm
 
 __version__ = "0.3.0"
 __all__ = [
     "AutoDCONClassifier",
     "AutoDCONRegressor",
     "DCONClassifier",
-    "DCONClassifierCV",
     "DCONRegressor",
-    "DCONRegressorCV",
     "LayerwiseDCONClassifier",
     "LayerwiseDCONRegressor",
     "Network",
+    "PaperAlgorithm",
     "Problem",
     "Status",
     "TableEncoder",
@@ -51,12 +49,11 @@ _HOME = {
     "AutoDCONClassifier": "dconnet.estimators",
     "AutoDCONRegressor": "dconnet.estimators",
     "DCONClassifier": "dconnet.estimators",
-    "DCONClassifierCV": "dconnet.estimators",
     "DCONRegressor": "dconnet.estimators",
-    "DCONRegressorCV": "dconnet.estimators",
     "LayerwiseDCONClassifier": "dconnet.estimators",
     "LayerwiseDCONRegressor": "dconnet.estimators",
     "Network": "dconnet.model.network",
+    "PaperAlgorithm": "dconnet.training.trainer",
     "Problem": "dconnet.model.problem",
     "Status": "dconnet.training.result",
     "TableEncoder": "dconnet.estimators",

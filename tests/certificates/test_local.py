@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import scale
 
-from dconnet import DCONRegressor, Network, Problem
+from dconnet import DCONRegressor, Network, PaperAlgorithm, Problem
 from dconnet.certificates import dead_neurons, local_optimality, stationarity
 from dconnet.cli.inspect import count_dead
 from dconnet.inspection.path import count_active
@@ -69,7 +69,7 @@ def test_verdicts_of_a_trained_network_agree_with_a_search_nearby():
     X = rng.normal(size=(40, 2))
     y = np.abs(X[:, 0]) + 0.3 * rng.normal(size=40)
     model = DCONRegressor(
-        n_hidden=4, gamma=0.5, algorithm="paper", split="net", tol=1e-11, random_state=0, scale=False
+        n_hidden=4, gamma=0.5, algorithm=PaperAlgorithm(split="net"), tol=1e-11, random_state=0, scale=False
     ).fit(X, y)
     problem = Problem(X, y, 0.5)
     local = local_optimality(problem, model.network_, tol=1e-6)

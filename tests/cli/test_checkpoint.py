@@ -26,7 +26,7 @@ def command(tmp_path):
 def test_the_same_command_goes_on(command, tmp_path):
     assert command().exit_code == 0
     model, state = (tmp_path / "model.json").read_text(), (tmp_path / "fit.checkpoint").read_bytes()
-    assert Checkpoint(tmp_path / "fit.checkpoint", seconds=0).get("network 0.0").values["status"] == "CONVERGED"
+    assert Checkpoint(tmp_path / "fit.checkpoint").get("network 0.0").values["status"] == "CONVERGED"
     assert command().exit_code == 0
     assert (tmp_path / "model.json").read_text() == model
     assert (tmp_path / "fit.checkpoint").read_bytes() == state

@@ -218,14 +218,12 @@ class TestFit:
         )
         settings = load_model("model.json").settings
         wanted = {
-            **{"n_hidden": 3, "gamma": 0.05, "tol": 1.0, "split": "net", "solver": "reference", "algorithm": "paper"},
+            **{"n_hidden": 3, "gamma": 0.05, "tol": 1.0},
             **{
                 "max_epochs": 7,
                 "max_seconds": 60.0,
                 "early_stopping": True,
                 "random_state": 9,
-                "restart": True,
-                "inexact": True,
             },
         }
         assert {name: settings[name] for name in wanted} == wanted
@@ -239,13 +237,9 @@ class TestFit:
         shared = (
             "n_hidden",
             "algorithm",
-            "split",
-            "solver",
             "max_epochs",
             "max_seconds",
             "tol",
-            "restart",
-            "inexact",
             "early_stopping",
         )
         assert {name: defaults[name] for name in shared} == {name: ours[name] for name in shared}
@@ -341,8 +335,9 @@ class TestFit:
         ("options", "message"),
         [
             (("--gamma", "0"), "'gamma' parameter"),
-            (("--split", "banana"), "'split' parameter"),
-            (("--solver", "abacus"), "abacus"),
+            (("--algorithm", "paper", "--split", "banana"), "split must be one of"),
+            (("--algorithm", "paper", "--solver", "abacus"), "abacus"),
+            (("--solver", "reference"), "need --algorithm paper"),
             (("--test-fraction", "1"), "--test-fraction must be below 1, got 1."),
             (("--max-seconds", "-1"), "'max_seconds' parameter"),
             (("--tol", "nan"), "'tol' parameter"),

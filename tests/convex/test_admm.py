@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from dconnet import DCONRegressor
+from dconnet import DCONRegressor, PaperAlgorithm
 from dconnet.convex.admm import ADMM, Iteration
 from dconnet.convex.native import Native
 from dconnet.convex.programme import Programme
@@ -131,7 +131,7 @@ def test_training_descends_and_ends_near_the_exact_one() -> None:
     y = np.abs(X[:, 0]) + 0.1 * rng.standard_normal(200)
     model = DCONRegressor(5, gamma=0.1, scale=False, algorithm="paper", max_epochs=60, tol=0.1, random_state=0)
     exact = model.fit(X, y).objective_
-    model.set_params(solver=ADMM()).fit(X, y)
+    model.set_params(algorithm=PaperAlgorithm(solver=ADMM())).fit(X, y)
     assert np.all(np.diff(model.history_.objective) <= 0.0)
     assert model.objective_ == pytest.approx(exact, rel=5e-3)
     assert model.history_.total("iterations") > model.history_.total("programmes") > 0

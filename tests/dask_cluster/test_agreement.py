@@ -4,7 +4,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from dconnet import DCONClassifier, DCONRegressor
+from dconnet import DCONClassifier, DCONRegressor, PaperAlgorithm
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
 from dconnet.dask.preprocessing import fix_signs
 from dconnet.model.rows import LEAF, joined_triangle, leaf_triangle, leaves, tree_of, triangle_of
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 ALGORITHMS = {
     "accelerated": {"max_evaluations": 20},
-    "paper": {"algorithm": "paper", "split": "paper"},
-    "net": {"algorithm": "paper", "split": "net"},
+    "paper": {"algorithm": "paper"},
+    "net": {"algorithm": PaperAlgorithm(split="net")},
 }
 
 

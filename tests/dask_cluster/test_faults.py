@@ -147,7 +147,7 @@ def test_a_time_limit(client, data):
 
 def test_a_checkpoint_resumes_on_another_cluster(client, data, expected, tmp_path, local_cluster):
     path = tmp_path / "fit.checkpoint"
-    first = DaskDCONRegressor(**OPTIONS | {"max_epochs": 2}, checkpoint=path, checkpoint_seconds=0).fit(*data)
+    first = DaskDCONRegressor(**OPTIONS | {"max_epochs": 2}, checkpoint=path).fit(*data)
     assert first.n_iter_ == 2
     with local_cluster(1, processes=False) as cluster, Client(cluster, set_as_default=False) as other:
         check_objective(DaskDCONRegressor(**OPTIONS, client=other, checkpoint=path).fit(*data), expected)
@@ -308,7 +308,10 @@ def start_process():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # raised in many ways by a client without a scheduler
-def test_a_killed_scheduler_is_an_error_and_a_checkpoint_resumes(start_process, client, data, expected, tmp_path):
+def test_a_killed_scheduler_is_an_error_and_a_checkpoint_resumes(
+    start_process, client, data, expected, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("dconnet.training.checkpoint.SECONDS_BETWEEN_WRITES", 0.0)
     path, address = tmp_path / "fit.checkpoint", ("--scheduler-file", str(tmp_path / "address"))
     scheduler = start_process("dask_scheduler", "--port", "0", *address)
     start_process("dask_worker", *address, "--no-nanny", "--local-directory", str(tmp_path), "--nthreads", "1")
@@ -319,7 +322,7 @@ def test_a_killed_scheduler_is_an_error_and_a_checkpoint_resumes(start_process, 
         if len(epochs) == 2:
             scheduler.send_signal(signal.SIGKILL)
 
-    options = OPTIONS | {"checkpoint": path, "checkpoint_seconds": 0}
+    options = OPTIONS | {"checkpoint": path}
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
         Client(scheduler_file=address[1], timeout=60, set_as_default=False) as other,

@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
+from dconnet import PaperAlgorithm
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor, storage, worker
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import Partition
@@ -100,7 +101,7 @@ def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "options",
-    [{"max_evaluations": 30}, {"algorithm": "paper", "split": "net"}, {"algorithm": "paper"}, None],
+    [{"max_evaluations": 30}, {"algorithm": PaperAlgorithm(split="net")}, {"algorithm": "paper"}, None],
     ids=["accelerated", "net", "paper", "classes"],
 )
 def test_a_fit_on_rows_in_files_has_the_same_bits(client, rows, partition, monkeypatch, options):

@@ -16,9 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dconnet import (
     DCONClassifier,
-    DCONClassifierCV,
     DCONRegressor,
-    DCONRegressorCV,
     LayerwiseDCONClassifier,
     LayerwiseDCONRegressor,
 )
@@ -37,8 +35,8 @@ ESTIMATORS = {
     "early stopping": DCONRegressor(gamma=0.1, early_stopping=True, n_iter_no_change=2, **SHALLOW),
     "classifier": DCONClassifier(gamma=0.1, **SHALLOW),
     "shared": DCONClassifier(gamma=0.1, multi_class="shared", **SHALLOW),
-    "regressor cv": DCONRegressorCV(gammas=[0.1, 1.0], cv=2, **SHALLOW),
-    "classifier cv": DCONClassifierCV(gammas=[0.1, 1.0], cv=2, **SHALLOW),
+    "regressor cv": DCONRegressor(gamma=[0.1, 1.0], cv=2, **SHALLOW),
+    "classifier cv": DCONClassifier(gamma=[0.1, 1.0], cv=2, **SHALLOW),
     "deep regressor": LayerwiseDCONRegressor(**DEEP),
     "deep classifier": LayerwiseDCONClassifier(**DEEP, skip=True),
 }

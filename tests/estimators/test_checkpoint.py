@@ -13,13 +13,11 @@ from sklearn.model_selection import KFold
 
 from dconnet import (
     DCONClassifier,
-    DCONClassifierCV,
     DCONRegressor,
-    DCONRegressorCV,
     LayerwiseDCONClassifier,
     LayerwiseDCONRegressor,
+    PaperAlgorithm,
 )
-from dconnet.convex.reference import Reference
 from dconnet.inspection.replay import replay
 from dconnet.training.checkpoint import Checkpoint
 from dconnet.training.result import Status, TrainingEpoch
@@ -135,7 +133,7 @@ def test_a_callback_leaves_no_trace_in_a_fitted_estimator(data):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("callback", 3), ("checkpoint", 3), ("checkpoint_seconds", -1.0), ("checkpoint_seconds", None)],
+    [("callback", 3), ("checkpoint", 3)],
 )
 def test_bad_parameters_are_refused(data, name, value):
     X, y, _ = data
@@ -164,9 +162,9 @@ def end_at(epoch_count):
 KINDS = {
     "regressor": (DCONRegressor, {"n_hidden": 4, "tol": 1e-4}),
     "regressor, early stopping": (DCONRegressor, {"n_hidden": 6, "gamma": 0.01, "early_stopping": True}),
-    "cross-validated": (DCONRegressorCV, {"n_hidden": 4, "gammas": [0.03, 0.3], "cv": KFold(3), "tol": 1e-4}),
+    "cross-validated": (DCONRegressor, {"n_hidden": 4, "gamma": [0.03, 0.3], "cv": KFold(3), "tol": 1e-4}),
     "classifier": (DCONClassifier, {"n_hidden": 3, "gamma": 0.1, "early_stopping": True}),
-    "cross-validated classifier": (DCONClassifierCV, {"n_hidden": 3, "gammas": [0.1, 0.3], "cv": 3, "tol": 1e-3}),
+    "cross-validated classifier": (DCONClassifier, {"n_hidden": 3, "gamma": [0.1, 0.3], "cv": 3, "tol": 1e-3}),
     "layers": (LayerwiseDCONRegressor, {"hidden_layer_sizes": (4, 3), "gamma": 0.1, "tol": 1e-3}),
     "layers of classes": (
         LayerwiseDCONClassifier,
@@ -175,18 +173,24 @@ KINDS = {
 }
 
 
+@pytest.fixture
+def _write_after_every_epoch(monkeypatch):
+    monkeypatch.setattr("dconnet.training.checkpoint.SECONDS_BETWEEN_WRITES", 0.0)
+
+
+@pytest.mark.usefixtures("_write_after_every_epoch")
 @pytest.mark.parametrize("name", KINDS)
 def test_a_fit_goes_on_to_the_same_bits(data, path, name):
     X, y, labels = data
     kind, parameters = KINDS[name]
     target = labels if "class" in name else y
     whole = kind(random_state=0, **parameters).fit(X, target)
-    model = kind(random_state=0, **parameters, checkpoint=path, checkpoint_seconds=0)
+    model = kind(random_state=0, **parameters, checkpoint=path)
     for _ in range(1000):
         try:
             model.set_params(callback=end_at(2)).fit(X, target)
         except KilledError:
-            Checkpoint(path, seconds=0)
+            Checkpoint(path)
         else:
             break
     assert bits(model) == bits(whole)
@@ -196,9 +200,10 @@ def test_a_fit_goes_on_to_the_same_bits(data, path, name):
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.usefixtures("_write_after_every_epoch")
 def test_without_a_seed_the_seed_is_that_of_the_checkpoint(data, path):
     X, y, _ = data
-    parameters = {"n_hidden": 3, "tol": 1e-3, "early_stopping": True, "checkpoint": path, "checkpoint_seconds": 0}
+    parameters = {"n_hidden": 3, "tol": 1e-3, "early_stopping": True, "checkpoint": path}
     model = DCONRegressor(**parameters)
     with pytest.raises(KilledError):
         clone(model).set_params(callback=end_at(2)).fit(X, y)
@@ -235,12 +240,14 @@ def test_another_fit_is_refused(data, path):
     refused("the validation data is not the same", clone(same), X, y, X_val=X, y_val=y)
     refused("gamma was 0.1 and is 0.2", clone(same).set_params(gamma=0.2), X, y)
     refused("random_state was 0 and is 1", clone(same).set_params(random_state=1), X, y)
-    refused("solver was 'native' and is .Reference.*", clone(same).set_params(solver=Reference()), X, y)
+    refused(
+        "algorithm was 'accelerated' and is .PaperAlgorithm.*", clone(same).set_params(algorithm=PaperAlgorithm()), X, y
+    )
     network = clone(same).fit(X, y).network_
     refused("init is not the same", clone(same).set_params(init=network), X, y)
     warm = clone(same).set_params(warm_start=True).fit(X, y)
     refused("the network of the last fit is not the same; warm_start was False and is True", warm, X, y)
-    clone(same).set_params(checkpoint=path, verbose=0, checkpoint_seconds=3).fit(X, y)
+    clone(same).set_params(checkpoint=path, verbose=0).fit(X, y)
 
 
 def test_a_larger_limit_lets_a_fit_go_on(data, path):
@@ -290,7 +297,7 @@ def test_ctrl_c_writes_the_last_epoch(data, path):
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert model.status_ is Status.INTERRUPTED
-    assert Checkpoint(path, seconds=0).get("network 0.0").values["n_epochs"] == 2
+    assert Checkpoint(path).get("network 0.0").values["n_epochs"] == 2
     assert bits(model.set_params(callback=None).fit(X, y)) == bits(whole)
 
 

@@ -15,12 +15,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 from dconnet import (
     AutoDCONClassifier,
     DCONClassifier,
-    DCONClassifierCV,
     DCONRegressor,
     LayerwiseDCONClassifier,
+    PaperAlgorithm,
 )
 from dconnet._threads import check_stop
-from dconnet.estimators import gammas
+from dconnet.estimators import gamma_choice
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.result import Status
 
@@ -29,7 +29,7 @@ X, CODES = X[::2], CODES[::2]
 LABELS = np.array(["setosa", "versicolor", "virginica"])[CODES]
 CLASSIFIERS = [
     DCONClassifier(3, gamma=0.1, max_epochs=2, random_state=0),
-    DCONClassifierCV(3, gammas=[0.1, 1.0], max_epochs=2, random_state=0),
+    DCONClassifier(3, gamma=[0.1, 1.0], max_epochs=2, random_state=0),
     LayerwiseDCONClassifier((3, 2), gamma=0.1, max_epochs=2, lower_epochs=1, random_state=0),
 ]
 
@@ -125,7 +125,9 @@ class TestThreads:
 
     def test_other_solvers_run_in_threads_as_well(self):
         one, several = (
-            DCONClassifier(2, gamma=1.0, algorithm="paper", solver="reference", max_epochs=1, n_jobs=n, random_state=0)
+            DCONClassifier(
+                2, gamma=1.0, algorithm=PaperAlgorithm(solver="reference"), max_epochs=1, n_jobs=n, random_state=0
+            )
             for n in (1, 2)
         )
         one.fit(X[::3], LABELS[::3]), several.fit(X[::3], LABELS[::3])
@@ -165,7 +167,7 @@ class TestThreads:
         assert len(model.networks_) == 3
 
     def test_ctrl_c_before_there_are_networks_leaves_the_estimator_as_it_was(self, monkeypatch):
-        press_after(monkeypatch, gammas, "_best_fits", 1)
+        press_after(monkeypatch, gamma_choice, "_best_fits", 1)
         model = DCONClassifier(3, n_jobs=2, random_state=0)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, LABELS)

@@ -10,13 +10,13 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 
-from dconnet import DCONClassifier, DCONClassifierCV, DCONRegressor, DCONRegressorCV, Network, Problem, Status
+from dconnet import DCONClassifier, DCONRegressor, Network, Problem, Status
 from dconnet.certificates import certify, stationarity
 from dconnet.estimators.data import Rows
-from dconnet.estimators.gammas import GAMMAS, merged, stratified_folds
+from dconnet.estimators.gamma_choice import GAMMAS, merged, stratified_folds
 from dconnet.inspection.examination import examine
 from dconnet.inspection.replay import replay
-from dconnet.io.model_file import SavedModel, load_model, save_model
+from dconnet.io.model_file import load_model, save_model
 from dconnet.io.tables import Table
 from dconnet.model.coordinates import Coordinates
 
@@ -48,17 +48,6 @@ class TestTheDataAsTheyAre:
         assert (model.gammas_, model.mse_path_) == (None, None)
         assert model.objective_ == problem.objective(model.network_)
         assert model.stationarity_ == stationarity(problem, model.network_).norm
-
-    def test_a_pickle_of_before_loads(self):
-        model = regressor(scale=False).fit(X, Y)
-        state = model.__getstate__()
-        new = ("scale", "max_evaluations", "gamma_", "gammas_", "mse_path_", "target_scale_", "_units", "_settings")
-        old = DCONRegressor.__new__(DCONRegressor)
-        old.__setstate__({name: value for name, value in state.items() if name not in new})
-        assert (old.scale, old.max_evaluations, old.gamma_) == (False, None, 0.1)
-        np.testing.assert_array_equal(old.predict(X), model.predict(X))
-        assert old.problems(X, Y)[0].objective(old.network_) == model.objective_
-        assert SavedModel.from_estimator(old).settings["gamma"] == 0.1
 
 
 class TestUnits:
@@ -148,12 +137,12 @@ class TestCertificates:
         np.testing.assert_array_equal(network.predict([[1.0], [-1.0]]), [3.0, 1.0])
 
     def test_the_fit_can_be_repeated(self):
-        for model in (DCONRegressor(3, random_state=0), DCONRegressorCV(3, gammas=[0.1, 1.0], random_state=0)):
+        for model in (DCONRegressor(3, random_state=0), DCONRegressor(3, gamma=[0.1, 1.0], random_state=0)):
             (run,) = replay(model.fit(X, Y), X, Y)
             assert run.problem.gamma == model.gamma_
 
     def test_a_model_file_holds_intercept_and_gamma(self, tmp_path):
-        for model in (DCONRegressor(3, random_state=0), DCONRegressorCV(3, gammas=[0.1, 1.0], random_state=0)):
+        for model in (DCONRegressor(3, random_state=0), DCONRegressor(3, gamma=[0.1, 1.0], random_state=0)):
             model.fit(X, Y + 7.0)
             save_model(model, tmp_path / "model.json")
             loaded = load_model(tmp_path / "model.json")
@@ -184,7 +173,7 @@ class TestChoiceOfGamma:
     def test_errors_are_those_of_predictions_of_rows_left_out(self):
         """Long fits of each fold, by the estimator itself, err about as much as the short ones say."""
         noisy = Y + 0.5 * np.random.default_rng(1).normal(size=80)
-        model = DCONRegressorCV(4, gammas=[0.3, 3.0], cv=KFold(4), random_state=0).fit(X, noisy)
+        model = DCONRegressor(4, gamma=[0.3, 3.0], cv=KFold(4), random_state=0).fit(X, noisy)
         for k, gamma in enumerate([0.3, 3.0]):
             predicted = cross_val_predict(regressor(gamma=gamma), X, noisy, cv=KFold(4))
             assert model.mse_path_[k].mean() == pytest.approx(np.mean((predicted - noisy) ** 2), rel=0.1)
@@ -219,11 +208,11 @@ class TestChoiceOfGamma:
     def test_the_units_of_the_data_are_used_without_scale(self, shrinkage):
         """With data that are standardised already, both ways compare the same fits."""
         standard, target = (X - X.mean(axis=0)) / X.std(axis=0), (Y - Y.mean()) / Y.std()
-        plain = DCONRegressorCV(20, scale=False, shrinkage=shrinkage, cv=KFold(5), random_state=0).fit(standard, target)
-        scaled = DCONRegressorCV(20, shrinkage=shrinkage, cv=KFold(5), random_state=0).fit(standard, target)
+        plain = DCONRegressor(20, scale=False, shrinkage=shrinkage, cv=KFold(5), random_state=0).fit(standard, target)
+        scaled = DCONRegressor(20, shrinkage=shrinkage, cv=KFold(5), random_state=0).fit(standard, target)
         errors = [model.mse_path_.mean(axis=1)[3:] for model in (plain, scaled)]
         np.testing.assert_allclose(*errors, rtol=0.15)
-        raw = DCONRegressorCV(20, scale=False, shrinkage=shrinkage, cv=KFold(5), random_state=0)
+        raw = DCONRegressor(20, scale=False, shrinkage=shrinkage, cv=KFold(5), random_state=0)
         raw.fit(standard * np.array([1.0, 1.0, 1e3]) + 3.0, target)
         assert np.isfinite(raw.mse_path_).all()
 
@@ -260,14 +249,14 @@ class TestChoiceOfGamma:
 class TestCrossValidated:
     @pytest.mark.parametrize("cv", [3, KFold(3), list(KFold(3).split(X))])
     def test_folds_can_be_given(self, cv):
-        model = DCONRegressorCV(3, gammas=[1.0, 0.1], cv=cv, random_state=0).fit(X, Y)
+        model = DCONRegressor(3, gamma=[1.0, 0.1], cv=cv, random_state=0).fit(X, Y)
         assert model.mse_path_.shape == (2, 3)
         np.testing.assert_allclose(model.gammas_, np.array([0.1, 1.0]) * model.target_scale_)
 
     def test_folds_that_number_all_rows_are_refused_if_some_are_set_aside(self):
         folds = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
-        model = DCONRegressorCV(3, gammas=[1.0, 0.1], cv=folds, early_stopping=True, tol=1e-2, random_state=0)
-        with pytest.raises(ValueError, match="early_stopping sets some aside"):
+        model = DCONRegressor(3, gamma=[1.0, 0.1], cv=folds, early_stopping=True, tol=1e-2, random_state=0)
+        with pytest.raises(ValueError, match="early_stopping sets some rows aside"):
             model.fit(X, Y)
         assert model.fit(X, Y, X_val=X[60:], y_val=Y[60:]).mse_path_.shape == (2, 2)
 
@@ -280,26 +269,26 @@ class TestCrossValidated:
                 return super().split(X, y, groups)
 
         ordered = np.column_stack([np.arange(80.0), X])
-        DCONRegressorCV(3, cv=Watching(2), early_stopping=True, tol=1e-2, random_state=0).fit(ordered, Y)
+        DCONRegressor(3, cv=Watching(2), early_stopping=True, tol=1e-2, random_state=0).fit(ordered, Y)
         assert len(seen[0]) == 72
         assert np.all(np.diff(seen[0]) > 0.0)
 
     def test_a_classifier_chooses_one_gamma_for_all_classes(self):
-        model = DCONClassifierCV(3, gammas=[0.03, 0.3], cv=3, random_state=0).fit(X, LABELS)
+        model = DCONClassifier(3, gamma=[0.03, 0.3], cv=3, random_state=0).fit(X, LABELS)
         assert model.mse_path_.shape == (2, 3)
         assert {problem.gamma for problem in model.problems(X, LABELS)} == {model.gamma_}
 
     def test_a_single_value_is_taken_as_it_is(self):
-        model = DCONRegressorCV(4, gammas=[0.1], random_state=0).fit(X, Y)
+        model = DCONRegressor(4, gamma=[0.1], random_state=0).fit(X, Y)
         assert digest([model.network_]) == digest([regressor().fit(X, Y).network_])
 
     @pytest.mark.parametrize("gammas", [[], [0.0, 1.0], [np.nan], [[0.1, 1.0]]])
     def test_bad_values_are_refused(self, gammas):
         with pytest.raises(ValueError, match="gammas must be positive finite numbers"):
-            DCONRegressorCV(gammas=gammas).fit(X, Y)
+            DCONRegressor(gamma=gammas).fit(X, Y)
 
     def test_can_be_cloned_and_pickled(self):
-        model = clone(DCONRegressorCV(3, gammas=(0.1, 1.0), random_state=0)).fit(X, Y)
+        model = clone(DCONRegressor(3, gamma=(0.1, 1.0), random_state=0)).fit(X, Y)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
 
 

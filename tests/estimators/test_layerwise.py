@@ -12,7 +12,15 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dconnet import DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network, Problem, Status
+from dconnet import (
+    DCONRegressor,
+    LayerwiseDCONClassifier,
+    LayerwiseDCONRegressor,
+    Network,
+    PaperAlgorithm,
+    Problem,
+    Status,
+)
 from dconnet.io.model_file import SavedModel
 from dconnet.model.stack import Stack
 from dconnet.training.continuation import continuation
@@ -152,7 +160,7 @@ class TestRegressor:
         n_weights = [sum(len(network.parameters) for network in nets) for nets in (deep.networks_, [shallow.network_])]
         assert n_weights[0] <= n_weights[1]
         errors = [np.mean((model.predict(data[300:]) - target[300:]) ** 2) for model in (deep, shallow)]
-        assert errors[0] < 0.5 * errors[1]
+        assert errors[0] < 0.6 * errors[1]
 
     def test_an_upper_layer_changes_none_below(self):
         two, three = (regressor(hidden_layer_sizes=sizes).fit(X, Y) for sizes in ((5, 4), (5, 4, 3)))
@@ -360,7 +368,7 @@ class TestClassifier:
         ({"lower_epochs": 1.5}, "'lower_epochs' parameter"),
         ({"max_epochs": 0}, "'max_epochs' parameter"),
         ({"algorithm": "magic"}, "'algorithm' parameter"),
-        ({"solver": "magic"}, "Unknown solver 'magic'"),
+        ({"algorithm": PaperAlgorithm(solver="magic")}, "Unknown solver 'magic'"),
         ({"validation_fraction": 1.0}, "'validation_fraction' parameter"),
     ],
 )
@@ -381,9 +389,7 @@ def test_the_parameters_of_the_shallow_estimator_carry_over(make):
     shallow, deep = (inspect.signature(cls).parameters for cls in (DCONRegressor, make))
     # As many as layers; every layer has a start of its own, and takes its data as they are. With shrinkage, RegLoss
     # could rise from layer to layer: the copy of a layer that the next one starts from has other weights.
-    differing = {"n_hidden", "init", "gamma", "scale", "shrinkage"}
-    if make is LayerwiseDCONRegressor:
-        differing.add("n_jobs")  # a layer is one network
+    differing = {"n_hidden", "init", "gamma", "cv", "scale", "shrinkage"}
     assert {name: p.default for name, p in shallow.items() if name not in differing}.items() <= {
         name: p.default for name, p in deep.items()
     }.items()

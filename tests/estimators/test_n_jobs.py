@@ -122,7 +122,7 @@ def number_of_threads(n_jobs, monkeypatch):
 
     train_level = levels.train_level
     with monkeypatch.context() as patch:
-        patch.setattr("dconnet.estimators.shallow.train_level", seen)
+        patch.setattr("dconnet.estimators.dcon.train_level", seen)
         X = np.arange(10.0).reshape(-1, 1)
         DCONRegressor(1, gamma=1.0, n_jobs=n_jobs, random_state=0).fit(X, X[:, 0])
     return asked

@@ -7,9 +7,9 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import ShuffleSplit, cross_val_score, train_test_split
 
-from dconnet import DCONClassifier, DCONClassifierCV, LayerwiseDCONClassifier
-from dconnet.estimators import gammas
-from dconnet.estimators.gammas import GAMMAS
+from dconnet import DCONClassifier, LayerwiseDCONClassifier
+from dconnet.estimators import gamma_choice
+from dconnet.estimators.gamma_choice import GAMMAS
 from dconnet.model.calibration import PLAIN_SLOPE, probabilities_of
 from dconnet.training.descent import Descent
 from dconnet.training.short_fits import short_fits
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
         DCONClassifier(3, gamma=0.1, **QUICK),
         DCONClassifier(3, gamma=0.01, scale=False, early_stopping=True, **QUICK),
         DCONClassifier(3, gamma=0.1, multi_class="shared", **QUICK),
-        DCONClassifierCV(3, gammas=[0.1, 1.0], cv=3, **QUICK),
-        DCONClassifierCV(3, gammas=[0.1], cv=ShuffleSplit(2, random_state=0), **QUICK),
+        DCONClassifier(3, gamma=[0.1, 1.0], cv=3, **QUICK),
+        DCONClassifier(3, gamma=[0.1], cv=ShuffleSplit(2, random_state=0), **QUICK),
     ],
     ids=["auto", "given", "plain", "shared", "cv", "one"],
 )
@@ -55,9 +55,9 @@ def test_a_given_gamma_and_the_same_one_chosen_have_the_same_slope():
 
 def test_a_given_gamma_tests_no_more_rows_than_the_slope_needs(monkeypatch):
     every, few = DCONClassifier(4, gamma=0.1, **QUICK).fit(X, LABELS), {}
-    monkeypatch.setattr(gammas, "TESTED_ROWS", 25)  # a fold of iris has 30
+    monkeypatch.setattr(gamma_choice, "TESTED_ROWS", 25)  # a fold of iris has 30
     trained = []
-    monkeypatch.setattr(gammas, "short_fits", lambda *a, **k: trained.append(1) or short_fits(*a, **k))
+    monkeypatch.setattr(gamma_choice, "short_fits", lambda *a, **k: trained.append(1) or short_fits(*a, **k))
     for n_jobs in (1, 2, 3):
         trained.clear()
         few[n_jobs] = DCONClassifier(4, gamma=0.1, n_jobs=n_jobs, **QUICK).fit(X, LABELS).calibration_
@@ -163,7 +163,7 @@ def test_repeated_rows_are_weights_in_given_folds_too():
 
     def slope_with(rows, weight):
         folds = [(np.flatnonzero(group[rows] != k), np.flatnonzero(group[rows] == k)) for k in range(3)]
-        model = DCONClassifierCV(3, gammas=[0.1, 1.0], cv=folds, **QUICK)
+        model = DCONClassifier(3, gamma=[0.1, 1.0], cv=folds, **QUICK)
         return model.fit(X[rows], LABELS[rows], sample_weight=weight).calibration_.slope
 
     assert slope_with(np.arange(150), weight) == pytest.approx(slope_with(repeated, None), rel=1e-12)
@@ -173,6 +173,6 @@ def test_folds_may_draw_rows_more_than_once():
     rng = np.random.default_rng(0)
     drawn = rng.integers(150, size=150)
     folds = [(drawn, np.setdiff1d(np.arange(150), drawn))]
-    model = DCONClassifierCV(3, gammas=[0.1, 1.0], cv=folds, **QUICK).fit(X, LABELS)
+    model = DCONClassifier(3, gamma=[0.1, 1.0], cv=folds, **QUICK).fit(X, LABELS)
     assert model.mse_path_.shape == (2, 1)
     assert log_loss(LABELS, model.predict_proba(X)) < 0.3

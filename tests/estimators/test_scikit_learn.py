@@ -8,9 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dconnet import (
     DCONClassifier,
-    DCONClassifierCV,
     DCONRegressor,
-    DCONRegressorCV,
     LayerwiseDCONClassifier,
     LayerwiseDCONRegressor,
 )
@@ -25,8 +23,8 @@ ESTIMATORS = [
     DCONClassifier(**PAPER),
     DCONRegressor(5, gamma=1e-3, scale=False),
     DCONClassifier(5, gamma=1e-3, scale=False),
-    DCONRegressorCV(gammas=(0.01, 0.3), cv=3),
-    DCONClassifierCV(gammas=(0.01, 0.3), cv=3),
+    DCONRegressor(gamma=(0.01, 0.3), cv=3),
+    DCONClassifier(gamma=(0.01, 0.3), cv=3),
     LayerwiseDCONRegressor(**DEEP),
     LayerwiseDCONRegressor(**DEEP, skip=True),
     LayerwiseDCONClassifier(**DEEP),

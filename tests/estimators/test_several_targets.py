@@ -14,9 +14,7 @@ from dconnet import (
     AutoDCONClassifier,
     AutoDCONRegressor,
     DCONClassifier,
-    DCONClassifierCV,
     DCONRegressor,
-    DCONRegressorCV,
     LayerwiseDCONRegressor,
     Network,
     Problem,
@@ -95,9 +93,9 @@ def test_without_scaling_the_targets_are_taken_as_they_are():
 
 def test_the_choice_of_gamma_sums_the_relative_errors_of_the_targets():
     X, Y = data()
-    options = {"n_hidden": 5, "gammas": [0.01, 1.0, 100.0], "cv": [(np.arange(45), np.arange(45, 90))], "tol": 1e-2}
-    model = DCONRegressorCV(**options, random_state=0).fit(X, Y)
-    alone = [DCONRegressorCV(**options, random_state=0).fit(X, y) for y in Y.T]
+    options = {"n_hidden": 5, "gamma": [0.01, 1.0, 100.0], "cv": [(np.arange(45), np.arange(45, 90))], "tol": 1e-2}
+    model = DCONRegressor(**options, random_state=0).fit(X, Y)
+    alone = [DCONRegressor(**options, random_state=0).fit(X, y) for y in Y.T]
     expected = sum(one.mse_path_ / y.var() for one, y in zip(alone, Y.T, strict=True))
     np.testing.assert_allclose(model.mse_path_, expected, rtol=1e-6)
     np.testing.assert_array_equal(model.gammas_, [0.01, 1.0, 100.0])
@@ -240,9 +238,8 @@ def test_each_class_has_a_network_of_its_own_unless_they_share():
 
 
 def test_shared_networks_with_the_choice_of_gamma_weights_and_early_stopping():
-    X, y, options = shared(gammas=[0.01, 0.3], cv=3, class_weight="balanced", early_stopping=True)
-    del options["gamma"]
-    model = DCONClassifierCV(**options).fit(X, y)
+    X, y, options = shared(gamma=[0.01, 0.3], cv=3, class_weight="balanced", early_stopping=True)
+    model = DCONClassifier(**options).fit(X, y)
     assert model.mse_path_.shape == (2, 3)
     assert model.network_.n_outputs == 3
     assert model.score(X, y) > 0.9
@@ -265,7 +262,7 @@ def test_validation_errors_that_overflow_are_infinite(tmp_path):
     X = rng.normal(size=(30, 2))
     Y = np.column_stack([np.abs(X[:, 0]), X[:, 1]])
     options = {"gamma": 0.1, "tol": 1e-2, "early_stopping": True, "random_state": 0}
-    model = DCONRegressor(2, **options, checkpoint=tmp_path / "state", checkpoint_seconds=0.0)
+    model = DCONRegressor(2, **options, checkpoint=tmp_path / "state")
     model.fit(X, Y, X_val=1e300 * X, y_val=Y)
     assert np.isinf(model.history_.validation_mse).all()
     assert np.isfinite(model.predict(X)).all()

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dconnet import DCONClassifier, DCONRegressor, Network, Problem, Status
+from dconnet import DCONClassifier, DCONRegressor, Network, PaperAlgorithm, Problem, Status
 from dconnet.convex.reference import Reference
 from dconnet.training.descent import Descent
 
@@ -33,7 +33,7 @@ def classifier(**changes):
 
 class TestRegressor:
     def test_fitted_attributes_describe_the_network(self):
-        model = regressor(split="net").fit(X, Y)
+        model = regressor().fit(X, Y)
         problem = Problem(X, Y, 0.3)
         assert model.status_ is Status.CONVERGED
         assert model.network_.W.shape == (4, 3)
@@ -98,21 +98,21 @@ class TestRegressor:
             model.predict(frame[["c", "b", "a"]])
 
     def test_pickles_and_clones(self):
-        model = regressor(algorithm="paper", solver=Reference(tol=1e-9), max_epochs=3, tol=1.0).fit(X, Y)
+        model = regressor(algorithm=PaperAlgorithm(solver=Reference(tol=1e-9)), max_epochs=3, tol=1.0).fit(X, Y)
         restored = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(restored.predict(X), model.predict(X))
         assert restored.history_.objective.tolist() == model.history_.objective.tolist()
-        assert clone(model).get_params()["solver"] == Reference(tol=1e-9)
+        assert clone(model).get_params()["algorithm"].solver == Reference(tol=1e-9)
 
     def test_works_in_a_pipeline_and_a_grid_search(self):
         data, target = load_diabetes(return_X_y=True)
-        pipeline = make_pipeline(StandardScaler(), regressor(split="net", tol=1e-2))
+        pipeline = make_pipeline(StandardScaler(), regressor(tol=1e-2))
         search = GridSearchCV(pipeline, {"dconregressor__gamma": [1.0, 100.0]}, cv=3)
         assert search.fit(data, scale(target)).best_score_ > 0.1
 
     def test_all_backends_are_reachable_by_name(self):
         reached = [
-            regressor(algorithm="paper", solver=solver, max_epochs=1, tol=10.0).fit(X, Y).objective_
+            regressor(algorithm=PaperAlgorithm(solver=solver), max_epochs=1, tol=10.0).fit(X, Y).objective_
             for solver in ("native", "reference")
         ]
         assert reached[0] == pytest.approx(reached[1], rel=1e-9)
@@ -228,15 +228,6 @@ class TestRegressor:
             model.fit(X, Y)
         assert np.isfinite(model.predict(X)).all()
         assert len(model.stationarities_) == 1
-
-    def test_pickles_of_version_0_1_keep_their_parameters(self):
-        model = regressor()
-        state = {"network_": None, "n_features_in_": 3, **model.__getstate__()}
-        with pytest.warns(UserWarning, match=r"fitted with dconnet 0\.1"):
-            model.__setstate__(state)
-        assert model.get_params() == regressor().get_params()
-        with pytest.raises(NotFittedError):
-            model.predict(X)
 
     def test_validation_data_have_weights(self):
         weight = np.arange(20.0)

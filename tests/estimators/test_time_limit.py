@@ -9,15 +9,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dconnet import (
     DCONClassifier,
-    DCONClassifierCV,
     DCONRegressor,
-    DCONRegressorCV,
     LayerwiseDCONClassifier,
     LayerwiseDCONRegressor,
     Problem,
     Status,
 )
-from dconnet.estimators import gammas, levels
+from dconnet.estimators import gamma_choice, levels
 from dconnet.estimators.session import Session
 from dconnet.training import clock as module
 from dconnet.training.checkpoint import Checkpoint, Snapshot
@@ -71,8 +69,8 @@ def slow_whitening(monkeypatch, now, seconds):
         (DCONClassifier(3, gamma=0.1, multi_class="shared"), LABELS, [60.0]),
         (LayerwiseDCONRegressor((3, 2)), Y, [30.0, 60.0]),
         (LayerwiseDCONClassifier((3, 2)), LABELS, [10.0, 12.0, 15.0, 20.0, 30.0, 60.0]),
-        (DCONRegressorCV(3, gammas=[0.1, 1.0]), Y, [60.0]),
-        (DCONClassifierCV(3, gammas=[0.1, 1.0]), LABELS, [20.0, 30.0, 60.0]),
+        (DCONRegressor(3, gamma=[0.1, 1.0]), Y, [60.0]),
+        (DCONClassifier(3, gamma=[0.1, 1.0]), LABELS, [20.0, 30.0, 60.0]),
     ],
 )
 def test_networks_share_the_time_that_is_left(model, y, limits, now):
@@ -103,7 +101,7 @@ def test_certificates_have_a_share_of_their_own(monkeypatch, now):
 @pytest.mark.parametrize("kind", [DCONRegressor, DCONClassifier])
 def test_with_nothing_left_there_is_the_output_layer_of_the_start(kind, gamma, monkeypatch, now):
     slow_whitening(monkeypatch, now, seconds=61.0)
-    monkeypatch.setattr(gammas, "short_fits", lambda *_, **__: pytest.fail("there is no time for it"))
+    monkeypatch.setattr(gamma_choice, "short_fits", lambda *_, **__: pytest.fail("there is no time for it"))
     y = Y if kind is DCONRegressor else LABELS
     with pytest.warns(ConvergenceWarning, match="Stopped by max_seconds after 0 epochs"):
         model = kind(8, gamma=gamma, max_seconds=60.0, random_state=0).fit(X, y)
@@ -126,7 +124,7 @@ def test_a_certificate_that_takes_long_is_left_out_when_time_is_over(monkeypatch
 
 def test_short_fits_share_a_third_of_the_time(monkeypatch, now):
     asked = []
-    original = gammas.short_fits
+    original = gamma_choice.short_fits
 
     def recorded(*arguments, seconds, **options):
         def limit():
@@ -135,9 +133,9 @@ def test_short_fits_share_a_third_of_the_time(monkeypatch, now):
 
         return original(*arguments, seconds=limit, **options)
 
-    monkeypatch.setattr(gammas, "short_fits", recorded)
+    monkeypatch.setattr(gamma_choice, "short_fits", recorded)
     limited = quiet(DCONRegressor(20, max_seconds=3.0 * 35e4, **QUICK), Y)
-    np.testing.assert_allclose(asked, 35e4 / np.arange(35.0, 0.0, -1.0))  # five folds, seven gammas, a start
+    np.testing.assert_allclose(asked, 35e4 / np.arange(35.0, 0.0, -1.0))  # five folds, seven gamma_choice, a start
     monkeypatch.undo()
     np.testing.assert_array_equal(quiet(DCONRegressor(20, **QUICK), Y).mse_path_, limited.mse_path_)
 
@@ -153,7 +151,7 @@ def test_short_fits_without_time_end_at_once(monkeypatch, now):
 
 
 def test_time_before_a_kill_counts(now, tmp_path):
-    checkpoint = Checkpoint(tmp_path / "fit.checkpoint", seconds=0)
+    checkpoint = Checkpoint(tmp_path / "fit.checkpoint")
     checkpoint.entries = {
         "network 0.0": Snapshot({"seconds": 12.0}),
         "network 0.1": Snapshot({"seconds": 6.0}),
@@ -168,7 +166,7 @@ def test_a_network_that_goes_on_has_its_share_besides_what_it_had(now, tmp_path)
     path = tmp_path / "fit.checkpoint"
     settings = {"gamma": 0.1, "random_state": 0, "checkpoint": path, "tol": 0.0}
     quiet(DCONClassifier(3, max_epochs=2, **settings), LABELS)
-    before = [Checkpoint(path, seconds=0).get(f"network 0.{k}").values["seconds"] for k in range(3)]
+    before = [Checkpoint(path).get(f"network 0.{k}").values["seconds"] for k in range(3)]
     now.limits.clear()
     model = quiet(DCONClassifier(3, max_epochs=3, max_seconds=60.0, **settings), LABELS)
     left = 60.0 - sum(before)

@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
-from dconnet import DCONClassifier, DCONRegressor, DCONRegressorCV, LayerwiseDCONRegressor
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 Y = np.abs(X[:, 0]) - 0.5 * X[:, 1]
@@ -55,7 +55,7 @@ def test_set_output(kind):
 
 
 def test_before_another_model_in_a_pipeline():
-    model = make_pipeline(DCONRegressorCV(4, gammas=[0.05], tol=1e-2, random_state=0), LinearRegression()).fit(X, Y)
+    model = make_pipeline(DCONRegressor(4, gamma=[0.05], tol=1e-2, random_state=0), LinearRegression()).fit(X, Y)
     assert model.score(X, Y) >= model[0].score(X, Y) - 1e-12  # without a penalty, the fit is at least as close
 
 

@@ -27,16 +27,13 @@ from dconnet import (
     AutoDCONClassifier,
     AutoDCONRegressor,
     DCONClassifier,
-    DCONClassifierCV,
     DCONRegressor,
-    DCONRegressorCV,
     LayerwiseDCONClassifier,
     LayerwiseDCONRegressor,
     Network,
     TableEncoder,
 )
 from dconnet.certificates import certificate
-from dconnet.convex.reference import Reference
 from dconnet.io.estimators import load_estimator, save_estimator
 from dconnet.io.model_file import load_model, save_model
 
@@ -76,12 +73,12 @@ def same(a, b):
     ("estimator", "y"),
     [
         (DCONRegressor(3, **QUICK), Y),
-        (DCONRegressor(3, gamma=0.1, scale=False, shrinkage=0.1, solver=Reference(tol=1e-8), **QUICK), Y),
+        (DCONRegressor(3, gamma=0.1, scale=False, shrinkage=0.1, **QUICK), Y),
         (DCONRegressor(2, gamma=0.1, init=Network(np.ones((2, 3)), np.zeros(2), np.ones(2)), **QUICK), Y),
         (DCONClassifier(2, gamma=0.1, **QUICK), LABELS),
         (DCONClassifier(2, gamma=0.1, **QUICK), Y > 0.5),
-        (DCONRegressorCV(2, gammas=np.array([0.1, 1.0]), cv=KFold(3), **QUICK), Y),
-        (DCONClassifierCV(2, gammas=[0.1, 1.0], cv=3, **QUICK), LABELS),
+        (DCONRegressor(2, gamma=np.array([0.1, 1.0]), cv=KFold(3), **QUICK), Y),
+        (DCONClassifier(2, gamma=[0.1, 1.0], cv=3, **QUICK), LABELS),
         (LayerwiseDCONRegressor(**DEEP), Y),
         (LayerwiseDCONRegressor(**DEEP, skip=True), Y),
         (LayerwiseDCONClassifier(**DEEP), LABELS),

@@ -12,10 +12,9 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from typer.testing import CliRunner
 
-from dconnet import DCONClassifier, DCONRegressor, DCONRegressorCV, TableEncoder
+from dconnet import DCONClassifier, DCONRegressor, TableEncoder
 from dconnet.certificates import certificate
 from dconnet.cli import app
-from dconnet.convex.reference import Reference
 from dconnet.io.codec import decode, encode
 from dconnet.io.estimators import load_estimator, save_estimator
 from dconnet.io.model_file import SavedModel, Scaling, load_model, save_model
@@ -41,7 +40,7 @@ def reread(model):
         (DCONRegressor(3, gamma=0.1, scale=False, algorithm="paper", max_epochs=20, tol=0.5), Y),
         (DCONRegressor(3, gamma=0.1, **QUICK), TWO),
         (DCONRegressor(3, gamma=0.1, shrinkage=0.5, **QUICK), TWO),
-        (DCONRegressorCV(3, gammas=[0.1, 1.0], cv=2, **QUICK), Y),
+        (DCONRegressor(3, gamma=[0.1, 1.0], cv=2, **QUICK), Y),
         (DCONClassifier(2, gamma=0.1, **QUICK), LABELS),
         (DCONClassifier(2, gamma=0.1, **QUICK), LABELS == "low"),
         (DCONClassifier(3, gamma=0.1, multi_class="shared", **QUICK), LABELS),
@@ -164,7 +163,7 @@ def test_files_of_every_release_become_estimators(name):
 
 
 def test_what_was_an_object_is_told():
-    model = DCONRegressor(2, gamma=0.1, solver=Reference(), max_seconds=np.inf, **QUICK).fit(X, Y)
+    model = DCONRegressor(2, gamma=0.1, max_seconds=np.inf, **QUICK).fit(X, Y)
     saved = reread(SavedModel.from_estimator(model))
     with pytest.warns(UserWarning, match=r"only the name of solver \(Reference\)"):
         found = saved.to_estimator()

@@ -16,15 +16,12 @@ from dconnet import (
     AutoDCONClassifier,
     AutoDCONRegressor,
     DCONClassifier,
-    DCONClassifierCV,
     DCONRegressor,
-    DCONRegressorCV,
     LayerwiseDCONClassifier,
     LayerwiseDCONRegressor,
     Status,
     TableEncoder,
 )
-from dconnet.convex.reference import Reference
 from dconnet.io.skops import TRUSTED
 from processes import uncounted
 
@@ -52,12 +49,12 @@ DEEP = {"hidden_layer_sizes": (3, 2), "lower_epochs": 2, "max_epochs": 50, **QUI
     ("estimator", "rows", "y"),
     [
         (DCONRegressor(2, **QUICK), X, Y),
-        (DCONRegressor(2, gamma=0.1, scale=False, solver=Reference(), **QUICK), X, Y),
+        (DCONRegressor(2, gamma=0.1, scale=False, **QUICK), X, Y),
         (DCONClassifier(2, gamma=0.1, **QUICK), X, LABELS),
         (DCONClassifier(2, gamma=0.1, multi_class="shared", class_weight="balanced", **QUICK), X, LABELS),
         (DCONRegressor(2, gamma=0.1, **QUICK), X, np.column_stack([Y, -Y])),
-        (DCONRegressorCV(2, gammas=[0.1, 1.0], cv=2, **QUICK), X, Y),
-        (DCONClassifierCV(2, gammas=[0.1, 1.0], cv=2, **QUICK), X, LABELS),
+        (DCONRegressor(2, gamma=[0.1, 1.0], cv=2, **QUICK), X, Y),
+        (DCONClassifier(2, gamma=[0.1, 1.0], cv=2, **QUICK), X, LABELS),
         (LayerwiseDCONRegressor(**DEEP), X, Y),
         (LayerwiseDCONClassifier(**DEEP), X, LABELS),
         (AutoDCONRegressor(max_seconds=1e-9, random_state=0), TABLE, Y + 1.0),

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-from dconnet import DCONClassifier, DCONRegressor, Network, Problem
+from dconnet import DCONClassifier, DCONRegressor, Network, PaperAlgorithm, Problem
 from dconnet.certificates import certificate, certify, stationarity, subgradient, trace
 from dconnet.cli import app
 from dconnet.convex.backend import get_backend
@@ -154,7 +154,7 @@ def test_the_subgradient_is_the_slope_of_the_objective(make):
             assert found.hidden[unit, k] == pytest.approx(rise / (2.0 * step), abs=1e-6)
 
 
-@pytest.mark.parametrize("algorithm", ["paper", "accelerated"])
+@pytest.mark.parametrize("algorithm", [PaperAlgorithm(split="net"), "accelerated"], ids=["paper", "accelerated"])
 def test_fits_end_at_stationary_points(algorithm):
     problem, _ = posed(rare_categories)
     model = DCONRegressor(
@@ -162,7 +162,6 @@ def test_fits_end_at_stationary_points(algorithm):
         gamma=0.05,
         shrinkage=SHRINKAGE,
         algorithm=algorithm,
-        split="net",
         tol=1e-9,
         max_epochs=5000,
         random_state=0,

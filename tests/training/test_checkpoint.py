@@ -178,7 +178,7 @@ def path(tmp_path):
 
 
 def written(path, entries=None, fingerprint=None):
-    checkpoint = Checkpoint(path, seconds=0)
+    checkpoint = Checkpoint(path)
     checkpoint.begin({"gamma": 0.1, "X": {"rows": "a1"}} if fingerprint is None else fingerprint)
     for name, snapshot in (entries or {}).items():
         checkpoint.put(name, snapshot)
@@ -195,7 +195,7 @@ def test_a_file_gives_back_what_was_put_into_it(path):
     }
     values = {"n": 2**100, "name": "é", "nothing": None, "infinite": float("inf"), "nested": {"a": [1, 2]}}
     written(path, {"one": Snapshot(values, arrays), "two": Snapshot()})
-    entries = Checkpoint(path, seconds=0).entries
+    entries = Checkpoint(path).entries
     assert list(entries) == ["one", "two"]
     assert entries["one"].values == values
     for name, array in arrays.items():
@@ -217,10 +217,10 @@ def test_no_byte_may_be_missing_or_wrong(path):
     for at in range(len(content)):
         path.write_bytes(content[:at])
         with pytest.raises(ValueError, match=r"not a checkpoint|damaged|cannot be used"):
-            Checkpoint(path, seconds=0)
+            Checkpoint(path)
         path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
         with pytest.raises(ValueError, match=r"not a checkpoint|damaged|cannot be used"):
-            Checkpoint(path, seconds=0)
+            Checkpoint(path)
 
 
 def forged(path, header, rest=b""):
@@ -258,28 +258,28 @@ def header(**changes):
 def test_a_forged_file_is_refused(path, forgery):
     forged(path, forgery)
     with pytest.raises(ValueError, match=r"cannot be used: .* Delete the file"):
-        Checkpoint(path, seconds=0)
+        Checkpoint(path)
 
 
 def test_what_is_left_over_is_refused(path):
     forged(path, header(), rest=b"\0")
     with pytest.raises(ValueError, match="longer than its header says"):
-        Checkpoint(path, seconds=0)
+        Checkpoint(path)
 
 
 def test_files_of_other_versions_are_refused(path):
     forged(path, header(dconnet="0.0.1"))
     with pytest.raises(ValueError, match=f"written by dconnet 0.0.1, and this is dconnet {module.__version__}"):
-        Checkpoint(path, seconds=0)
+        Checkpoint(path)
 
 
 def test_foreign_files_and_folders_are_refused(tmp_path, path):
     path.write_text("my thesis")
     with pytest.raises(ValueError, match="is not a checkpoint of dconnet"):
-        Checkpoint(path, seconds=0)
+        Checkpoint(path)
     assert path.read_text() == "my thesis"
     with pytest.raises(ValueError, match="is a folder"):
-        Checkpoint(tmp_path, seconds=0)
+        Checkpoint(tmp_path)
 
 
 def test_another_fit_is_refused_and_told_how_it_differs(path):
@@ -311,16 +311,16 @@ def test_a_write_that_fails_later_only_warns(path, monkeypatch):
     monkeypatch.undo()
     assert path.read_bytes() == before
     checkpoint.write()
-    assert Checkpoint(path, seconds=0).get("one").values == {"n": 1}
+    assert Checkpoint(path).get("one").values == {"n": 1}
 
 
 def test_states_are_written_when_they_are_due(path, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    checkpoint = Checkpoint(path, seconds=10)
+    checkpoint = Checkpoint(path)
     checkpoint.begin({})
     keeper = checkpoint.network("one")
-    on_disk = lambda: Checkpoint(path, seconds=0).get("one")  # noqa: E731
+    on_disk = lambda: Checkpoint(path).get("one")  # noqa: E731
     keeper.keep(Snapshot({"n": 1}), at_once=False)
     assert on_disk() is None
     now[0] += 10.0
@@ -332,7 +332,7 @@ def test_states_are_written_when_they_are_due(path, monkeypatch):
     assert on_disk().values == {"n": 3}
     keeper.keep(Snapshot({"n": 4}), at_once=True)
     assert on_disk().values == {"n": 4}
-    assert Checkpoint(path, seconds=0).network("one").found.values == {"n": 4}
+    assert Checkpoint(path).network("one").found.values == {"n": 4}
 
 
 @pytest.mark.parametrize("kind", [Descent, AcceleratedDescent])

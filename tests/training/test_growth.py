@@ -308,19 +308,21 @@ def test_early_stopping_ends_growth(data):
     assert np.argmin(errors) == len(errors) - 1 - 3
 
 
-def test_growth_goes_on_after_a_kill(data, tmp_path):
+def test_growth_goes_on_after_a_kill(data, tmp_path, monkeypatch):
     X, y = data
     options = {"n_hidden": "auto", "gamma": 0.03, "random_state": 0, "early_stopping": True, "n_iter_no_change": 1000}
     whole = DCONRegressor(**options).fit(X, y)
     path = tmp_path / "fit.checkpoint"
+
+    monkeypatch.setattr("dconnet.training.checkpoint.SECONDS_BETWEEN_WRITES", 0.0)
 
     def stop(epoch):
         if epoch.number == 3:
             raise RuntimeError("killed")
 
     with pytest.raises(RuntimeError, match="killed"):
-        DCONRegressor(**options, callback=stop, checkpoint=path, checkpoint_seconds=0).fit(X, y)
-    resumed = DCONRegressor(**options, checkpoint=path, checkpoint_seconds=0).fit(X, y)
+        DCONRegressor(**options, callback=stop, checkpoint=path).fit(X, y)
+    resumed = DCONRegressor(**options, checkpoint=path).fit(X, y)
     assert resumed.network_.parameters.tobytes() == whole.network_.parameters.tobytes()
     assert resumed.message_ == whole.message_
 
@@ -447,7 +449,7 @@ def test_without_time_no_climb_goes_to_the_end():
 def test_growth_without_time_keeps_a_state_to_go_on_from(data, tmp_path):
     X, y = data
     path = tmp_path / "fit.checkpoint"
-    options = {"n_hidden": "auto", "gamma": 0.1, "random_state": 0, "checkpoint": path, "checkpoint_seconds": 0}
+    options = {"n_hidden": "auto", "gamma": 0.1, "random_state": 0, "checkpoint": path}
     with pytest.warns(ConvergenceWarning, match="max_seconds"):
         DCONRegressor(**options, max_seconds=1e-6).fit(X, y)
     model = DCONRegressor(**options | {"checkpoint": None}).fit(X, y)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet import DCONRegressor, Status
+from dconnet import DCONRegressor, PaperAlgorithm, Status
 from dconnet.convex.backend import ConvexSolution, EarlyStop, EarlyStoppingSolver, get_backend, solve_inexactly
 from dconnet.training.dc import SPLITS, NeuronProblem, dca
 from dconnet.training.sweep import PythonSweep
@@ -77,8 +77,10 @@ def test_solvers_that_cannot_stop_early_stay_exact():
     answer = solve_inexactly(solver, programme, None, np.ones(5))
     np.testing.assert_array_equal(answer.v, solver.solve(programme).v)
     X, y = data()
-    settings = {"gamma": 0.1, "algorithm": "paper", "max_epochs": 3, "tol": 1e9, "random_state": 0}
-    model = DCONRegressor(2, inexact=True, solver=ExactOnly(get_backend("reference")), **settings).fit(X, y)
+    settings = {"gamma": 0.1, "max_epochs": 3, "tol": 1e9, "random_state": 0}
+    model = DCONRegressor(
+        2, algorithm=PaperAlgorithm(solver=ExactOnly(get_backend("reference")), inexact=True), **settings
+    ).fit(X, y)
     assert np.all(np.diff(model.history_.objective) <= 0.0)
 
 
@@ -107,10 +109,11 @@ def data(n_rows=80):
 @pytest.mark.parametrize("solver", ABLE)
 def test_inexact_fit_has_the_same_limit(solver):
     X, y = data(n_rows=40)
-    settings = {"gamma": 1.0, "algorithm": "paper", "split": "net", "tol": 1e-5, "solver": solver, "random_state": 2}
-    settings["scale"] = False
-    exact = DCONRegressor(2, **settings).fit(X, 3.0 * y)
-    inexact = DCONRegressor(2, inexact=True, **settings).fit(X, 3.0 * y)
+    settings = {"gamma": 1.0, "tol": 1e-5, "random_state": 2, "scale": False}
+    exact, inexact = (
+        DCONRegressor(2, algorithm=PaperAlgorithm("net", solver, inexact=inexact), **settings).fit(X, 3.0 * y)
+        for inexact in (False, True)
+    )
     assert inexact.status_ is exact.status_ is Status.CONVERGED
     assert inexact.objective_ == pytest.approx(exact.objective_, rel=1e-8)
     assert max(exact.stationarity_, inexact.stationarity_) < 1e-4
@@ -121,16 +124,12 @@ def test_inexact_fit_has_the_same_limit(solver):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("solver", ABLE)
 @pytest.mark.parametrize("restart", [False, True])
-@pytest.mark.parametrize("algorithm", ["paper", "accelerated"])
-def test_regloss_never_rises(algorithm, restart, solver):
+def test_regloss_never_rises(restart, solver):
     X, y = data()
     model = DCONRegressor(
         3,
         gamma=0.05,
-        algorithm=algorithm,
-        solver=solver,
-        restart=restart,
-        inexact=True,
+        algorithm=PaperAlgorithm(solver=solver, restart=restart, inexact=True),
         max_epochs=8,
         random_state=0,
         scale=False,
@@ -148,5 +147,5 @@ def test_inexact_dca_does_not_touch_the_tangent_it_is_given():
 
 
 def test_bad_value_is_refused():
-    with pytest.raises(ValueError, match="'inexact' parameter"):
-        DCONRegressor(inexact=0.1, gamma=1e-3, scale=False).fit(*data())
+    with pytest.raises(ValueError, match="inexact must be True or False"):
+        PaperAlgorithm(inexact=0.1)

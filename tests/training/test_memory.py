@@ -10,7 +10,7 @@ import pytest
 from dconnet import Network, Problem
 from dconnet.certificates import stationarity
 from dconnet.estimators.data import Rows
-from dconnet.estimators.gammas import MOST_ROWS, merged
+from dconnet.estimators.gamma_choice import MOST_ROWS, merged
 from dconnet.training.initialization import check_start
 from dconnet.training.output_layer import solve_output_weights
 
@@ -75,16 +75,16 @@ def test_rows_that_are_drawn_are_some_of_the_merged():
 FIT = """
 import pathlib, re, warnings
 import numpy as np
-from dconnet import DCONRegressor
+from dconnet import DCONRegressor, PaperAlgorithm
 
 def bytes_of(what):
     return 1024 * int(re.search(rf"{what}:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
-limits = {"gamma": 0.01, "max_epochs": 1, "max_dca_iter": 1, "random_state": 0}
+limits = {"gamma": 0.01, "max_epochs": 1, "random_state": 0}
 search = DCONRegressor(10, max_evaluations=5, **limits)
-sweeps = DCONRegressor(10, algorithm="paper", split="net", **limits)
+sweeps = DCONRegressor(10, algorithm=PaperAlgorithm(split="net", max_dca_iter=1), **limits)
 for model in (search, sweeps):
     model.fit(rng.standard_normal((5000, 20)), rng.standard_normal(5000))
 before = bytes_of("VmRSS")

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dconnet import DCONRegressor, Network
+from dconnet import DCONRegressor, Network, PaperAlgorithm
 from dconnet.convex.backend import get_backend
 from dconnet.model.whitening import Whitening
 from dconnet.training.dc import KINK_TOLERANCE, SPLITS, NeuronProblem, dca
@@ -150,17 +150,13 @@ def parabola():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("solver", ["native", "reference"])
-@pytest.mark.parametrize("algorithm", ["paper", "accelerated"])
 @pytest.mark.parametrize("split", SPLITS)
-def test_regloss_never_rises(algorithm, split, solver):
+def test_regloss_never_rises(split, solver):
     X, y = parabola()
     model = DCONRegressor(
         3,
         gamma=0.1,
-        algorithm=algorithm,
-        split=split,
-        solver=solver,
-        restart=True,
+        algorithm=PaperAlgorithm(split=split, solver=solver, restart=True),
         max_epochs=8,
         tol=0.0,
         random_state=0,
@@ -174,7 +170,7 @@ def test_regloss_never_rises(algorithm, split, solver):
 def test_restarts_end_lower_than_the_plain_algorithm_of_the_paper():
     X, y = parabola()
     plain = DCONRegressor(3, gamma=0.1, algorithm="paper", random_state=0, scale=False).fit(X, y)
-    model = DCONRegressor(3, gamma=0.1, algorithm="paper", restart=True, random_state=0, scale=False).fit(X, y)
+    model = DCONRegressor(3, gamma=0.1, algorithm=PaperAlgorithm(restart=True), random_state=0, scale=False).fit(X, y)
     assert plain.history_.total("restarts") == 0
     assert model.history_.total("restarts") > 0
     assert model.objective_ < 0.9 * plain.objective_
@@ -186,16 +182,16 @@ def test_dead_neuron_with_an_output_weight_comes_to_life():
     """All subgradients meet at a dead neuron of weight one: 2 (-1, 1) + 2 (1, 1) from h is 0.8 · 5 (0, 1) of g."""
     X, y = np.array([[-1.0], [0.0], [1.0]]), np.array([1.0, -2.5, 1.0])
     start = Network(np.zeros((1, 1)), np.zeros(1), np.ones(1))
-    settings = {"gamma": 0.01, "scale": False, "algorithm": "paper", "init": start, "random_state": 0}
-    plain = DCONRegressor(1, **settings).fit(X, y)
+    settings = {"gamma": 0.01, "scale": False, "init": start, "random_state": 0}
+    plain = DCONRegressor(1, algorithm="paper", **settings).fit(X, y)
     assert not plain.network_.parameters.any()
     assert plain.objective_ == pytest.approx(8.25 / 3.0)
-    model = DCONRegressor(1, restart=True, **settings).fit(X, y)
+    model = DCONRegressor(1, algorithm=PaperAlgorithm(restart=True), **settings).fit(X, y)
     assert model.history_.total("restarts") == 1
     # One of both outer points is fitted, and the network is flat over the rest.
     assert model.objective_ == pytest.approx(7.25 / 3.0, rel=0.02)
 
 
 def test_bad_value_is_refused():
-    with pytest.raises(ValueError, match="'restart' parameter"):
-        DCONRegressor(restart="yes", gamma=1e-3, scale=False).fit(*parabola())
+    with pytest.raises(ValueError, match="restart must be True or False"):
+        PaperAlgorithm(restart="yes")

@@ -115,7 +115,7 @@ def test_fits_in_parallel_threads_are_the_same_to_the_bit():
     y = np.abs(X[:, 0]) + X[:, 1] * X[:, 2]
 
     def fit(seed):
-        model = DCONRegressor(6, gamma=0.05, split="net", tol=1e-3, random_state=seed).fit(X, y)
+        model = DCONRegressor(6, gamma=0.05, tol=1e-3, random_state=seed).fit(X, y)
         return model.network_.parameters
 
     alone = [fit(seed) for seed in range(8)]

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from dconnet import DCONRegressor, Network, Problem
+from dconnet import DCONRegressor, Network, PaperAlgorithm, Problem
 from dconnet.convex.backend import get_backend
 from dconnet.training.descent import Descent, Options
 
 SPOILED = "Rounding spoils the network in the units of the data.* Or raise gamma to at least"
 
 
-def fitted(seed, gamma, algorithm, solver):
+def fitted(seed, gamma, algorithm):
     rng = np.random.default_rng(seed)
     m, n, n_hidden = int(rng.integers(5, 80)), int(rng.integers(1, 6)), int(rng.integers(2, 25))
     X = rng.normal(size=(m, n))
@@ -20,7 +20,6 @@ def fitted(seed, gamma, algorithm, solver):
         n_hidden,
         gamma=gamma,
         algorithm=algorithm,
-        solver=solver,
         max_epochs=12,
         tol=0.0,
         random_state=seed,
@@ -36,7 +35,7 @@ def fitted(seed, gamma, algorithm, solver):
 )
 def test_regloss_never_rises(solver, seeds, gamma):
     for seed in seeds:
-        history = fitted(seed, gamma, "paper", solver).history_
+        history = fitted(seed, gamma, PaperAlgorithm(solver=solver)).history_
         assert np.all(np.diff(history.objective) <= 0.0), seed
 
 

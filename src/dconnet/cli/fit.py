@@ -27,6 +27,7 @@ from dconnet.cli.shared import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dconnet import PaperAlgorithm
     from dconnet._arrays import FloatArray
     from dconnet.encoding.matrix import TableEncoding
     from dconnet.io.ensemble import SavedEnsemble
@@ -159,7 +160,7 @@ def fit(
             from dconnet.cli import ensemble
 
             _warn_of_slips(table, names)
-            limits = {"quality": quality.value, "max_seconds": max_seconds, "n_jobs": jobs}
+            limits: dict[str, Any] = {"quality": quality.value, "max_seconds": max_seconds, "n_jobs": jobs}
             parameters = {**limits, "random_state": seed, "verbose": verbose}
             found = ensemble.trained(table.frame(names), y, train, test, targets[0], classify, parameters)
             found.model.save(output)
@@ -180,14 +181,10 @@ def fit(
             "gamma": "auto" if gamma is None else gamma,
             "scale": False,  # the table is scaled before
             "shrinkage": shrinkage,
-            "algorithm": algorithm,
-            "split": split,
-            "solver": solver,
+            "algorithm": _algorithm(algorithm, split=split, solver=solver, restart=restart, inexact=inexact),
             "max_epochs": max_epochs,
             "max_seconds": max_seconds,
             "tol": tol,
-            "restart": restart,
-            "inexact": inexact,
             "early_stopping": early_stopping,
             "random_state": seed,
             "verbose": verbose,
@@ -209,6 +206,16 @@ MUCH_WORSE = 0.3
 
 # In fewer rows, classes may well have one row each.
 MANY_ROWS = 20
+
+
+def _algorithm(algorithm: str, **settings: Any) -> str | PaperAlgorithm:
+    """Return the parameter ``algorithm`` of the estimators for the options of the command."""
+    from dconnet import PaperAlgorithm
+
+    given = {name: value for name, value in settings.items() if value not in (None, False)}
+    if algorithm == "accelerated" and given != {"solver": "native"}:
+        raise ValueError("--split, --solver, --restart and --inexact need --algorithm paper.")
+    return PaperAlgorithm(**given) if algorithm == "paper" else algorithm
 
 
 def _wants_one_network(context: typer.Context, single: bool) -> bool:

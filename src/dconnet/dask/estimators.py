@@ -28,11 +28,11 @@ from dconnet.dask.preprocessing import build_problems, choose_units, encode_targ
 from dconnet.dask.problem import RemoteValidation
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights
+from dconnet.estimators.dcon import DCONClassifier, DCONRegressor, _Shallow
 from dconnet.estimators.fingerprint import fingerprint_of_parameters
-from dconnet.estimators.gammas import MOST_ROWS
+from dconnet.estimators.gamma_choice import MOST_ROWS
 from dconnet.estimators.levels import Level
 from dconnet.estimators.session import Session
-from dconnet.estimators.shallow import DCONClassifier, DCONRegressor, _Shallow
 from dconnet.estimators.units import Units
 from dconnet.model.targets import Targets
 from dconnet.training.checkpoint import Checkpoint
@@ -129,7 +129,7 @@ class _OnCluster(_Shallow, Generic[Local]):
         return Session(
             self.random_state,
             callback=self.callback,
-            checkpoint=None if path is None else Checkpoint(path, float(self.checkpoint_seconds)),
+            checkpoint=None if path is None else Checkpoint(path),
             max_seconds=self.max_seconds,
             n_threads=self._n_threads(),
         )

@@ -1,19 +1,16 @@
 """The scikit-learn estimators."""
 
 from dconnet.estimators.auto import AutoDCONClassifier, AutoDCONRegressor
-from dconnet.estimators.cv import DCONClassifierCV, DCONRegressorCV
+from dconnet.estimators.dcon import DCONClassifier, DCONRegressor
 from dconnet.estimators.layerwise import LayerwiseDCONClassifier, LayerwiseDCONRegressor
 from dconnet.estimators.onnx_converters import register_onnx_converters
-from dconnet.estimators.shallow import DCONClassifier, DCONRegressor
 from dconnet.estimators.table_encoder import TableEncoder
 
 __all__ = [
     "AutoDCONClassifier",
     "AutoDCONRegressor",
     "DCONClassifier",
-    "DCONClassifierCV",
     "DCONRegressor",
-    "DCONRegressorCV",
     "LayerwiseDCONClassifier",
     "LayerwiseDCONRegressor",
     "TableEncoder",

@@ -32,9 +32,10 @@ from dconnet.ensemble.importance import column_importances
 from dconnet.ensemble.prediction import Ensemble
 from dconnet.ensemble.stacking import one_hot
 from dconnet.ensemble.synthetic_rows import interpolate_rows
-from dconnet.estimators.base import JOBS, _Number, unchanged_if_it_fails
+from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights, checked_weight, refuse_missing, refuse_several_columns
-from dconnet.estimators.shallow import DCONRegressor
+from dconnet.estimators.dcon import DCONRegressor
+from dconnet.estimators.parameters import JOBS, Number
 from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import check_table, warn_mixed_columns
 from dconnet.model.calibration import probabilities_of
@@ -53,7 +54,7 @@ class _Auto(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "quality": [StrOptions({"default", "high"})],
-        "max_seconds": [_Number(Real, 0, None, closed="right"), None],
+        "max_seconds": [Number(Real, 0, None, closed="right"), None],
         "n_jobs": [JOBS, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],

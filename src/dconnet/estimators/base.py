@@ -12,7 +12,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,13 +25,11 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet._threads import one_blas_thread
-from dconnet.convex.backend import get_backend
 from dconnet.estimators.callbacks import FRAMES, CallbackSupport, FitTasks, with_callbacks
 from dconnet.estimators.data import (
     ClassWeights,
@@ -45,6 +42,7 @@ from dconnet.estimators.data import (
     split_off,
 )
 from dconnet.estimators.levels import Level
+from dconnet.estimators.parameters import OBSERVING
 from dconnet.estimators.session import Callback, Session, VisitorOf
 from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
@@ -53,35 +51,9 @@ from dconnet.model.problem import Problem
 from dconnet.model.targets import Targets
 from dconnet.training.checkpoint import Checkpoint
 from dconnet.training.clock import Clock
-from dconnet.training.dc import SPLITS
-from dconnet.training.descent import Options
 from dconnet.training.early_stopping import Validation
 from dconnet.training.result import Solution, Status
-from dconnet.training.trainer import DEFAULT_SPLITS, Trainer
-
-
-class _Number(Interval):
-    """An interval of numbers, which True and False do not belong to."""
-
-    def is_satisfied_by(self, val: object) -> bool:
-        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
-
-
-class _Instance(HasMethods):
-    """An object with certain methods; a class that has them is not one."""
-
-    def is_satisfied_by(self, val: object) -> bool:
-        return not isinstance(val, type) and bool(super().is_satisfied_by(val))
-
-
-COUNT = _Number(Integral, 1, None, closed="left")
-POSITIVE = _Number(Real, 0, None, closed="neither")
-JOBS = _Number(Integral, None, None, closed="neither")
-NOT_NEGATIVE = _Number(Real, 0, None, closed="left")
-# Time between two writes of a checkpoint: so much work may be lost, and writing takes next to nothing of it.
-CHECKPOINT_SECONDS = 60.0
-# Parameters that leave no trace in the networks.
-WATCHING = frozenset({"callback", "checkpoint", "checkpoint_seconds"})
+from dconnet.training.trainer import PaperAlgorithm, Trainer
 
 
 @contextmanager
@@ -99,34 +71,23 @@ def unchanged_if_it_fails(estimator: BaseEstimator) -> Iterator[None]:
 class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What all estimators share."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "algorithm": [StrOptions(set(DEFAULT_SPLITS))],
-        "split": [StrOptions(set(SPLITS)), None],
-        "solver": [str, _Instance("prepare")],
-        "max_epochs": [COUNT, None],
-        "max_seconds": [_Number(Real, 0, None, closed="right"), None],
-        "max_evaluations": [COUNT, None],
-        "max_dca_iter": [COUNT],
-        "tol": [NOT_NEGATIVE],
-        "restart": ["boolean"],
-        "inexact": ["boolean"],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [_Number(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [COUNT],
-        "warm_start": ["boolean"],
-        "callback": [callable, None],
-        "checkpoint": [str, os.PathLike, None],
-        "checkpoint_seconds": [NOT_NEGATIVE],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
     _takes_several_targets: ClassVar[bool] = False
 
-    n_jobs: int | None = None  # of estimators without this parameter, and in pickles of dconnet 0.2
-    # Of estimators without these parameters, and of pickles from before there were any.
-    callback: Callback | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    gamma: Any
+    algorithm: str | PaperAlgorithm
+    max_epochs: int | None
+    max_seconds: float | None
+    max_evaluations: int | None
+    tol: float
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    warm_start: bool
+    n_jobs: int | None
+    callback: Callback | None
+    checkpoint: str | os.PathLike[str] | None
+    random_state: Any
+    verbose: int
     targets_: Targets
     solutions_: tuple[Solution, ...]
     _levels: tuple[tuple[Solution, ...], ...]
@@ -134,20 +95,6 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "solutions_")
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "solutions_" not in state and any(name in state for name in ("network_", "networks_")):
-            warnings.warn(
-                f"This {type(self).__name__} was fitted with dconnet 0.1. Its parameters were kept; fit it again.",
-                stacklevel=2,
-            )
-            names = self._get_param_names()
-            state = {name: value for name, value in state.items() if name in names or name == "_sklearn_version"}
-        super().__setstate__(self._before_scaling(state) | state)
-
-    def _before_scaling(self, state: dict[str, Any]) -> dict[str, Any]:
-        """What a pickle of dconnet 0.2 lacks."""
-        return {"max_evaluations": None}
 
     # --- what the families fill in ---
 
@@ -364,17 +311,8 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
 
     def _trainer(self, **changes: Any) -> Trainer:
         """How the networks are trained; their time is a matter of the level."""
-        settings = {"max_epochs": self.max_epochs} | changes
-        options = Options(
-            split=self.split or DEFAULT_SPLITS[self.algorithm],
-            max_evaluations=self.max_evaluations,
-            max_dca_iter=self.max_dca_iter,
-            tol=self.tol,
-            restart=self.restart,
-            inexact=self.inexact,
-            **settings,
-        )
-        return Trainer(self.algorithm, get_backend(self.solver), options, int(self.verbose))
+        limits = {"max_epochs": self.max_epochs, "max_evaluations": self.max_evaluations, "tol": self.tol}
+        return Trainer.of(self.algorithm, verbose=int(self.verbose), **limits | changes)
 
     def _n_threads(self) -> int:
         return int(effective_n_jobs(self.n_jobs))
@@ -384,7 +322,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         if visitor is not None:
             return Session(self.random_state, visitor, max_seconds=self.max_seconds)
         path = self.checkpoint
-        checkpoint = None if path is None else Checkpoint(path, float(self.checkpoint_seconds))
+        checkpoint = None if path is None else Checkpoint(path)
         return Session(
             self.random_state,
             callback=self.callback,
@@ -397,7 +335,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
     def _lasting_params(self) -> dict[str, Any]:
         """The parameters that say something about the networks, and not how they were watched."""
         params = self.get_params(deep=False)
-        return {name: value for name, value in params.items() if name not in WATCHING}
+        return {name: value for name, value in params.items() if name not in OBSERVING}
 
     def _compared_params(self) -> dict[str, Any]:
         """What must be the same for a fit to go on from a checkpoint."""
@@ -504,11 +442,9 @@ class Regression(RegressorMixin):
 class Classification(ClassifierMixin):
     """What classifiers add: columns of plus and minus one, and classes read from outputs."""
 
-    _class_constraints: ClassVar[dict[str, list[Any]]] = {"class_weight": [dict, StrOptions({"balanced"}), None]}
-
     targets_: Targets
-    multi_class: str = "ovr"  # of estimators without this parameter, and in pickles of dconnet 0.2
-    class_weight: dict[Any, float] | str | None = None  # also in pickles of dconnet 0.2
+    multi_class: str = "ovr"  # of estimators without this parameter
+    class_weight: dict[Any, float] | str | None
     _class_weights: ClassWeights | None = None
 
     def _targets_of(self, y: NDArray[Any], weight: FloatArray) -> Targets:

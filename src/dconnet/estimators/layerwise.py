@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import Backend
-from dconnet.estimators.base import CHECKPOINT_SECONDS, COUNT, JOBS, POSITIVE, Classification, DCONEstimator, Regression
+from dconnet.estimators.base import Classification, DCONEstimator, Regression
 from dconnet.estimators.data import Rows
 from dconnet.estimators.fingerprint import described
 from dconnet.estimators.levels import Level, checked_start, posed, train_level
+from dconnet.estimators.parameters import CONSTRAINTS, COUNT, POSITIVE, constraints, documented, store_parameters
 from dconnet.estimators.session import Callback, Session
 from dconnet.export.chain import Chain
 from dconnet.model.network import Network
@@ -29,71 +29,20 @@ from dconnet.model.targets import Targets
 from dconnet.training.continuation import continuation, whitened_regloss
 from dconnet.training.initialization import xavier
 from dconnet.training.result import History, Solution, Status
+from dconnet.training.trainer import PaperAlgorithm
 
 
 class _Layerwise(DCONEstimator):
     """Several hidden layers, trained one after the other."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DCONEstimator._parameter_constraints,
-        "hidden_layer_sizes": ["array-like"],
-        "gamma": [POSITIVE, "array-like"],
-        "skip": ["boolean"],
-        "lower_epochs": [COUNT, None],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints(
+        *("n_hidden", "cv", "scale", "shrinkage", "init", "multi_class", "class_weight"), gamma=[POSITIVE, "array-like"]
+    )
 
+    hidden_layer_sizes: Sequence[int]
+    skip: bool
+    lower_epochs: int | None
     _stack: Stack
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (20, 20),
-        *,
-        gamma: float | Sequence[float] = 1e-3,
-        skip: bool = False,
-        lower_epochs: int | None = 10,
-        algorithm: str = "accelerated",
-        split: str | None = None,
-        solver: str | Backend = "native",
-        max_epochs: int | None = 1000,
-        max_seconds: float | None = None,
-        max_evaluations: int | None = None,
-        max_dca_iter: int = 50,
-        tol: float = 1e-6,
-        restart: bool = False,
-        inexact: bool = False,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        warm_start: bool = False,
-        callback: Callback | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_seconds: float = CHECKPOINT_SECONDS,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.gamma = gamma
-        self.skip = skip
-        self.lower_epochs = lower_epochs
-        self.algorithm = algorithm
-        self.split = split
-        self.solver = solver
-        self.max_epochs = max_epochs
-        self.max_seconds = max_seconds
-        self.max_evaluations = max_evaluations
-        self.max_dca_iter = max_dca_iter
-        self.tol = tol
-        self.restart = restart
-        self.inexact = inexact
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.checkpoint_seconds = checkpoint_seconds
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _sizes_and_gammas(self) -> tuple[list[int], list[float]]:
         """Number of neurons and strength of the regularisation of each layer, checked."""
@@ -261,6 +210,7 @@ def _above(validation: Rows | None, stack: Stack) -> Rows | None:
     return None if validation is None else replace(validation, X=stack.features(validation.X))
 
 
+@documented(gamma="gamma of layers", warm_start="warm_start of layers")
 class LayerwiseDCONRegressor(Regression, _Layerwise):
     """Deep ReLU network for regression, trained layer by layer.
 
@@ -271,57 +221,7 @@ class LayerwiseDCONRegressor(Regression, _Layerwise):
     If all layers have the same ``gamma`` and at least two neurons, and without early stopping, ``objectives_`` does not
     rise from layer to layer, because every layer starts as a copy of the network below.
 
-    Parameters
-    ----------
-    hidden_layer_sizes : sequence of int, default=(20, 20)
-        Number of neurons of each hidden layer, from bottom to top.
-    gamma : float or sequence of float, default=1e-3
-        Strength of the data-weighted regularisation, for all layers or for each.
-    skip : bool, default=False
-        Whether the layers above the first also see the raw inputs. Check the predictions on enough validation data:
-        weights that only few rows determine can become very large this way, see the user guide.
-    lower_epochs : int or None, default=10
-        Maximum number of epochs of the layers below the top. None trains them like the top layer.
-    algorithm : {"accelerated", "paper"}, default="accelerated"
-        See `DCONRegressor`.
-    split : {"paper", "net"} or None, default=None
-        See `DCONRegressor`.
-    solver : str or Backend, default="native"
-        See `DCONRegressor`.
-    max_epochs : int or None, default=1000
-        Maximum number of epochs of the top layer. None means no limit.
-    max_seconds : float or None, default=None
-        Maximum wall time of the fit, see `DCONRegressor`; all networks of all layers get the same share of it, and what
-        one does not need is for those after it.
-    max_evaluations : int or None, default=None
-        See `DCONRegressor`; for each network of each layer.
-    max_dca_iter : int, default=50
-        See `DCONRegressor`.
-    tol : float, default=1e-6
-        See `DCONRegressor`.
-    restart : bool, default=False
-        See `DCONRegressor`.
-    inexact : bool, default=False
-        See `DCONRegressor`.
-    early_stopping : bool, default=False
-        Whether each layer stops when the error on validation data stops improving, and keeps its best network.
-    validation_fraction : float, default=0.1
-        Fraction of the training data to set aside for early stopping if `fit` is not given validation data.
-    n_iter_no_change : int, default=10
-        Number of epochs without improvement after which early stopping ends the training of a layer.
-    warm_start : bool, default=False
-        Whether to keep the lower layers of the previous call to `fit` and continue with its top layer. If
-        `hidden_layer_sizes` has grown since, all its layers are kept and the new ones are added on top.
-    callback : callable or None, default=None
-        See `DCONRegressor`; the label of an epoch names the layer, and True ends the training of all layers.
-    checkpoint : path or None, default=None
-        See `DCONRegressor`.
-    checkpoint_seconds : float, default=60
-        See `DCONRegressor`.
-    random_state : int, RandomState or None, default=None
-        Seed for the initial weights, the order of the neurons, and the validation split.
-    verbose : int, default=0
-        1 shows a progress bar, 2 prints a line for each epoch.
+    {parameters}
 
     Attributes
     ----------
@@ -364,11 +264,36 @@ class LayerwiseDCONRegressor(Regression, _Layerwise):
     statuses_: tuple[Status, ...]
     messages_: tuple[str, ...]
 
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (20, 20),
+        *,
+        gamma: float | Sequence[float] = 1e-3,
+        skip: bool = False,
+        lower_epochs: int | None = 10,
+        algorithm: str | PaperAlgorithm = "accelerated",
+        max_epochs: int | None = 1000,
+        max_seconds: float | None = None,
+        max_evaluations: int | None = None,
+        tol: float = 1e-6,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        store_parameters(self, locals())
+
     @staticmethod
     def _of_layer(values: Sequence[Any] | FloatArray) -> Any:
         return values[0]
 
 
+@documented(gamma="gamma of layers", warm_start="warm_start of layers")
 class LayerwiseDCONClassifier(Classification, _Layerwise):
     """Deep ReLU network for classification, trained layer by layer.
 
@@ -382,60 +307,7 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
     If all layers have the same ``gamma`` and at least two neurons, and without early stopping, ``objectives_`` does not
     rise from layer to layer, because every layer starts as a copy of the networks below.
 
-    Parameters
-    ----------
-    hidden_layer_sizes : sequence of int, default=(20, 20)
-        Number of neurons of each network of a layer, from bottom to top.
-    gamma : float or sequence of float, default=1e-3
-        See `LayerwiseDCONRegressor`.
-    skip : bool, default=False
-        See `LayerwiseDCONRegressor`.
-    lower_epochs : int or None, default=10
-        See `LayerwiseDCONRegressor`.
-    algorithm : {"accelerated", "paper"}, default="accelerated"
-        See `DCONRegressor`.
-    split : {"paper", "net"} or None, default=None
-        See `DCONRegressor`.
-    solver : str or Backend, default="native"
-        See `DCONRegressor`.
-    max_epochs : int or None, default=1000
-        Maximum number of epochs for each network of the top layer.
-    max_seconds : float or None, default=None
-        Maximum wall time of the fit, see `DCONRegressor`; all networks of all layers get the same share of it, and what
-        one does not need is for those after it.
-    max_evaluations : int or None, default=None
-        See `DCONRegressor`; for each network of each layer.
-    max_dca_iter : int, default=50
-        See `DCONRegressor`.
-    tol : float, default=1e-6
-        See `DCONRegressor`.
-    restart : bool, default=False
-        See `DCONRegressor`.
-    inexact : bool, default=False
-        See `DCONRegressor`.
-    early_stopping : bool, default=False
-        See `LayerwiseDCONRegressor`; each network is stopped on its own.
-    validation_fraction : float, default=0.1
-        See `DCONRegressor`; the split keeps the shares of the classes.
-    n_iter_no_change : int, default=10
-        See `DCONRegressor`.
-    class_weight : dict, "balanced" or None, default=None
-        See `DCONClassifier`.
-    warm_start : bool, default=False
-        See `LayerwiseDCONRegressor`.
-    n_jobs : int or None, default=None
-        Number of threads. The networks of a layer are shared first; with more threads than networks, the rows of each
-        are shared, too. See `DCONRegressor`.
-    callback : callable or None, default=None
-        See `LayerwiseDCONRegressor`.
-    checkpoint : path or None, default=None
-        See `LayerwiseDCONRegressor`.
-    checkpoint_seconds : float, default=60
-        See `LayerwiseDCONRegressor`.
-    random_state : int, RandomState or None, default=None
-        See `LayerwiseDCONRegressor`.
-    verbose : int, default=0
-        See `DCONRegressor`.
+    {parameters}
 
     Attributes
     ----------
@@ -472,8 +344,7 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_Layerwise._parameter_constraints,
-        **Classification._class_constraints,
-        "n_jobs": [JOBS, None],
+        "class_weight": CONSTRAINTS["class_weight"],
     }
 
     networks_: tuple[tuple[Network, ...], ...]
@@ -488,16 +359,11 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
         gamma: float | Sequence[float] = 1e-3,
         skip: bool = False,
         lower_epochs: int | None = 10,
-        algorithm: str = "accelerated",
-        split: str | None = None,
-        solver: str | Backend = "native",
+        algorithm: str | PaperAlgorithm = "accelerated",
         max_epochs: int | None = 1000,
         max_seconds: float | None = None,
         max_evaluations: int | None = None,
-        max_dca_iter: int = 50,
         tol: float = 1e-6,
-        restart: bool = False,
-        inexact: bool = False,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -506,37 +372,10 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
         n_jobs: int | None = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_seconds: float = CHECKPOINT_SECONDS,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            hidden_layer_sizes,
-            gamma=gamma,
-            skip=skip,
-            lower_epochs=lower_epochs,
-            algorithm=algorithm,
-            split=split,
-            solver=solver,
-            max_epochs=max_epochs,
-            max_seconds=max_seconds,
-            max_evaluations=max_evaluations,
-            max_dca_iter=max_dca_iter,
-            tol=tol,
-            restart=restart,
-            inexact=inexact,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            warm_start=warm_start,
-            callback=callback,
-            checkpoint=checkpoint,
-            checkpoint_seconds=checkpoint_seconds,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     @staticmethod
     def _of_layer(values: Sequence[Any] | FloatArray) -> Any:

@@ -16,7 +16,7 @@ from dconnet._threads import as_carried, in_threads, is_carried, one_blas_thread
 from dconnet.certificates import stationarity
 from dconnet.estimators.callbacks import NetworkTask
 from dconnet.estimators.data import Rows
-from dconnet.estimators.gammas import GammaChoice
+from dconnet.estimators.gamma_choice import GammaChoice
 from dconnet.estimators.session import Session, seconds_of
 from dconnet.estimators.units import Units
 from dconnet.model.calibration import Calibration

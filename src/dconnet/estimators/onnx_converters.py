@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dconnet.estimators.cv import DCONClassifierCV, DCONRegressorCV
+from dconnet.estimators.dcon import DCONClassifier, DCONRegressor
 from dconnet.estimators.layerwise import LayerwiseDCONClassifier, LayerwiseDCONRegressor
-from dconnet.estimators.shallow import DCONClassifier, DCONRegressor
 from dconnet.export.chain import Affine, Chain, ClassifierChain
 from dconnet.export.onnx import Graph, label_array
 
-REGRESSORS = (DCONRegressor, DCONRegressorCV, LayerwiseDCONRegressor)
-CLASSIFIERS = (DCONClassifier, DCONClassifierCV, LayerwiseDCONClassifier)
+REGRESSORS = (DCONRegressor, LayerwiseDCONRegressor)
+CLASSIFIERS = (DCONClassifier, LayerwiseDCONClassifier)
 OPTIONS = {
     "zipmap": [True, False, "columns"],
     "nocl": [True, False],

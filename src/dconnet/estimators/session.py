@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from dconnet.estimators.callbacks import FitTasks, NetworkTask
 from dconnet.estimators.data import Rows
 from dconnet.estimators.fingerprint import fingerprint
-from dconnet.estimators.gammas import GammaChoice
+from dconnet.estimators.gamma_choice import GammaChoice
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.checkpoint import REMEDY, Checkpoint, NetworkKeeper, Snapshot

@@ -17,8 +17,9 @@ from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.columns import raw_columns
 from dconnet.encoding.matrix import TableEncoding, TargetColumns
 from dconnet.encoding.schema import FieldTable, Schema
-from dconnet.estimators.base import _Number, unchanged_if_it_fails
+from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import refuse_missing
+from dconnet.estimators.parameters import Number
 from dconnet.estimators.tables import check_table, warn_mixed_columns
 
 # What scikit-learn's validation notes about the features.
@@ -87,7 +88,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_bins": [_Number(Integral, 1, None, closed="left")],
+        "n_bins": [Number(Integral, 1, None, closed="left")],
         "target_type": [StrOptions({"auto", "number", "class"}), None],
         "random_state": ["random_state"],
     }

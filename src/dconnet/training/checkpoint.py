@@ -34,6 +34,8 @@ _WORD = 8  # bytes of the length of the header, and of the checksum
 # What values and arrays that nobody has written like this may lead to.
 BROKEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 
+# Seconds between two writes: the work that may be lost. Writing takes a negligible part of them.
+SECONDS_BETWEEN_WRITES = 60.0
 REMEDY = "Delete the file to train from the start, or give another path as checkpoint."
 
 
@@ -103,8 +105,6 @@ class Checkpoint:
     ----------
     path : path
         The file; what it holds is read at once.
-    seconds : float
-        How often the state of a network is written; zero writes it after every epoch.
 
     Raises
     ------
@@ -117,17 +117,17 @@ class Checkpoint:
     >>> from pathlib import Path
     >>> from dconnet.training.checkpoint import Checkpoint, Snapshot
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     checkpoint = Checkpoint(Path(folder) / "fit.checkpoint", seconds=60)
+    ...     checkpoint = Checkpoint(Path(folder) / "fit.checkpoint")
     ...     checkpoint.begin({"gamma": 0.1})
     ...     checkpoint.put("choice", Snapshot({"best": 3}))
-    ...     again = Checkpoint(Path(folder) / "fit.checkpoint", seconds=60)
+    ...     again = Checkpoint(Path(folder) / "fit.checkpoint")
     ...     again.begin({"gamma": 0.1})
     ...     again.get("choice").values
     {'best': 3}
     """
 
-    def __init__(self, path: str | os.PathLike[str], seconds: float) -> None:
-        self.path, self.seconds = Path(path), seconds
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
         self.entries: dict[str, Snapshot] = {}
         self.fingerprint: dict[str, Any] | None = None
         self._lock = Lock()
@@ -204,7 +204,7 @@ class NetworkKeeper:
 
     def keep(self, snapshot: Snapshot, *, at_once: bool) -> None:
         """See `Keeper.keep`."""
-        due = at_once or time.monotonic() - self._written >= self.checkpoint.seconds
+        due = at_once or time.monotonic() - self._written >= SECONDS_BETWEEN_WRITES
         self.checkpoint.put(self.name, snapshot, write=due)
         if due:
             self._written = time.monotonic()

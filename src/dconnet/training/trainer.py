@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from dconnet.convex.backend import Backend
+from dconnet.convex.backend import Backend, get_backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.accelerated import AcceleratedDescent
@@ -18,8 +19,60 @@ from dconnet.training.progress import progress_monitor
 from dconnet.training.result import Solution, Status
 from dconnet.training.row_work import PosedProblem
 
-# The DC split that each algorithm uses by default.
-DEFAULT_SPLITS = {"accelerated": "net", "paper": "paper"}
+# The DC split of the accelerated algorithm.
+ACCELERATED_SPLIT = "net"
+
+
+@dataclass(frozen=True)
+class PaperAlgorithm:
+    """Settings of Algorithm 1 of the paper, for the parameter ``algorithm`` of the estimators.
+
+    Parameters
+    ----------
+    split : {"paper", "net"}, default="paper"
+        How the problem of a neuron is split into a difference of convex functions.
+    solver : str or Backend, default="native"
+        Solver of the convex programmes: "native", "reference", "admm", "parallel", a solver of qpsolvers such as
+        "osqp" or "clarabel", or a configured backend such as ``ADMM(device="cuda")``.
+    max_dca_iter : int, default=50
+        Maximum number of DCA iterations for a neuron in an epoch.
+    restart : bool, default=False
+        Whether to check, when the DCA of a neuron has converged, that the point is a local minimum of its problem, and
+        to restart from a better subgradient if it is not. ``history_`` counts the restarts.
+    inexact : bool, default=False
+        Whether to solve each convex programme only until its duality gap is a tenth of the decrease so far. Only the
+        solvers "native" and "reference" can stop early; the others always solve to tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet import DCONRegressor, PaperAlgorithm
+    >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)
+    >>> model = DCONRegressor(2, gamma=0.1, algorithm=PaperAlgorithm(split="net", restart=True), random_state=0)
+    >>> model.fit(X, np.abs(X[:, 0])).status_.name
+    'CONVERGED'
+    """
+
+    split: str = "paper"
+    solver: str | Backend = "native"
+    max_dca_iter: int = 50
+    restart: bool = False
+    inexact: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.solver, type) or not (isinstance(self.solver, str) or hasattr(self.solver, "prepare")):
+            raise ValueError(f"solver must be a name or an object with a method prepare, got {self.solver!r}.")
+        self.options()
+
+    def options(self, **limits: Any) -> Options:
+        """Return these settings and limits as the options of a descent."""
+        return Options(
+            split=self.split,
+            max_dca_iter=self.max_dca_iter,
+            restart=self.restart,
+            inexact=self.inexact,
+            **limits,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +81,8 @@ class Trainer:
 
     Parameters
     ----------
-    algorithm : {"accelerated", "paper"}
-        Which descent to run.
+    is_accelerated : bool
+        Whether to run the accelerated algorithm instead of Algorithm 1.
     backend : Backend
         Solver of the convex programmes.
     options : Options
@@ -42,12 +95,24 @@ class Trainer:
         Whether the network grows; the start is then only where it begins.
     """
 
-    algorithm: str
+    is_accelerated: bool
     backend: Backend
     options: Options
     verbose: int = 0
     several_at_once: bool = False
     grows: bool = False
+
+    @classmethod
+    def of(cls, algorithm: str | PaperAlgorithm, *, verbose: int = 0, grows: bool = False, **limits: Any) -> Trainer:
+        """Return the trainer for the parameter ``algorithm`` of an estimator and limits of `Options`."""
+        if algorithm == "accelerated":
+            return cls(True, get_backend("native"), Options(ACCELERATED_SPLIT, **limits), verbose, grows=grows)
+        if grows:
+            raise ValueError(
+                'n_hidden="auto" needs algorithm="accelerated": the algorithm of the paper has a fixed width.'
+            )
+        paper = algorithm if isinstance(algorithm, PaperAlgorithm) else PaperAlgorithm()
+        return cls(False, get_backend(paper.solver), paper.options(**limits), verbose)
 
     def within(self, seconds: float) -> Trainer:
         """The same with a limit on the time of each network; infinity for none."""
@@ -90,5 +155,5 @@ class Trainer:
             if not isinstance(problem, Problem):
                 raise ValueError('n_hidden="auto" needs the rows in this process, not with workers. Give a number.')
             return GrowingDescent(problem, self.backend, self.options, rng)
-        descent = AcceleratedDescent if self.algorithm == "accelerated" else Descent
+        descent = AcceleratedDescent if self.is_accelerated else Descent
         return descent(problem, self.backend, self.options, rng)
