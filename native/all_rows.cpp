@@ -31,15 +31,14 @@ DCONNET_INLINE void add_hinges(std::size_t rows, const double* beta_g, const dou
 }
 
 // Marks the rows in the tangent, writes their weights, and counts those that were not marked so before.
-DCONNET_INLINE double mark(std::size_t rows, double noise, bool with_slope, const double* norms, const double* beta_h,
-                           const double* z, const unsigned char* before, unsigned char* marks, double* weights) {
+DCONNET_INLINE double mark(std::size_t rows, double noise, const double* norms, const double* beta_h, const double* z,
+                           const unsigned char* before, unsigned char* marks, double* weights) {
   std::size_t changed = 0;
   for (std::size_t j = 0; j < rows; ++j) {
-    const bool above = z[j] >= -noise * norms[j];
-    const unsigned char is = above & (!with_slope | (beta_h[j] > 0.0));
+    const unsigned char is = z[j] >= -noise * norms[j];
     changed += is != before[j];
     marks[j] = is;
-    weights[j] = above ? beta_h[j] : 0.0;
+    weights[j] = is ? beta_h[j] : 0.0;
   }
   return static_cast<double>(changed);
 }
@@ -58,8 +57,7 @@ void SolverOverAll::forget() {
 
 Outcome SolverOverAll::solve(const Programme& programme, const Limits& limits, bool next, double* v, double* z) {
   if (!next) guess_multipliers(programme, z);
-  const Enough enough{limits.share > 0.0 ? value(programme, v, z) : 0.0, limits.share};
-  return solver_.solve(programme, limits.gap, limits.solver_iterations, next, {v, z, multipliers_.data()}, gram_, enough);
+  return solver_.solve(programme, limits.gap, limits.solver_iterations, next, {v, z, multipliers_.data()}, gram_);
 }
 
 // What z dictates for the multipliers, and the middle of their interval for the rows at the kink.
@@ -104,12 +102,10 @@ Outcome AllRows::solve(const double* v, bool next, double* answer) {
 
 Look AllRows::look(const double* trial, bool is_answer) { return look_at_trial(trial, is_answer); }
 
-// In the inexact DCA, only rows that have a part in the tangent count as changed.
 Look AllRows::look_at_trial(const double* v, bool known) {
   const Design& design = rows_.design();
   const std::size_t stride = design.stride();
   const double noise = rows_.kink_noise(v);
-  const bool with_slope = limits_.share > 0.0;
   rows_.all().each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     double* sums = sums_.clear(i);
     double* tangent = tangents_.clear(i);
@@ -120,7 +116,7 @@ Look AllRows::look_at_trial(const double* v, bool known) {
       const double* beta_h = rows_.beta_h() + first;
       if (!known) multiply(design.row(first), count, stride, v, z);
       fastest<add_hinges>(count, rows_.beta_g() + first, beta_h, problem_.curvature, z, sums);
-      sums[kOther] += fastest<mark>(count, noise, with_slope, rows_.kink_norms() + first, beta_h, z, marks_.data() + first,
+      sums[kOther] += fastest<mark>(count, noise, rows_.kink_norms() + first, beta_h, z, marks_.data() + first,
                                     trial_marks_.data() + first, weights_.data() + first);
       add_transposed(design.row(first), count, stride, weights_.data() + first, tangent);
     }

@@ -10,7 +10,6 @@
 
 #include "active_gram.hpp"
 #include "programme.hpp"
-#include "scratch.hpp"
 
 namespace dconnet {
 

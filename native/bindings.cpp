@@ -87,13 +87,6 @@ struct Bound : Kernel {
 
 using GivenTeam = std::shared_ptr<Bound<dconnet::Team>>;
 
-// Makes an object in the place that Python has for it, with the team that it may share.
-template <typename Kernel, typename... Arguments>
-void make(Bound<Kernel>* self, const GivenTeam& team, Arguments&&... arguments) {
-  new (self) Bound<Kernel>(std::forward<Arguments>(arguments)..., team);
-  if (team) self->team_in_use = &team->in_use;
-}
-
 // Takes an object, or nothing, for the time of a call.
 class Use {
  public:
@@ -111,6 +104,15 @@ class Use {
  private:
   std::atomic<bool>* in_use_;
 };
+
+// Constructs an object in the memory that Python has allocated, with the team that it may share. The constructor may run the
+// team, so that no other thread may use it meanwhile.
+template <typename Kernel, typename... Arguments>
+void make(Bound<Kernel>* self, const GivenTeam& team, Arguments&&... arguments) {
+  const Use use(team ? &team->in_use : nullptr);
+  new (self) Bound<Kernel>(std::forward<Arguments>(arguments)..., team);
+  if (team) self->team_in_use = &team->in_use;
+}
 
 // A function of an object, or a method of it, as one that refuses an object in use.
 template <typename Kernel, typename Result, typename... Arguments>
@@ -180,35 +182,53 @@ struct Stop {
 // What the kernel watches in this thread besides signals; Python keeps it alive.
 thread_local const Stop* watched_stop = nullptr;
 
-// Whether to go on: there is time left, no signal such as Ctrl-C is waiting, and no other thread asks to stop. Signals
-// are looked at only now and then, because that takes Python's lock.
+// Tells whether to proceed: there is time left, no signal such as Ctrl-C has arrived, and no other thread asks to stop. Signals
+// are checked every 50 ms only, because that takes Python's lock.
+//
+// An exception, of a signal handler or of a call into Python (`guarded`), is taken out of the interpreter and kept here until
+// `raise`, once the kernel has returned: from the first exception on, the kernel makes no call into Python.
 class Watch {
  public:
-  explicit Watch(double seconds) : began_(Clock::now()), last_look_(began_), seconds_(seconds), stop_(watched_stop) {}
+  explicit Watch(double seconds) : began_(Clock::now()), last_check_(began_), seconds_(seconds), stop_(watched_stop) {}
 
   bool proceed() {
     const Clock::time_point now = Clock::now();
-    if (now - last_look_ > std::chrono::milliseconds(50)) {
-      last_look_ = now;
-      nb::gil_scoped_acquire locked;
-      if (PyErr_CheckSignals() != 0) interrupted_ = true;
+    const bool is_stopped = stop_ != nullptr && stop_->is_set;
+    if (!failed() && (is_stopped || now - last_check_ > std::chrono::milliseconds(50))) {
+      last_check_ = now;
+      guarded([&] {
+        if (PyErr_CheckSignals() == 0 && is_stopped) PyErr_SetNone(PyExc_KeyboardInterrupt);
+        if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      });
     }
-    if (!interrupted_ && stop_ != nullptr && stop_->is_set) {
-      nb::gil_scoped_acquire locked;
-      PyErr_SetNone(PyExc_KeyboardInterrupt);
-      interrupted_ = true;
-    }
-    return !interrupted_ && std::chrono::duration<double>(now - began_).count() < seconds_;
+    return !failed() && std::chrono::duration<double>(now - began_).count() < seconds_;
   }
 
-  bool interrupted() const { return interrupted_; }
+  // Calls body() with Python's lock and keeps the exception that it throws; false if there is one already, or now.
+  template <typename Body>
+  bool guarded(const Body& body) {
+    if (failed()) return false;
+    nb::gil_scoped_acquire locked;
+    try {
+      body();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    return !failed();
+  }
+
+  bool failed() const { return error_ != nullptr; }
+  // Throws the exception that was kept, if any; with Python's lock.
+  void raise() {
+    if (failed()) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
-  Clock::time_point began_, last_look_;
+  Clock::time_point began_, last_check_;
   double seconds_;
   const Stop* stop_;
-  bool interrupted_ = false;
+  std::exception_ptr error_;
 };
 
 // Kink directions of the neurons (n_hidden, columns), or none.
@@ -217,8 +237,7 @@ using Counts = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, st
 
 // A sweep over rows that are here, or elsewhere, where y is null.
 Counts run_sweep(dconnet::Sweep& self, const double* y, Matrix alpha, double gamma, Order order, bool net_split,
-                 const dconnet::Limits& limits, Watch& watch, const std::function<bool()>& proceed, OutMatrix V,
-                 const Kinks& kinks) {
+                 const dconnet::Limits& limits, Watch& watch, OutMatrix V, const Kinks& kinks) {
   const std::size_t n_hidden = self.n_hidden();
   if (kinks) check_shape(*kinks, n_hidden, self.columns(), "kinks");
   check_shape(alpha, n_hidden, self.n_outputs(), "alpha");
@@ -232,20 +251,19 @@ Counts run_sweep(dconnet::Sweep& self, const double* y, Matrix alpha, double gam
   {
     nb::gil_scoped_release unlocked;
     visited = self.run(y, alpha.data(), gamma, order.data(), net_split ? dconnet::Split::kNet : dconnet::Split::kPaper,
-                       limits, proceed, V.data(), tally, kinks ? kinks->data() : nullptr);
+                       limits, [&watch] { return watch.proceed(); }, V.data(), tally, kinks ? kinks->data() : nullptr);
   }
-  if (watch.interrupted()) throw nb::python_error();
+  watch.raise();
   return {visited, tally.programmes, tally.iterations, tally.refused, tally.unsolved};
 }
 
 Counts sweep(dconnet::Sweep& self, Matrix y, Matrix alpha, double gamma, Order order, bool net_split,
-             std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance, double share,
+             std::size_t max_dca_iterations, std::size_t max_solver_iterations, double tolerance,
              double seconds, OutMatrix V, const Kinks& kinks) {
   check_shape(y, self.rows(), self.n_outputs(), "y");
   Watch watch(seconds);
   return run_sweep(self, y.data(), alpha, gamma, order, net_split,
-                   {max_dca_iterations, max_solver_iterations, tolerance, share}, watch,
-                   [&watch] { return watch.proceed(); }, V, kinks);
+                   {max_dca_iterations, max_solver_iterations, tolerance}, watch, V, kinks);
 }
 
 // An array that Python owns.
@@ -284,48 +302,43 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> answer(SweepLeaves& self, Vector rou
   return handed_over(std::move(numbers));
 }
 
-// A sweep over rows that others have, whom a function of Python asks. Its first exception ends the sweep.
+// A sweep over rows of other processes, which a Python function asks. Its first exception ends the sweep.
 class RemoteSweep {
  public:
   RemoteSweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
               nb::callable ask, std::size_t most_numbers)
       : ask_(std::move(ask)),
+        watch_(std::numeric_limits<double>::infinity()),
         sweep_(std::move(parts), columns, n_hidden, n_outputs, most_numbers,
                [this](const std::vector<double>& round, std::vector<double>& answers) { return this->ask(round, answers); }) {
-    rethrow();
+    check();
   }
 
   Counts run(Matrix alpha, double gamma, Order order, bool net_split, std::size_t max_dca_iterations,
              std::size_t max_solver_iterations, double tolerance, double seconds, OutMatrix V, const Kinks& kinks) {
-    Watch watch(seconds);
-    const auto proceed = [&] { return !failed_ && watch.proceed(); };
+    watch_ = Watch(seconds);
     const Counts counts = run_sweep(sweep_, nullptr, alpha, gamma, order, net_split,
-                                    {max_dca_iterations, max_solver_iterations, tolerance}, watch, proceed, V, kinks);
-    rethrow();
+                                    {max_dca_iterations, max_solver_iterations, tolerance}, watch_, V, kinks);
+    check();
     return counts;
   }
 
  private:
   bool ask(const std::vector<double>& round, std::vector<double>& answers) {
-    nb::gil_scoped_acquire locked;
-    try {
-      const nb::object said = ask_(handed_over(std::vector<double>(round)));
-      const Vector numbers = nb::cast<Vector>(said);
+    return watch_.guarded([&] {
+      const nb::object answer = ask_(handed_over(std::vector<double>(round)));
+      const Vector numbers = nb::cast<Vector>(answer);
       answers.assign(numbers.data(), numbers.data() + numbers.size());
-      return true;
-    } catch (...) {
-      if (!failed_) failed_ = std::current_exception();
-      return false;
-    }
+    });
   }
 
-  void rethrow() {
-    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
+  void check() {
+    watch_.raise();
     if (sweep_.failed()) throw nb::value_error("an answer has another length than its question asks for");
   }
 
   nb::callable ask_;
-  std::exception_ptr failed_;
+  Watch watch_;
   dconnet::Sweep sweep_;
 };
 
@@ -422,25 +435,23 @@ nb::object copy_of(const Number* values, std::size_t count) {
   return nb::cast(nb::ndarray<nb::numpy, const Number, nb::ndim<1>>(values, {count}, nb::handle()), nb::rv_policy::copy);
 }
 
-// Rows that somebody else holds, who is asked through Python. An error there, or Ctrl-C, is kept until the kernel has come
-// to an end by itself: until then, every answer is no number.
+// Rows of other processes, which a Python object asks. After the first exception there, or Ctrl-C, every sum is NaN until the
+// kernel has returned.
 class RemoteEvaluations : public dconnet::Evaluations {
  public:
   RemoteEvaluations(nb::object remote, const dconnet::Layout& layout, double gamma, std::size_t rows, double target_square,
                     std::size_t most_numbers)
       : Evaluations(layout, gamma, rows, target_square), remote_(std::move(remote)), most_numbers_(most_numbers) {}
 
-  bool failed() const { return error_ != nullptr; }
-  void raise() {
-    if (failed()) std::rethrow_exception(std::exchange(error_, nullptr));
-  }
+  // Must be called before every use of the object.
+  void set_watch(Watch& watch) { watch_ = &watch; }
 
   std::size_t most_copied() const override { return std::max<std::size_t>(1, most_numbers_ / layout().stride); }
   void copy_rows(const std::size_t* rows, std::size_t count, double* design, double* y) override {
     const std::size_t stride = layout().stride, n_outputs = layout().n_outputs;
     std::fill_n(design, count * stride, 0.0);
     std::fill_n(y, count * n_outputs, 0.0);
-    guarded([&] {
+    watch_->guarded([&] {
       const auto [found_design, found_y] = nb::cast<std::pair<Matrix, Matrix>>(remote_.attr("rows")(copy_of(rows, count)));
       check_shape(found_design, count, stride, "rows of the design");
       check_shape(found_y, count, n_outputs, "their targets");
@@ -454,7 +465,7 @@ class RemoteEvaluations : public dconnet::Evaluations {
     const bool has_directions = ask == dconnet::Ask::kMatches;
     const std::size_t size = dconnet::answer_size(ask, layout()) * (has_directions ? directions : 1);
     std::fill_n(sums, size, std::numeric_limits<double>::quiet_NaN());
-    guarded([&] {
+    watch_->guarded([&] {
       const nb::object question = copy_of(input, layout().size() + directions * layout().stride);
       const auto found = nb::cast<Vector>(remote_.attr("sums")(name_of(ask), question));
       check_length(found.size(), size, "the sums");
@@ -463,20 +474,9 @@ class RemoteEvaluations : public dconnet::Evaluations {
   }
 
  private:
-  template <typename Body>
-  void guarded(const Body& body) {
-    if (failed()) return;
-    nb::gil_scoped_acquire locked;
-    try {
-      body();
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-  }
-
   nb::object remote_;
   std::size_t most_numbers_;
-  std::exception_ptr error_;
+  Watch* watch_ = nullptr;
 };
 
 dconnet::Hop hop_of(const std::string& name) {
@@ -530,31 +530,28 @@ void restore(Kernel& self, const std::vector<std::uint64_t>& state) {
 
 using Explored = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t>;
 
-template <typename May>
-Explored explore_while(dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix& V, OutMatrix& alpha,
-                       const May& may) {
+Explored explore_until(dconnet::Explorer& self, std::size_t evaluations, Watch& watch, OutMatrix& V, OutMatrix& alpha) {
   const dconnet::Layout& layout = self.layout();
   check_shape(V, layout.n_hidden, layout.columns, "V");
   check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
-  Watch watch(seconds);
-  dconnet::Exploration told;
+  dconnet::Exploration done;
   {
     nb::gil_scoped_release unlocked;
-    told = self.explore(evaluations, [&] { return may() && watch.proceed(); }, V.data(), alpha.data());
+    done = self.explore(evaluations, [&watch] { return watch.proceed(); }, V.data(), alpha.data());
   }
-  if (watch.interrupted()) throw nb::python_error();
-  return {told.evaluations, told.hops, told.accepted, told.revived, told.barren};
+  watch.raise();
+  return {done.evaluations, done.hops, done.accepted, done.revived, done.barren};
 }
 
 Explored explore(dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
-  return explore_while(self, evaluations, seconds, V, alpha, [] { return true; });
+  Watch watch(seconds);
+  return explore_until(self, evaluations, watch, V, alpha);
 }
 
 Explored explore_remotely(RemoteExplorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
-  RemoteEvaluations& remote = self.remote();
-  const Explored told = explore_while(self, evaluations, seconds, V, alpha, [&] { return !remote.failed(); });
-  remote.raise();
-  return told;
+  Watch watch(seconds);
+  self.remote().set_watch(watch);
+  return explore_until(self, evaluations, watch, V, alpha);
 }
 
 using Places = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -634,7 +631,7 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
   {
     nb::gil_scoped_release unlocked;
     dconnet::CodedObjective objective(rows, from_white.data(), rank, weights.data(), n_hidden);
-    for (std::size_t i = 0; i < n_fits && !watch.interrupted(); ++i) {
+    for (std::size_t i = 0; i < n_fits && !watch.failed(); ++i) {
       const double* y = targets.data() + which.data()[i] * rows.rows;
       double* v = V.data() + i * n_hidden * rank;
       double* a = alpha.data() + i * n_hidden;
@@ -643,7 +640,7 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
                                      v, a).evaluations;
     }
   }
-  if (watch.interrupted()) throw nb::python_error();
+  watch.raise();
   return used;
 }
 
@@ -673,7 +670,7 @@ void search_sphere(Matrix Q, Vector r, double floor, OutVector values, OutMatrix
     dconnet::Arrangement arrangement(Q.data(), Q.shape(0));
     arrangement.search(r.data(), floor, [&watch] { return watch.proceed(); }, values.data(), directions.data());
   }
-  if (watch.interrupted()) throw nb::python_error();
+  watch.raise();
 }
 
 void make_cone_search(Bound<dconnet::ConeSearch>* self, Matrix Q, Vector r) {
@@ -692,7 +689,7 @@ bool search_cones(dconnet::ConeSearch& self, double relative_gap, double enough,
     nb::gil_scoped_release unlocked;
     closed = self.run(relative_gap, enough, most_parts, most_waiting, [&watch] { return watch.proceed(); });
   }
-  if (watch.interrupted()) throw nb::python_error();
+  watch.raise();
   return closed;
 }
 
@@ -744,8 +741,8 @@ NB_MODULE(_native, module) {
            nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"),
            nb::arg("team") = nb::none())
       .def("run", alone(&sweep), nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
-           nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("share"),
-           nb::arg("seconds"), kept("V"), nb::arg("kinks") = nb::none(),
+           nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
+           kept("V"), nb::arg("kinks") = nb::none(),
            "Improve the neurons in the given order, V (n_hidden, rank) in place, for y (n_rows, n_outputs) and alpha "
            "(n_hidden, n_outputs). A row at the kink of a neuron is active if its product with the neuron's row of kinks "
            "(n_hidden, rank) is positive, or always without kinks. Returns the neurons done, the programmes solved, the "

@@ -10,7 +10,7 @@
 #include <cstddef>
 
 #include "coded_rows.hpp"
-#include "singles.hpp"
+#include "lanes.hpp"
 
 namespace dconnet {
 

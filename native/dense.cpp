@@ -113,6 +113,33 @@ DCONNET_INLINE double dot_lanes(const double* x, const double* y, std::size_t n)
   return total;
 }
 
+constexpr std::size_t kSums = 4;            // that do not wait for each other
+constexpr std::size_t kSingleTerms = 1024;  // whose sum is single
+
+DCONNET_INLINE float dot_of_some(const float* x, const float* y, std::size_t n) {
+  Singles sums[kSums] = {}, a, b;
+  std::size_t i = 0;
+  for (; i + kSums * kSingles <= n; i += kSums * kSingles) {
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < kSums; ++k) {
+      load(a, x + i + k * kSingles);
+      load(b, y + i + k * kSingles);
+      sums[k] += a * b;
+    }
+  }
+  float total = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (; i < n; ++i) total += x[i] * y[i];
+  return total;
+}
+
+DCONNET_INLINE double dot_of_all(const float* x, const float* y, std::size_t n) {
+  double total = 0.0;
+  for (std::size_t i = 0; i < n; i += kSingleTerms) {
+    total += static_cast<double>(dot_of_some(x + i, y + i, std::min(kSingleTerms, n - i)));
+  }
+  return total;
+}
+
 // The products of four rows of A with two rows of B, both of `length` entries, a whole number of lanes.
 DCONNET_INLINE void four_by_two(const double* const* a, const double* const* b, std::size_t length,
                                 double (*products)[2]) {
@@ -351,6 +378,8 @@ void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* 
 }
 
 double dot(const double* x, const double* y, std::size_t n) { return fastest<dot_lanes>(x, y, n); }
+
+double dot(const float* x, const float* y, std::size_t n) { return fastest<dot_of_all>(x, y, n); }
 
 double max_abs(const double* x, std::size_t n) { return fastest<hot::max_abs>(x, n); }
 

@@ -1,7 +1,9 @@
 // Small dense matrices: products and the Cholesky factor. Rows are padded to whole lanes unless told otherwise.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+#include <limits>
 
 namespace dconnet {
 
@@ -36,7 +38,15 @@ void cholesky_half_solve(const double* L, std::size_t n, std::size_t stride, dou
 // Solves L Lᵀ x = b in place.
 void cholesky_solve(const double* L, std::size_t n, std::size_t stride, double* x);
 
+// The length of (x, y), also where their squares underflow.
+inline double length_of(double x, double y) {
+  const double square = x * x + y * y;
+  return square >= std::numeric_limits<double>::min() ? std::sqrt(square) : std::hypot(x, y);
+}
+
 double dot(const double* x, const double* y, std::size_t n);
+// Of numbers of single precision, with sums in double precision.
+double dot(const float* x, const float* y, std::size_t n);
 // NaN if any entry is.
 double max_abs(const double* x, std::size_t n);
 

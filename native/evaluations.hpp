@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "layout.hpp"
-#include "smooth.hpp"
+#include "lbfgs.hpp"
 
 namespace dconnet {
 

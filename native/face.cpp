@@ -94,7 +94,7 @@ void Face::hold(std::size_t row) {
 void Face::let_go(std::size_t row) {
   if (!is_worth_updating(0)) factor_.forget();
   if (factor_.known()) update_system();
-  basis_.remove(row);
+  if (!basis_.remove(row)) return;  // `add` had refused it
   if (basis_.rows().empty()) factor_.forget();  // the basis starts anew
   if (!factor_.known()) return;
   const std::size_t old = basis_.free() - 1, stride = design_.stride();

@@ -37,7 +37,7 @@ FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* s
       clipped_(design.stride()) {
   fresh_.reserve(design.columns());
   released_.reserve(design.columns());
-  grounded_.reserve(2 * design.columns());
+  grounded_.reserve(most_grounded());
 }
 
 bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool resume, const Iterate& at,
@@ -217,7 +217,7 @@ void FaceWalk::keep_on_side(std::size_t place) {
 
 void FaceWalk::ground(std::size_t row) {
   if (std::find(grounded_.begin(), grounded_.end(), row) != grounded_.end()) return;
-  if (grounded_.size() == grounded_.capacity()) {
+  if (grounded_.size() == most_grounded()) {
     degenerate_ = true;
   } else {
     grounded_.push_back(row);
@@ -239,7 +239,7 @@ bool FaceWalk::change_sides(const Stop& stop) {
   bool changed = stop.kinked;
   if (stop.kinked) {
     face_.move(screen_.row(stop.place), Side::kKink);
-    if (fresh_.size() < fresh_.capacity()) fresh_.push_back(screen_.row(stop.place));
+    if (fresh_.size() < design_.columns()) fresh_.push_back(screen_.row(stop.place));
     screen_.z(stop.place) = 0.0;
   }
   const auto gone = [&](std::size_t row) { return screen_.z(screen_.place_of(row)) != 0.0 || face_.side(row) == Side::kKink; };

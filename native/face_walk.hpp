@@ -10,7 +10,6 @@
 
 #include "crossings.hpp"
 #include "face.hpp"
-#include "scratch.hpp"
 #include "screen.hpp"
 
 namespace dconnet {
@@ -55,6 +54,7 @@ class FaceWalk {
   bool end_at_zero(double* v);
   Stop search(const Programme& programme, const Iterate& at);
   void keep_on_side(std::size_t place);
+  std::size_t most_grounded() const { return 2 * design_.columns(); }
   void ground(std::size_t row);
   void collect_crossings(double limit);
   bool change_sides(const Stop& stop);

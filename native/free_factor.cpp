@@ -68,7 +68,7 @@ void FreeFactor::change(double weight, double* x) {
 void FreeFactor::raise(double* x) {
   for (std::size_t k = 0; k < size_; ++k) {
     double* u = row(k);
-    const double length = std::sqrt(u[k] * u[k] + x[k] * x[k]);
+    const double length = length_of(u[k], x[k]);
     rotate(u[k] / length, x[k] / length, size_ - k, u + k, x + k);
   }
 }
@@ -82,7 +82,7 @@ void FreeFactor::lower(double* x) {
   double length = std::sqrt(rest);
   std::fill(x, x + size_, 0.0);
   for (std::size_t k = size_; k-- > 0;) {
-    const double longer = std::sqrt(length * length + work_[k] * work_[k]);
+    const double longer = length_of(length, work_[k]);
     rotate(length / longer, work_[k] / longer, size_ - k, x + k, row(k) + k);
     length = longer;
   }
@@ -100,7 +100,7 @@ void FreeFactor::lose_direction(const std::vector<Rotation>& turns) {
       row(k)[i] = c * left - s * right;
       row(k)[i + 1] = c * right + s * left;
     }
-    const double upper = row(i)[i], lower = row(i + 1)[i], length = std::sqrt(upper * upper + lower * lower);
+    const double upper = row(i)[i], lower = row(i + 1)[i], length = length_of(upper, lower);
     rotate(upper / length, lower / length, size_ - i, row(i) + i, row(i + 1) + i);
   }
   --size_;

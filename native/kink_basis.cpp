@@ -48,7 +48,7 @@ bool KinkBasis::add(std::size_t row) {
 void KinkBasis::turn() {
   double* h = coordinates_.data();
   for (std::size_t i = 0; i + 1 < free(); ++i) {
-    const double length = std::sqrt(h[i] * h[i] + h[i + 1] * h[i + 1]);
+    const double length = length_of(h[i], h[i + 1]);
     turns_[i] = h[i] == 0.0 ? Rotation{1.0, 0.0} : Rotation{h[i + 1] / length, h[i] / length};
     if (h[i] == 0.0) continue;
     rotate(turns_[i].cosine, turns_[i].sine, design_.stride(), vector(i + 1), vector(i));
@@ -58,12 +58,16 @@ void KinkBasis::turn() {
 
 // Without its column R is no triangle any more: rotations of neighbouring vectors of Y make it one, and set the last of
 // them free.
-void KinkBasis::remove(std::size_t row) {
+bool KinkBasis::remove(std::size_t row) {
   const std::size_t stride = design_.stride();
   const auto found = std::find(rows_.begin(), rows_.end(), row);
+  if (found == rows_.end()) return false;
   const std::size_t first = static_cast<std::size_t>(found - rows_.begin()), held = rows_.size();
   rows_.erase(found);
-  if (rows_.empty()) return clear();
+  if (rows_.empty()) {
+    clear();
+    return true;
+  }
   for (std::size_t i = first; i + 1 < held; ++i) {
     std::copy(column(i + 1), column(i + 1) + stride, column(i));
     for (std::size_t l = first; l < i; ++l) {
@@ -73,12 +77,13 @@ void KinkBasis::remove(std::size_t row) {
       column(i)[l] = c * x + s * y;
       column(i)[l + 1] = c * y - s * x;
     }
-    const double x = column(i)[i], y = column(i)[i + 1], length = std::sqrt(x * x + y * y);
+    const double x = column(i)[i], y = column(i)[i + 1], length = length_of(x, y);
     combination_[i] = x / length;
     coordinates_[i] = y / length;
     column(i)[i] = length;
     rotate(combination_[i], coordinates_[i], stride, pushed(i), pushed(i + 1));
   }
+  return true;
 }
 
 void KinkBasis::forces(const double* b, double* x) const {

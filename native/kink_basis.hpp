@@ -25,7 +25,8 @@ class KinkBasis {
   void clear();
   // Holds one more row. False if it depends on those that are held already, or there is no room for more.
   bool add(std::size_t row);
-  void remove(std::size_t row);
+  // Holds a row no longer. False if it is not held.
+  bool remove(std::size_t row);
 
   const std::vector<std::size_t>& rows() const { return rows_; }
   std::size_t free() const { return design_.columns() - rows_.size(); }

@@ -1,11 +1,14 @@
-// Four doubles that move together: the vector type of the hot loops.
+// The vector types of the hot loops: four doubles (`Lanes`), or eight numbers of single precision (`Singles`).
 //
-// The compiler's own vector extension maps it to whatever the CPU has. Sums run over the four lanes in a fixed
+// The compiler's own vector extension maps them to the instructions of the CPU. Sums run over the four lanes in a fixed
 // order, so a result does not depend on the instruction set.
 #pragma once
 
 #include <cstddef>
 #include <cstring>
+#include <new>
+#include <type_traits>
+#include <vector>
 
 namespace dconnet {
 
@@ -21,13 +24,13 @@ typedef double Eight __attribute__((vector_size(8 * sizeof(double))));
 #define DCONNET_INLINE __attribute__((always_inline)) inline
 #define DCONNET_ALWAYS_INLINE __attribute__((always_inline))  // of a lambda
 
-template <typename Vector>
-DCONNET_INLINE void load(Vector& lanes, const double* from) {
+template <typename Vector, typename Real>
+DCONNET_INLINE void load(Vector& lanes, const Real* from) {
   std::memcpy(&lanes, from, sizeof(Vector));
 }
 
-template <typename Vector>
-DCONNET_INLINE void store(double* to, const Vector& lanes) {
+template <typename Vector, typename Real>
+DCONNET_INLINE void store(Real* to, const Vector& lanes) {
   std::memcpy(to, &lanes, sizeof(Vector));
 }
 
@@ -74,5 +77,43 @@ DCONNET_INLINE void in_fours(std::size_t n, const double* const (&vectors)[Vecto
 }
 
 constexpr std::size_t round_up_to_lanes(std::size_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
+
+constexpr std::size_t kSingles = 8;
+
+typedef float Singles __attribute__((vector_size(kSingles * sizeof(float))));
+
+DCONNET_INLINE float sum_of(const Singles& s) {
+  return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+}
+
+constexpr std::size_t round_up_to_singles(std::size_t n) { return (n + kSingles - 1) / kSingles * kSingles; }
+
+// The vector type for numbers of either precision.
+template <typename Real>
+using Group = std::conditional_t<std::is_same_v<Real, float>, Singles, Lanes>;
+
+template <typename Real>
+constexpr std::size_t kGroup = sizeof(Group<Real>) / sizeof(Real);
+
+// Vectors that begin with a line of the cache, so that no group lies across two of them.
+template <typename Real>
+struct AtLine {
+  using value_type = Real;
+
+  AtLine() = default;
+  template <typename Other>
+  AtLine(const AtLine<Other>&) {}
+
+  Real* allocate(std::size_t n) { return static_cast<Real*>(::operator new(n * sizeof(Real), kLine)); }
+  void deallocate(Real* memory, std::size_t) { ::operator delete(memory, kLine); }
+  friend bool operator==(const AtLine&, const AtLine&) { return true; }
+  friend bool operator!=(const AtLine&, const AtLine&) { return false; }
+
+ private:
+  static constexpr std::align_val_t kLine{64};
+};
+
+template <typename Real>
+using Aligned = std::vector<Real, AtLine<Real>>;
 
 }  // namespace dconnet

@@ -6,10 +6,21 @@
 #include <functional>
 #include <vector>
 
-#include "singles.hpp"
-#include "smooth.hpp"
+#include "lanes.hpp"
 
 namespace dconnet {
+
+// A function of many variables with its gradient, in double or single precision.
+template <typename Real>
+class SmoothOf {
+ public:
+  virtual ~SmoothOf() = default;
+  virtual std::size_t size() const = 0;
+  // Writes the gradient at theta and returns the value there.
+  virtual double gradient(const Real* theta, Real* gradient) = 0;
+};
+
+using Smooth = SmoothOf<double>;
 
 // In the precision of the function.
 template <typename Real>

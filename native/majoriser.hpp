@@ -24,7 +24,6 @@ struct Limits {
   std::size_t dca_iterations;
   std::size_t solver_iterations;
   double gap;
-  double share = 0.0;  // of the decrease, at which a duality gap will do; zero solves exactly
 };
 
 // What is found at a point.

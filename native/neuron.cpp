@@ -3,33 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "all_rows.hpp"
-#include "near_majoriser.hpp"
-
 namespace dconnet {
-
-Neuron::Neuron(NeuronRows& rows) : here_(&rows), start_(rows.stride()), candidate_(rows.stride()) {
-  if (FarRows::pays_for(rows.rows(), rows.columns())) {
-    rows.tell_near_from_far();
-    near_ = std::make_unique<NearMajoriser>(rows);
-  } else {
-    all_ = std::make_unique<AllRows>(rows);
-  }
-}
-
-Neuron::Neuron(LeafPasses& rows)
-    : near_(std::make_unique<NearMajoriser>(rows)), start_(rows.stride()), candidate_(rows.stride()) {}
-
-// Inexact answers need bounds on programmes over all rows.
-Majoriser& Neuron::majoriser_for(const Limits& limits) {
-  if (near_ && (limits.share == 0.0 || !here_)) return *near_;
-  if (!all_) all_ = std::make_unique<AllRows>(*here_);
-  return *all_;
-}
 
 bool Neuron::improve(const NeuronProblem& problem, const Limits& limits, const Proceed& proceed, double* v,
                      Tally& tally) {
-  majoriser_ = &majoriser_for(limits);
   majoriser_->watch(&proceed);
   std::copy_n(v, start_.size(), start_.data());
   if (!run(problem, limits, proceed, v, tally)) return false;

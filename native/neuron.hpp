@@ -6,13 +6,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "majoriser.hpp"
 
 namespace dconnet {
-
-class NeuronRows;
 
 // Norm of the difference of two iterates at which the paper ends the DCA.
 inline constexpr double kDcaTolerance = 1e-12;
@@ -26,10 +25,8 @@ struct Tally {
 
 class Neuron {
  public:
-  // Over rows that are here.
-  explicit Neuron(NeuronRows& rows);
-  // Over rows that may be anywhere.
-  explicit Neuron(LeafPasses& rows);
+  explicit Neuron(std::unique_ptr<Majoriser> majoriser, std::size_t stride)
+      : majoriser_(std::move(majoriser)), start_(stride), candidate_(stride) {}
 
   // Runs the DCA from v, and replaces v, which is padded, by where it ends, and so does the network. False if it was told not
   // to proceed; v is then where the last whole step ended, and the network has lost the neuron.
@@ -38,12 +35,8 @@ class Neuron {
  private:
   bool run(const NeuronProblem& problem, const Limits& limits, const Proceed& proceed, double* v, Tally& tally);
   void certify(const NeuronProblem& problem, double* v, Tally& tally);
-  Majoriser& majoriser_for(const Limits& limits);
 
-  NeuronRows* here_ = nullptr;        // rows that are here
-  std::unique_ptr<Majoriser> all_;    // where rows are many, made the first time that it is needed
-  std::unique_ptr<Majoriser> near_;   // where rows are many
-  Majoriser* majoriser_ = nullptr;
+  std::unique_ptr<Majoriser> majoriser_;
   double opened_ = 0.0;                           // O at the start
   std::vector<double> start_, candidate_;         // columns
 };

@@ -12,7 +12,7 @@
 #include "evaluations.hpp"
 #include "layout.hpp"
 #include "leaves.hpp"
-#include "singles.hpp"
+#include "lanes.hpp"
 #include "team.hpp"
 
 namespace dconnet {

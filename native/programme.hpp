@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "design.hpp"
-#include "scratch.hpp"
 
 namespace dconnet {
 
@@ -57,8 +56,16 @@ struct Enough {
   }
 };
 
-// Whether there is time to go on.
+// Asked now and then: false if the work must stop, because the time is over or the user has interrupted it.
 using Proceed = std::function<bool()>;
+
+// Buffers with a number for each row. Solution methods that never run at the same time share them; none keeps a value there
+// between two calls.
+struct Scratch {
+  explicit Scratch(std::size_t rows) : z(rows + 1), along(rows + 1), slopes(rows + 1) {}
+
+  std::vector<double> z, along, slopes;  // one entry more than rows: branch-free loops write one entry ahead
+};
 
 // Room for checking answers.
 class Certifier {

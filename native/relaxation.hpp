@@ -74,7 +74,7 @@ class Relaxation {
   std::vector<int> side_;  // by variable: the piece that it was last on, if it is kinked
   std::vector<int> rest_;  // by variable: the end that it last rested at, -1 for low, 0 for the kink, 1 for high
   double zero_ = 0.0;      // reduced slopes up to here leave a variable where it rests
-  std::vector<double> price_, d_, at_, value_, norm_;
+  std::vector<double> price_, d_, at_, value_;
   std::vector<Break> breaks_;
   std::size_t pivots_ = 0;
 };

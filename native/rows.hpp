@@ -1,12 +1,8 @@
-// All rows of a design, for passes that a team of threads shares: each leaf is done by one thread, and what the leaves
-// add up to is merged in their order.
+// Passes over many rows of a design that a team of threads shares.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
-#include <thread>
-#include <vector>
 
 #include "design.hpp"
 #include "leaves.hpp"
@@ -14,10 +10,10 @@
 
 namespace dconnet {
 
+// All rows, leaf by leaf: each leaf is done by one thread.
 class Rows {
  public:
-  Rows(const Design& design, Team& team)
-      : design_(design), team_(team), leaves_{design.rows()}, products_(leaves_.count(), design.stride()) {}
+  Rows(const Design& design, Team& team) : design_(design), team_(team), leaves_{design.rows()} {}
 
   const Design& design() const { return design_; }
   Team& team() { return team_; }
@@ -29,37 +25,6 @@ class Rows {
     team_.run(leaves_.count(), [&](std::size_t i, std::size_t thread) { body(leaves_[i], i, thread); });
   }
 
-  // Adds what body(leaf, part) adds to a part that is zero to the total, over all leaves in their order. For sums that are
-  // too long to be kept for each leaf: a thread waits until those before its own are added.
-  template <typename Body>
-  void add_in_order(std::size_t size, double* total, const Body& body) {
-    parts_.resize(std::max(parts_.size(), (team_.size() + 1) * size));
-    tree_.begin(size);
-    std::atomic<std::size_t> turn{0};
-    each([&](const Leaf& leaf, std::size_t i, std::size_t thread) {
-      double* part = parts_.data() + thread * size;
-      std::fill_n(part, size, 0.0);
-      body(leaf, part);
-      while (turn.load(std::memory_order_acquire) != i) std::this_thread::yield();
-      tree_.add(i, part);
-      turn.store(i + 1, std::memory_order_release);
-    });
-    double* sum = parts_.data() + team_.size() * size;
-    tree_.total(sum);
-    for (std::size_t k = 0; k < size; ++k) total[k] += sum[k];
-  }
-
-  // z = Q v
-  void apply(const double* v, double* z) {
-    each([&](const Leaf& leaf, std::size_t, std::size_t) { apply(leaf, v, z + leaf.first); });
-  }
-  // g = Qᵀ w
-  void apply_transposed(const double* w, double* g) {
-    each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-      multiply_transposed(design_.row(leaf.first), leaf.count, design_.stride(), w + leaf.first, products_.part(i));
-    });
-    products_.merge(g);
-  }
   // The preactivations of the rows of one leaf.
   void apply(const Leaf& leaf, const double* v, double* z) const {
     multiply(design_.row(leaf.first), leaf.count, design_.stride(), v, z);
@@ -69,9 +34,42 @@ class Rows {
   const Design& design_;
   Team& team_;
   Leaves leaves_;
-  LeafSums products_;          // columns
-  std::vector<double> parts_;  // of long sums, one a thread and their sum
-  LeafTree tree_;              // of these
+};
+
+// Products of many rows with one vector. Each entry is computed by one thread, with the same bits as by a single thread.
+class SharedProducts {
+ public:
+  // Without a team the calling thread is alone.
+  explicit SharedProducts(Team* team) : team_(team) {}
+
+  // z = Q v
+  void apply(const Design& design, const double* v, double* z) const {
+    in_chunks(design.rows(), design.stride(), [&](std::size_t first, std::size_t count) {
+      multiply(design.row(first), count, design.stride(), v, z + first);
+    });
+  }
+  // The same for the listed rows only; z has an entry for each of them.
+  void apply_to_rows(const Design& design, const Row* rows, std::size_t count, const double* v, double* z) const {
+    in_chunks(count, design.stride(), [&](std::size_t first, std::size_t length) {
+      design.apply_to_rows(rows + first, length, v, z + first);
+    });
+  }
+
+ private:
+  // As many numbers take about as long as it takes to wake up the others.
+  static constexpr std::size_t kChunk = std::size_t{1} << 16;
+
+  template <typename Body>
+  void in_chunks(std::size_t rows, std::size_t stride, const Body& body) const {
+    if (team_ == nullptr || team_->size() == 1 || rows * stride < 2 * kChunk) return body(0, rows);
+    const std::size_t chunks = std::min(2 * team_->size(), rows * stride / kChunk);
+    const std::size_t length = ((rows + chunks - 1) / chunks + 3) / 4 * 4;  // products are made of four rows at once
+    team_->run((rows + length - 1) / length, [&](std::size_t i, std::size_t) {
+      body(i * length, std::min(length, rows - i * length));
+    });
+  }
+
+  Team* team_;
 };
 
 }  // namespace dconnet

@@ -9,8 +9,7 @@
 
 #include "crossings.hpp"
 #include "design.hpp"
-#include "scratch.hpp"
-#include "shared_products.hpp"
+#include "rows.hpp"
 
 namespace dconnet {
 

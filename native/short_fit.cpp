@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "dense.hpp"
 #include "dispatch.hpp"
 #include "layout.hpp"
 #include "lbfgs.hpp"

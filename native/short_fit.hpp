@@ -15,7 +15,7 @@
 
 #include "coded_rows.hpp"
 #include "coded_rows_pass.hpp"
-#include "smooth.hpp"
+#include "lbfgs.hpp"
 
 namespace dconnet {
 

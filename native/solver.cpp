@@ -15,6 +15,8 @@ namespace {
 // more than 18 rounds at zero settled any that 400 did.
 constexpr std::size_t kWalkSteps = 60, kWalkStepsPerColumn = 16;
 constexpr std::size_t kRoundsAtZero = 40;
+// Those that the augmented Lagrangian method solves take at most 117 steps; others take thousands and stay unsolved.
+constexpr std::size_t kLagrangianSteps = 400;
 // Violation of the optimality conditions with which an answer still counts as solved, and what is aimed at: a method
 // that stops short of that hands over to the next one.
 constexpr double kAcceptedKkt = 1e-9;
@@ -153,7 +155,7 @@ Outcome Solver::escalate(const Programme& programme, double tolerance, std::size
                          ActiveGram& gram) {
   keep(certifier_.certify(programme, at, kAimedGap), uncertified_ ? Method::kWalk : Method::kStart, at);
   if (kept_.certificate.meets(kAimedGap, kAimedKkt)) return {0, true, kept_.method};
-  const std::size_t used = augmented_lagrangian_.solve(programme, max_iterations, at.v, at.multipliers, gram);
+  const std::size_t used = augmented_lagrangian_.solve(programme, std::min(kLagrangianSteps, max_iterations), at.v, at.multipliers, gram);
   design_.apply(at.v, at.z);
   keep_if_better(programme, Method::kAugmentedLagrangian, at);
   if (value(programme, at) >= 0.0) keep_zero(programme, tolerance, at);

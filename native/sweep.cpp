@@ -3,7 +3,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "all_rows.hpp"
+#include "near_majoriser.hpp"
+
 namespace dconnet {
+
+namespace {
+
+std::unique_ptr<Majoriser> majoriser_for(NeuronRows& rows) {
+  if (!FarRows::pays_for(rows.rows(), rows.columns())) return std::make_unique<AllRows>(rows);
+  rows.tell_near_from_far();
+  return std::make_unique<NearMajoriser>(rows);
+}
+
+}  // namespace
 
 Sweep::Sweep(Design design, std::size_t n_hidden, std::size_t n_outputs, SharedTeam team)
     : n_hidden_(n_hidden),
@@ -12,7 +25,7 @@ Sweep::Sweep(Design design, std::size_t n_hidden, std::size_t n_outputs, SharedT
       design_(std::make_unique<Design>(std::move(design))),
       here_(std::make_unique<NeuronRows>(*design_, n_hidden, n_outputs, *team_)),
       passes_(here_.get()),
-      neuron_(*here_),
+      neuron_(majoriser_for(*here_), passes_->stride()),
       v_(passes_->stride()),
       kinks_(passes_->stride()),
       squares_(passes_->leaves(), 1) {}
@@ -23,7 +36,7 @@ Sweep::Sweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_
       n_outputs_(n_outputs),
       elsewhere_(std::make_unique<RemoteRows>(std::move(parts), columns, n_hidden, n_outputs, most_numbers, std::move(ask))),
       passes_(elsewhere_.get()),
-      neuron_(*passes_),
+      neuron_(std::make_unique<NearMajoriser>(*passes_), passes_->stride()),
       v_(passes_->stride()),
       kinks_(passes_->stride()),
       squares_(passes_->leaves(), 1) {}

@@ -1,7 +1,9 @@
-"""The border of the kernel: one thread at a time, arrays that are the caller's own, and rows that it can number."""
+"""The border of the kernel: one thread at a time, signals, arrays that are the caller's own, and limits on the rows."""
 
+import os
+import signal
 from dataclasses import dataclass
-from threading import Barrier, Thread
+from threading import Barrier, Thread, Timer
 from typing import Any
 
 import numpy as np
@@ -65,7 +67,7 @@ def sweep_arguments():
     V, alpha = weights()
     order = np.arange(N_HIDDEN, dtype=np.uintp)
     limits = {"max_dca_iterations": 5, "max_solver_iterations": 100, "seconds": np.inf}
-    numbers = {"gamma": 0.1, "net_split": True, "tolerance": 1e-10, "share": 0.0}
+    numbers = {"gamma": 0.1, "net_split": True, "tolerance": 1e-10}
     return {"y": Y, "alpha": alpha, "order": order, "V": V} | limits | numbers
 
 
@@ -182,9 +184,73 @@ def test_objects_of_two_threads_must_not_share_a_team():
     assert {type(error) for error in errors} == {RuntimeError}
 
 
+def test_an_object_must_not_be_made_with_a_team_in_use():
+    team = _native.Team(2)
+    kernel = sweep(team)
+    errors = collide([lambda: kernel.run(**sweep_arguments()), lambda: sweep(team)])
+    assert errors
+    assert {type(error) for error in errors} == {RuntimeError}
+
+
 def test_objects_of_their_own_do_not_get_in_the_way(monkeypatch):
     monkeypatch.setitem(globals(), "CALLS", 20)
     assert collide([lambda kernel=kernel: kernel.run(**sweep_arguments()) for kernel in (sweep(), sweep())]) == []
+
+
+# --- signals ---
+
+
+class Interrupted(Exception):
+    pass
+
+
+def remote_sweep():
+    n_rows, rank = 9000, 60  # whose programmes take so long that some signals arrive while one is solved
+    design, y = padded(np.linalg.qr(RNG.normal(size=(n_rows, rank)))[0]), RNG.normal(size=(n_rows, 1))
+    leaves = _native.SweepLeaves(design, rank, y, N_HIDDEN, 0, 0)
+    kernel = _native.RemoteSweep([n_rows], rank, N_HIDDEN, 1, leaves.answer, design.size)
+    order, alpha = np.arange(N_HIDDEN, dtype=np.uintp), weights()[1]
+    V = 30.0 * RNG.normal(size=(N_HIDDEN, rank))
+    return lambda: kernel.run(alpha, 0.1, order, False, 100, 3000, 1e-10, np.inf, V.copy())
+
+
+class RemoteRows:
+    """Rows as another process would have them."""
+
+    def __init__(self):
+        self.objective = objective()
+
+    def sums(self, kind, question):
+        return self.objective.block_sums(kind, question, 0)[2].sum(axis=0)
+
+    def rows(self, numbers):
+        return padded(Q)[numbers], Y[numbers]
+
+
+def remote_explorer():
+    options = (1, 0, True, "perturb", 0.01, 10**9, False, 0, N_ROWS * RANK)
+    kernel = _native.RemoteExplorer(RemoteRows(), N_ROWS, RANK, 1, float(np.vdot(Y, Y)), 0.1, N_HIDDEN, *options)
+    V, alpha = weights()
+    return lambda: kernel.explore(10**9, np.inf, V, alpha)
+
+
+@pytest.mark.parametrize("make", [remote_sweep, remote_explorer])
+def test_a_signal_ends_a_call_over_remote_rows(make):
+    def interrupt(*_):
+        raise Interrupted
+
+    previous = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        for delay in np.linspace(0.03, 0.2, 8):
+            call = make()
+            timer = Timer(delay, os.kill, (os.getpid(), signal.SIGUSR1))
+            timer.start()
+            with pytest.raises(Interrupted):
+                while True:
+                    call()
+            timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
 
 
 # --- arrays that are written to or kept ---

@@ -126,7 +126,6 @@ class Sweep:
         max_dca_iterations: int,
         max_solver_iterations: int,
         tolerance: float,
-        share: float,
         seconds: float,
         V: FloatArray,
         kinks: FloatArray | None = None,

@@ -836,7 +836,7 @@ void test_zero_point(bool tight, bool falls, std::size_t threads) {
   const double alpha = 0.5, curvature = 0.25, gamma = 0.1;
   Vector v(design.stride(), 0.0), squares(neuron_rows.leaves()), sums(neuron_rows.leaves() * dconnet::kLookSums);
   neuron_rows.take_up(&alpha, v.data(), squares.data());
-  neuron_rows.open(&alpha, v.data(), Split::kPaper, sums.data(), nullptr);
+  neuron_rows.open(&alpha, v.data(), Split::kPaper, nullptr, sums.data(), nullptr);
   dconnet::ZeroPoint zero(neuron_rows);
   std::size_t rounds = 0;
   const auto verdict = zero.examine(linear.data(), curvature, gamma, v.data(), rounds);

@@ -13,7 +13,6 @@
 #include "leaves.hpp"
 #include "newcomer.hpp"
 #include "objective.hpp"
-#include "subset.hpp"
 
 namespace {
 

@@ -208,7 +208,6 @@ class NativeSweep:
             max_dca_iterations=self.max_dca_iter,
             max_solver_iterations=self.backend.max_iter,
             tolerance=self.backend.tol,
-            share=0.0,
             seconds=seconds,
             V=V,
             kinks=kinks,
