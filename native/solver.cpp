@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kWalkSteps = 60, kWalkStepsPerColumn = 16;
 constexpr std::size_t kRoundsAtZero = 40;
 // Those that the augmented Lagrangian method solves take at most 117 steps; others take thousands and stay unsolved.
-constexpr std::size_t kLagrangianSteps = 400;
+constexpr std::size_t kLagrangianSteps = 250;
 // Violation of the optimality conditions with which an answer still counts as solved, and what is aimed at: a method
 // that stops short of that hands over to the next one.
 constexpr double kAcceptedKkt = 1e-9;

@@ -259,7 +259,8 @@ void test_kink_basis(std::size_t rows, std::size_t columns) {
     const auto& held = basis.rows();
     if (std::find(held.begin(), held.end(), row) != held.end()) {
       CHECK(!basis.add(row));  // it depends on itself
-      basis.remove(row);
+      CHECK(basis.remove(row));
+      CHECK(!basis.remove(row));  // a row that is not held
     } else if (held.size() < columns) {
       CHECK(basis.add(row));
     } else {
@@ -440,6 +441,13 @@ void test_cholesky_refuses() {
   CHECK(!dconnet::cholesky(zero.data(), 1, 1));
   Vector nan = {std::numeric_limits<double>::quiet_NaN()};
   CHECK(!dconnet::cholesky(nan.data(), 1, 1));
+}
+
+void test_lengths() {
+  subject = "lengths";
+  CHECK(dconnet::length_of(3.0, -4.0) == 5.0);
+  CHECK(std::fabs(dconnet::length_of(3e-200, 4e-200) - 5e-200) < 1e-214);  // the squares are zero
+  CHECK(dconnet::length_of(0.0, 0.0) == 0.0);
 }
 
 void test_sums(std::size_t n) {
@@ -1193,6 +1201,7 @@ int main() {
     test_maxima_keep_nan(n);
   }
   test_cholesky_refuses();
+  test_lengths();
   test_typical_programmes();
   test_degenerate_programmes();
   test_extreme_programmes();
