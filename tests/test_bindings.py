@@ -200,7 +200,7 @@ def test_objects_of_their_own_do_not_get_in_the_way(monkeypatch):
 # --- signals ---
 
 
-class Interrupted(Exception):
+class SignalError(Exception):
     pass
 
 
@@ -237,7 +237,7 @@ def remote_explorer():
 @pytest.mark.parametrize("make", [remote_sweep, remote_explorer])
 def test_a_signal_ends_a_call_over_remote_rows(make):
     def interrupt(*_):
-        raise Interrupted
+        raise SignalError
 
     previous = signal.signal(signal.SIGUSR1, interrupt)
     try:
@@ -245,7 +245,7 @@ def test_a_signal_ends_a_call_over_remote_rows(make):
             call = make()
             timer = Timer(delay, os.kill, (os.getpid(), signal.SIGUSR1))
             timer.start()
-            with pytest.raises(Interrupted):  # at the latest of the calls
+            with pytest.raises(SignalError):  # at the latest of the calls
                 [call() for _ in range(CALLS)]
             timer.join()
     finally:
