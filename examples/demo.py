@@ -24,8 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dconnet import AutoDCONRegressor, DCONRegressor
-from dconnet.inspection.ensemble import examine_rows
-from dconnet.inspection.report import write_report
+from dconnet.inspection.saved.ensemble import examine_rows
+from dconnet.inspection.saved.report import write_report
 from dconnet.inspection.split import split_rows
 from dconnet.io.ensemble import SavedEnsemble
 from dconnet.io.model_file import SavedModel, Scaling, Score, load_model

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from dconnet import DCONRegressor, TableEncoder
 from dconnet.cli import app
-from dconnet.inspection.examination import examine
+from dconnet.inspection.saved.examination import examine
 from dconnet.io.model_file import load_model
 from dconnet.io.tables import read_table
 

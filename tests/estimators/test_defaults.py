@@ -14,8 +14,8 @@ from dconnet import DCONClassifier, DCONRegressor, Network, Problem, Status
 from dconnet.certificates import certify, stationarity
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gamma_choice import GAMMAS, merged, stratified_folds
-from dconnet.inspection.examination import examine
 from dconnet.inspection.replay import replay
+from dconnet.inspection.saved.examination import examine
 from dconnet.io.model_file import load_model, save_model
 from dconnet.io.tables import Table
 from dconnet.model.coordinates import Coordinates

@@ -1,6 +1,8 @@
-"""The report: well-formed, self-contained, and safe whatever the names are."""
+"""The report: well-formed, self-contained, and safe for all names."""
 
 import base64
+import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -9,294 +11,249 @@ from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import log_loss
 
-from dconnet import DCONRegressor
-from dconnet.inspection.examination import examine
-from dconnet.inspection.report import report_page, write_report
-from dconnet.inspection.report.inputs import MAX_FEATURES, influences
+from dconnet import AutoDCONClassifier, AutoDCONRegressor, DCONRegressor, LayerwiseDCONClassifier
+from dconnet.inspection.examine import examine
+from dconnet.inspection.report import render_report, write_report
+from dconnet.inspection.report.classification import Confusion, Reliability
+from dconnet.inspection.report.figures import MAX_TARGETS
 from dconnet.inspection.report.page import _environment
-from dconnet.inspection.report.predictions import Confusion, Predictions
-from dconnet.inspection.report.summary import plain_lines
-from dconnet.io.model_file import SavedModel, Scaling, Score
-from dconnet.io.tables import Table
-from inspection_cases import EVIL, Page, attributes_that_act, examined, examined_table, with_held_out_rows
+from dconnet.inspection.report.text import encode_json, format_percent, security_policy
+from inspection_cases import (
+    HOSTILE,
+    Page,
+    examine_network,
+    examine_outputs,
+    examine_table,
+    examine_with_held_out_rows,
+    make_labels,
+    make_table,
+    with_metadata,
+)
 
 mpl.use("Agg")
 
 
 @pytest.fixture(scope="module")
 def page():
-    return report_page(examined())
+    return render_report(examine_network())
 
 
-def pictures(page):
+def examine_auto(classifier=False, n_rows=None, names=None, target="y"):
+    table, y = make_table()
+    table.columns = table.columns if names is None else [*names[:-1], "last"]
+    y = make_labels(y, ["low", "high"]) if classifier else y
+    estimator = (AutoDCONClassifier if classifier else AutoDCONRegressor)(random_state=0, max_seconds=1e-6)
+    with_metadata(estimator.fit(table, y), names or table.columns, [target])
+    return examine(estimator, table[:n_rows], y[:n_rows])
+
+
+def examine_layers():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    return examine(LayerwiseDCONClassifier([3, 2], tol=1e-1, random_state=0).fit(X, y), X, y)
+
+
+def read_pictures(page):
     sources = [image["src"] for image in Page(page).all("img")]
     assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
     return [base64.b64decode(source.partition(",")[2]) for source in sources]
 
 
-def test_is_well_formed_and_accessible(page):
+CASES = {  # an examination, the number of figures, and a text of its page
+    "regressor": (examine_network, 3, "90 % interval"),
+    "one input": (lambda: examine_network(1), 3, "its hinges, where a neuron bends it"),
+    "two inputs": (lambda: examine_network(2), 3, "the lines along which"),
+    "classes": (lambda: examine_network(classes=["a", "b", "c"]), 3, "Confusion matrix"),
+    "held-out rows": (lambda: examine_with_held_out_rows()[0], 3, "40 of the 60 rows of data.csv"),
+    "held-out classes": (
+        lambda: examine_with_held_out_rows(["low", "top"])[0], 3, "Confusion matrix of the 20 held-out rows"
+    ),
+    "repeated": (lambda: examine_network(replay=True), 3, "recorded by repeating the fit"),
+    "many features": (lambda: examine_network(25), 3, "Of the 25 features, the 20 with the largest weights are listed"),
+    "targets": (examine_outputs, 5, "with 2 outputs"),
+    "targets over one input": (lambda: examine_outputs(n_features=1), 5, "R² of weight"),
+    "shared network": (lambda: examine_outputs(["a", "b", "c"]), 3, "with 3 outputs"),
+    "table": (examine_table, 3, "in standard deviations"),
+    "auto": (examine_auto, 1, "median for 17 missing values"),
+    "auto on other rows": (lambda: examine_auto(n_rows=50), 1, "are not the training rows"),
+    "auto classifier": (lambda: examine_auto(True), 1, "the shares of the classes have"),
+    "layers": (examine_layers, 1, "top layer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pages_are_well_formed_accessible_and_self_contained(case):
+    make, n_figures, text = CASES[case]
+    found = make()
+    page = render_report(found)
     parsed = Page(page)
-    assert parsed.open == []
     assert page.startswith("<!DOCTYPE html>")
-    assert parsed.all("html") == [{"lang": "en"}]
+    assert text in " ".join("".join(parsed.text).split())
     assert len(parsed.all("title")) == len(parsed.all("h1")) == len(parsed.all("main")) == 1
-    assert any(meta.get("name") == "viewport" for meta in parsed.all("meta"))
-    assert len(parsed.all("img")) == 3
-    assert len(parsed.all("figcaption")) == len(parsed.all("figure")) == 4  # one is drawn by the script
+    assert len(parsed.all("img")) == n_figures
     assert all(image["alt"] for image in parsed.all("img"))
     assert all(cell["scope"] in ("row", "col") for cell in parsed.all("th"))
-
-
-def test_asks_for_nothing_from_elsewhere(page):
-    outside_pictures = re.sub(r'base64,[^"]*', "", page)
-    assert not re.search(r"//(?!www\.w3\.org/2000/svg)|@import|url\(", outside_pictures)
-    assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|sendBeacon|eval|Function|innerHTML)\b", page)
-    parsed = Page(page)
-    assert tuple(parsed.all("script")) == Page.SCRIPTS
+    has_tool = found.is_single_layer
+    assert tuple(parsed.all("script")) == (Page.SCRIPTS if has_tool else ())
+    assert ("What if" in parsed.headings) == has_tool
+    assert ("Certificate" in parsed.headings) == bool(found.networks)
+    assert ("Confusion matrix" in page) == (found.classes is not None)
     for tag in ("link", "iframe", "object", "a", "base"):
         assert parsed.all(tag) == []
-    assert attributes_that_act(parsed) == []
+    assert parsed.active_attributes() == []
+    assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|sendBeacon|eval|Function|innerHTML)\b", page)
+    assert not re.search(r"//(?!www\.w3\.org/2000/svg)|@import|url\(", re.sub(r'base64,[^"]*', "", page))
+    for picture in read_pictures(page):
+        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(picture).iter()}
+        assert not tags & {"script", "foreignObject"}
 
 
-def test_pictures_are_svg_without_scripts(page):
-    for picture in pictures(page):
-        root = ElementTree.fromstring(picture)
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        tags = {element.tag.rpartition("}")[2] for element in root.iter()}
-        assert not tags & {"script", "foreignObject", "image"}
-
-
-def test_holds_the_figures_of_the_certificate():
-    found = examined()
-    text = " ".join(Page(report_page(found)).text)
-    assert f"{found.findings[0].stored_objective:.6g}" in text
-    for _, value, meaning in found.findings[0].certificate.lines():
+def test_page_contains_the_certificate_and_folds_its_terms():
+    found = examine_network()
+    page = render_report(found)
+    text = " ".join(Page(page).text)
+    assert found.certificate_note in text
+    for _, value, meaning in found.networks[0].certificate.lines():
         assert value in text
         assert meaning in text
-    assert found.sentence in text
+    assert "sigma_min(M)" not in re.sub(r"<details>.*?</details>", "", page, flags=re.DOTALL)
 
 
-def test_a_repeated_training_fills_all_four_panels():
-    page = report_page(examined(repeat=True))
-    assert "stationarity, step norm" in Page(page).all("img")[-1]["alt"]
-    assert "found by repeating the training" in page
+def test_page_names_the_rows_of_its_scores():
+    found = replace(examine_with_held_out_rows()[0], stored_scores={"test": {"n_rows": 20, "mse": 123456.7, "r2": 0.5}})
+    page = render_report(found)
+    text = "".join(Page(page).text)
+    assert "test (from the model file)" in text
+    assert "20 held-out rows of data.csv" in text
+    assert "123457" in text  # large numbers are written out
+    assert "held-out rows (20)" in read_pictures(page)[0].decode()
 
 
-@pytest.mark.parametrize("classes", [None, ["a", "b", "c"]])
-def test_begins_with_the_predictions_and_ends_with_the_certificate(classes):
-    parsed = Page(report_page(examined(classes=classes)))
-    assert parsed.headings == [
-        "How well it predicts",
-        "What if",
-        "Which inputs matter",
-        "The model",
-        "How the training went",
-        "Certificate",
-    ]
-    assert ("Observed values over predicted" in parsed.all("img")[0]["alt"]) == (classes is None)
-    assert ("Confusion matrix" in "".join(parsed.text)) == (classes is not None)
+def test_page_contains_members_and_columns_of_an_ensemble():
+    found = examine_auto()
+    page = render_report(found)
+    for member in found.model.members_:
+        assert f"{member['weight']:.3f}" in page or member["weight"] == 0.0
+    for column in found.model.columns_:
+        assert column["treatment"] in page
+    for each in found.importances:
+        assert format_percent(each.value) in page
 
 
-def test_theory_is_folded():
-    found = examined(classes=["a", "b", "c"])
-    parsed = Page(report_page(found))
-    assert len(parsed.all("details")) == 1 + 3  # the settings, and one for each network
-    folded, text = "".join(parsed.folded), "".join(parsed.text)
-    assert "sigma_min(M)" in folded
-    assert text.count("sigma_min(M)") == folded.count("sigma_min(M)")
-    for _, value, meaning in plain_lines(found):
-        assert value in text
-        assert meaning in text
-        assert meaning not in folded
-
-
-def test_rows_held_out_from_training_are_told_apart():
-    found, test = with_held_out_rows()
-    predictions = Predictions.of(found)
-    np.testing.assert_array_equal(np.flatnonzero(predictions.judged), test)
-    score, kept = predictions.score, found.model.scores["test"]
-    assert replace(score, mse=kept.mse, r2=kept.r2) == kept
-    # All rows are predicted at once here, and the held-out ones by themselves before: other sums in the last digit.
-    assert (score.mse, score.r2) == pytest.approx((kept.mse, kept.r2), rel=1e-12)
-    page = report_page(found)
-    assert "40 rows used for training, 20 held out" in "".join(Page(page).text)
-    assert "held-out rows (20)" in pictures(page)[0].decode()
-
-
-def test_confusion_matrix_is_that_of_the_held_out_rows():
-    classes = ["low", "middle", "top"]
-    found, test = with_held_out_rows(classes)
-    observed, predicted = found.y[test], found.model.predict(found.X[test])
-    confusion = Confusion.of(Predictions.of(found), found.model.classes)
-    np.testing.assert_array_equal(confusion.counts, confusion_matrix(observed, predicted, labels=classes))
-    expected = precision_recall_fscore_support(observed, predicted, labels=classes, zero_division=np.nan)
-    labels, rows, *measures = zip(*confusion.by_class(), strict=True)
-    assert list(labels) == classes
-    assert list(rows) == expected[3].tolist()
-    np.testing.assert_allclose(measures, expected[:3])
-    assert "Confusion matrix of the 20 held-out rows" in report_page(found)
-
-
-def test_a_large_confusion_matrix_is_left_out(monkeypatch):
-    monkeypatch.setattr("dconnet.inspection.report.predictions.MAX_CLASSES", 2)
-    page = report_page(examined(classes=["a", "b", "c"]))
-    assert "Confusion matrix" not in page
-    assert "Each class" in page
-
-
-def test_influence_is_the_rise_of_the_error():
+def test_reliability_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 3))
-    y = 3.0 * X[:, 1] + np.abs(X[:, 2])
-    model = SavedModel.from_estimator(DCONRegressor(4, gamma=1e-3, tol=1e-4, random_state=0, scale=False).fit(X, y))
-    found = influences(model, X, y)
-    assert [entry.feature for entry in found] == [1, 2, 0]
-    # Shuffling an independent feature adds twice the variance of its part to the squared error.
-    assert found[0].rise == pytest.approx(3.0 * np.sqrt(2.0), rel=0.25)
-    assert abs(found[2].rise) < 0.05
-    assert found[0].share == 1.0
-    assert influences(model, X, y) == found
+    probability = rng.uniform(size=500)
+    y = rng.uniform(size=500) < probability
+    found = Reliability.of(np.column_stack([1.0 - probability, probability]), y, np.array([False, True]))
+    observed, predicted = calibration_curve(y, probability, n_bins=10)
+    np.testing.assert_allclose(found.observed, observed)
+    np.testing.assert_allclose(found.predicted, predicted)
+    assert found.counts.sum() == 500
+    assert -np.log(found.of_observed_class).mean() == pytest.approx(log_loss(y, probability))
 
 
-def test_columns_that_came_from_one_feature_are_shuffled_together():
-    rng = np.random.default_rng(0)
-    level = rng.integers(3, size=90)
-    X = np.column_stack([level == 0, rng.normal(size=90), level == 1, level == 2]).astype(float)
-    y = 5.0 * level
-    model = SavedModel.from_estimator(DCONRegressor(4, gamma=1e-3, tol=1e-4, random_state=0).fit(X, y))
-    found = influences(model, X, y, np.array([2, 0, 2, 2]))
-    assert [entry.feature for entry in found] == [2, 0]
-    assert sorted(found[0].inputs) == [0, 2, 3]
-    assert found[1].inputs == (1,)
-    # The network is all but exact: what is left after a shuffle is the difference of two levels.
-    assert found[0].rise == pytest.approx(np.sqrt(2.0) * y.std(), rel=0.1)
+def test_confusion_is_that_of_the_held_out_rows(monkeypatch):
+    found, test = examine_with_held_out_rows(["low", "middle", "top"])
+    confusion = Confusion.of(found)
+    assert confusion.counts.sum() == len(test)
+    classes, counts = np.unique(found.y[test], return_counts=True)
+    assert [line[:2] for line in confusion.measures] == list(zip(classes, counts, strict=True))
+    assert confusion.majority_accuracy == counts.max() / 20
+    shares = np.tile(counts / 20, (20, 1))
+    assert confusion.entropy == pytest.approx(log_loss(found.y[test], shares, labels=classes))
+    monkeypatch.setattr("dconnet.inspection.report.classification.MAX_CLASSES", 2)
+    assert "Confusion matrix" not in render_report(found)
 
 
-def test_a_report_on_a_table_ranks_its_columns():
-    found = examined_table()
-    page = Page(report_page(found))
-    text = " ".join(page.text)
-    assert f"features ({len(found.of_table.feature_names)})" in text
-    assert f"inputs ({len(found.model.feature_names)})" in text
-    assert "in standard deviations" in text
-
-
-def test_only_the_strongest_of_many_features_are_shuffled():
-    page = report_page(examined(25))
-    assert f"Of the 25 features, the {MAX_FEATURES} with the largest weights are listed" in page
-
-
-def test_other_data_are_called_so():
-    found = examined()
-    other = replace(
-        found, findings=tuple(replace(f, stored_objective=2.0 * f.stored_objective) for f in found.findings)
-    )
-    text = " ".join(Page(report_page(other)).text)
-    assert "not the same rows as in training" in text
-    assert f"On the training data it was {2.0 * found.findings[0].stored_objective:.4g}." in text
-
-
-def test_large_numbers_are_written_out():
-    found = examined()
-    text = "".join(Page(report_page(replace(found, score=Score(50, mse=123456.7, r2=0.5)))).text)
-    assert "123457" in text
-    assert "e+05" not in text
-
-
-def test_text_of_the_model_file_cannot_break_out():
-    found = examined()
-    trainings = tuple(replace(training, message=EVIL[0]) for training in found.model.trainings)
-    scores = {EVIL[0]: Score(3, mse=1.0)}
-    model = replace(found.model, settings={EVIL[0]: EVIL[2]}, trainings=trainings, scores=scores)
-    parsed = Page(report_page(replace(found, model=model, source=EVIL[0])))
-    assert parsed.open == []
-    assert tuple(parsed.all("script")) == Page.SCRIPTS
-    assert "".join(parsed.text).count(EVIL[0]) >= 4
-    assert EVIL[2] in "".join(parsed.text)
+def test_figures_show_the_first_targets():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = X[:, :1] + np.arange(MAX_TARGETS + 2.0) * X[:, 1:]
+    page = render_report(examine(DCONRegressor(2, gamma=0.1, tol=1e-1, random_state=0).fit(X, y), X, y))
+    assert len(Page(page).all("img")) == 2 * MAX_TARGETS + 1
+    assert f"The figures show the first {MAX_TARGETS} targets." in page
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3])
-def test_names_cannot_break_out(n_features):
-    names = [EVIL[0], EVIL[1], EVIL[3]][:n_features]
-    parsed = Page(report_page(examined(n_features, names=names, target=EVIL[2])))
-    assert parsed.open == []
+@pytest.mark.parametrize("classes", [None, ["<i>red</i>", "_blue", "$green"]])
+def test_names_cannot_become_code(n_features, classes):
+    names = [HOSTILE[0], HOSTILE[1], HOSTILE[3]][:n_features]
+    found = replace(examine_network(n_features, names, HOSTILE[2], classes), source=HOSTILE[0])
+    found = replace(found, stored_scores={HOSTILE[0]: {"n_rows": 3}})
+    page = render_report(found)
+    parsed = Page(page)
     assert tuple(parsed.all("script")) == Page.SCRIPTS
-    assert attributes_that_act(parsed) == []
-    assert names[0] in "".join(parsed.text)
-
-
-def test_control_characters_are_replaced_also_in_the_pictures():
-    page = report_page(examined(3, names=["a\x00", "b\x1b", "c\ud800"]))
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]", page)
-    for picture in pictures(page):
-        ElementTree.fromstring(picture)
-
-
-@pytest.mark.parametrize("n_features", [1, 2, 3])
-def test_classes_have_their_columns(n_features):
-    classes = ["<i>red</i>", "_blue", "$green"]
-    parsed = Page(report_page(examined(n_features, classes=classes)))
-    assert parsed.open == []
+    assert parsed.active_attributes() == []
     assert parsed.all("i") == []
     text = "".join(parsed.text)
-    assert all(label in text for label in classes)
+    assert text.count(HOSTILE[0]) >= 3
+    assert all(label in text for label in classes or ())
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]", page)
 
 
-def test_names_in_other_scripts_are_drawn():
-    assert "温度" in report_page(examined(1, names=["温度"]))
+def test_names_of_an_ensemble_cannot_become_code():
+    names = [*HOSTILE, "温度", "c\ud800"]
+    parsed = Page(render_report(examine_auto(names=names, target="<i>y")))
+    assert parsed.all("script") == parsed.all("i") == []
+    assert {HOSTILE[0], "温度"} < set(parsed.text)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]", "".join(parsed.text))
 
 
-def test_scaled_model_is_drawn_in_the_units_of_the_data():
-    rng = np.random.default_rng(0)
-    X = 500.0 + 10.0 * rng.normal(size=(40, 1))
+def test_policy_allows_style_and_script_by_their_hashes(page):
+    policy = next(meta["content"] for meta in Page(page).all("meta") if "http-equiv" in meta)
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        content = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    assert "script-src" not in security_policy("p {}", None)
+
+
+def test_data_cannot_end_their_element():
+    hostile = ["</script><script>alert(1)</script>", "<!--", "\u2028\u2029", "]]>", "a & b", '"\\', "🙂"]
+    text = encode_json(hostile)
+    assert json.loads(text) == hostile
+    assert text.isascii()
+    assert not set(text) & set("<>&")
+
+
+def test_figures_are_in_the_units_of_the_data():
+    X = 500.0 + 10.0 * np.random.default_rng(0).normal(size=(40, 1))
     y = 3000.0 + np.abs(X[:, 0] - 500.0)
-    features, target = Scaling.of(X), Scaling.of(y[:, None])
-    estimator = DCONRegressor(2, gamma=0.1, tol=1e-2, random_state=0, scale=False).fit(
-        features.apply(X), target.apply(y)
-    )
-    model = SavedModel.from_estimator(estimator, feature_scaling=features, target_scaling=target)
-    found = examine(model, Table(("x0", "y"), (X[:, 0], y)))
-    picture = pictures(report_page(found))[1].decode()  # the network
-    labels = [float(label) for label in re.findall(r"<!-- (\d+) -->", picture)]  # matplotlib notes each tick label
+    found = examine(DCONRegressor(2, gamma=0.1, tol=1e-2, random_state=0).fit(X, y), pd.DataFrame(X).to_numpy(), y)
+    picture = read_pictures(render_report(found))[1].decode()  # the network
+    labels = [float(label) for label in re.findall(r"<!-- (\d+) -->", picture)]  # a comment for each tick label
     assert any(480 <= label <= 520 for label in labels)
     assert any(3000 <= label <= 3050 for label in labels)
 
 
-def test_is_the_same_each_time(page):
-    assert report_page(examined()) == page
-
-
-def test_is_written_whole(tmp_path):
-    write_report(examined(), tmp_path / "report.html")
-    assert Page((tmp_path / "report.html").read_text(encoding="utf-8")).open == []
+def test_page_is_reproducible_and_written_whole(page, tmp_path):
+    write_report(examine_network(), tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-
-
-EXAMINE = """
-import sys
-import numpy as np
-from dconnet import DCONRegressor
-from dconnet.inspection.examination import examine
-from dconnet.inspection.report import report_page
-from dconnet.io.model_file import SavedModel
-from dconnet.io.tables import Table
-x = np.linspace(-1, 1, 20)
-model = SavedModel.from_estimator(DCONRegressor(2, tol=1e-2, random_state=0).fit(x[:, None], abs(x)))
-found = examine(model, Table(("x0", "y"), (x, abs(x))))
-"""
 
 
 def test_without_jinja_the_error_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)  # as if it could not be imported
     _environment.cache_clear()
     with pytest.raises(ImportError, match=re.escape("pip install 'dconnet[report]'")):
-        report_page(examined())
+        render_report(examine_network())
 
 
 def test_pyplot_is_not_imported():
-    code = f"{EXAMINE}\nreport_page(found); print('matplotlib.pyplot' in sys.modules)"
+    code = """
+import sys
+import numpy as np
+from dconnet import DCONRegressor
+from dconnet.inspection.examine import examine
+from dconnet.inspection.report import render_report
+x = np.linspace(-1, 1, 20)[:, None]
+render_report(examine(DCONRegressor(2, tol=1e-2, random_state=0).fit(x, abs(x[:, 0])), x, abs(x[:, 0])))
+print('matplotlib.pyplot' in sys.modules)"""
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "False"

@@ -11,9 +11,9 @@ from dconnet import DCONClassifier, DCONRegressor, Network, PaperAlgorithm, Prob
 from dconnet.certificates import certificate, certify, stationarity, subgradient, trace
 from dconnet.cli import app
 from dconnet.convex.backend import get_backend
-from dconnet.inspection.examination import examine
 from dconnet.inspection.path import gamma_path
 from dconnet.inspection.replay import replay
+from dconnet.inspection.saved.examination import examine
 from dconnet.io.model_file import load_model, save_model
 from dconnet.io.tables import read_table
 from dconnet.training.descent import Options

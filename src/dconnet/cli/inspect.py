@@ -26,8 +26,8 @@ from dconnet.cli.shared import (
 
 if TYPE_CHECKING:
     from dconnet._arrays import FloatArray
-    from dconnet.inspection.ensemble import EnsembleExamination
-    from dconnet.inspection.examination import Examination
+    from dconnet.inspection.saved.ensemble import EnsembleExamination
+    from dconnet.inspection.saved.examination import Examination
     from dconnet.io.ensemble import SavedEnsemble
     from dconnet.io.model_file import SavedModel
     from dconnet.model.network import Network
@@ -88,12 +88,12 @@ def _examined(model: SavedModel | SavedEnsemble, data: Path, replay: bool) -> Ex
     from dconnet.io.tables import read_table
 
     if isinstance(model, SavedModel):
-        from dconnet.inspection.examination import examine
+        from dconnet.inspection.saved.examination import examine
 
         return examine(model, read_table(data), repeat=replay)
     if replay:
         raise ValueError("--replay is about a single network, but the model is an ensemble.")
-    from dconnet.inspection.ensemble import examine_ensemble
+    from dconnet.inspection.saved.ensemble import examine_ensemble
 
     return examine_ensemble(model, read_table(data))
 
@@ -101,7 +101,7 @@ def _examined(model: SavedModel | SavedEnsemble, data: Path, replay: bool) -> Ex
 def _write_report(found: Examination | EnsembleExamination, path: Path, with_rows: bool) -> ImportError | None:
     """Write the report, or return the error that names the package that it lacks."""
     try:
-        from dconnet.inspection.report import write_report
+        from dconnet.inspection.saved.report import write_report
 
         write_report(found, path, with_rows=with_rows)
     except ImportError as error:
@@ -142,7 +142,7 @@ def _summary(model: SavedModel | SavedEnsemble, found: Examination | EnsembleExa
 
 def _parts(model: SavedModel | SavedEnsemble, found: Examination | EnsembleExamination | None) -> dict[str, Any]:
     """The networks of a model, or what an ensemble has in their place."""
-    from dconnet.inspection.examination import Examination
+    from dconnet.inspection.saved.examination import Examination
     from dconnet.io.model_file import SavedModel
 
     if not isinstance(model, SavedModel):

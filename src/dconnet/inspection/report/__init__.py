@@ -1,5 +1,5 @@
-"""The HTML report on a model: one self-contained file, with its figures inside."""
+"""The HTML report on a fitted estimator: one self-contained file with its figures inside."""
 
-from dconnet.inspection.report.page import report_page, write_report
+from dconnet.inspection.report.page import render_report, write_report
 
-__all__ = ["report_page", "write_report"]
+__all__ = ["render_report", "write_report"]

@@ -1,10 +1,14 @@
-"""What the reader of the page can set: a control for each feature, and how the networks see what it is set to."""
+"""The controls of the what-if tool: how each feature is set, and how the networks see its value.
+
+The page computes with plain values of the features: numbers, days since 1970 for dates, positions of levels for
+categories, and null for missing values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,113 +20,85 @@ from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
 from dconnet.encoding.schema import HOUR, WEEKDAY, CategoryColumn, Column, DateColumn, DroppedColumn, NumberColumn
 from dconnet.inspection.examination import Examination
-from dconnet.io.model_file import SavedModel
 
-# A feature with so few different values, and so many rows for each, gets a list instead of a slider.
+# A feature with at most 8 different values, and at least 3 rows for each, gets a list instead of a slider.
 MAX_CHOICES, ROWS_PER_CHOICE = 8, 3
-# Steps of a slider, about, and places at which its curve is averaged.
-STEPS, N_PLACES = 100, 41
+# Approximate number of steps of a slider, and points at which a mean curve is computed.
+N_STEPS, N_POINTS = 100, 41
 SECONDS_PER_DAY = 86400.0
+VALUE = {"kind": "value"}
 
 Entry = dict[str, Any]
 
 
-class Controls(Protocol):
-    """The controls of a model."""
-
-    @property
-    def fields(self) -> list[Entry]:
-        """What can be set, as the page needs it."""
-        ...
-
-    @property
-    def columns(self) -> list[Entry]:
-        """The inputs of the networks, each a function of one field."""
-        ...
-
-    @property
-    def values(self) -> list[FloatArray]:
-        """The value of each field in the rows of the data (n_rows,); NaN where it is missing."""
-        ...
-
-    def inputs_at(self, field: int, places: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-        """The inputs that depend on a field, and their values (n_places, n_inputs), before the scaling."""
-        ...
-
-
-def controls_of(examination: Examination) -> Controls:
-    """Return the controls for the columns of the table that the model takes."""
-    model, frame = examination.of_table, examination.frame
-    if model is None or model.encoding is None or frame is None:
-        return NumberControls.of(examination.model, examination.X)
-    return TableControls.of(model, model.encoding, raw_columns(frame))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class NumberControls:
-    """Those of features that are numbers, and inputs of the networks as they are."""
+class Controls:
+    """The controls for the features of a table.
+
+    Attributes
+    ----------
+    fields : list of dict
+        The features that can be set, as the script of the page reads them.
+    columns : list of dict
+        The inputs of the networks, each a function of one field.
+    values : list of arrays of shape (n_rows,)
+        The value of each field in the rows of the data; NaN where it is missing.
+    sources : list of int
+        The column of the table of each field; constant columns have no field.
+    encoding : TableEncoding or None
+        From columns of the table to inputs; None if the features are the inputs.
+    first_row : list of RawColumn
+        The first row of the table, for `encode_values`.
+    """
 
     fields: list[Entry]
     columns: list[Entry]
     values: list[FloatArray]
-
-    @classmethod
-    def of(cls, model: SavedModel, X: FloatArray) -> NumberControls:
-        """A control for each column of X."""
-        steps = _steps(model)
-        fields = [number_field(name, values, [j]) for j, (name, values) in enumerate(_named(model.feature_names, X))]
-        columns = [{"field": j, "source": VALUE, "kind": "number", "steps": steps[j]} for j in range(len(fields))]
-        return cls(fields, columns, list(X.T))
-
-    def inputs_at(self, field: int, places: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-        """See `Controls`."""
-        return np.array([field]), places[:, None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TableControls:
-    """Those of the columns of a table that are encoded for the networks; columns that tell nothing have none."""
-
-    fields: list[Entry]
-    columns: list[Entry]
-    values: list[FloatArray]
-    encoding: TableEncoding
-    raws: list[RawColumn]
     sources: list[int]
+    encoding: TableEncoding | None = None
+    first_row: Sequence[RawColumn] = ()
 
     @classmethod
-    def of(cls, model: SavedModel, encoding: TableEncoding, raws: list[RawColumn]) -> TableControls:
-        """A control for each column of the table that the networks see."""
+    def of(cls, examination: Examination) -> Controls:
+        """Make a control for each feature that the networks see."""
+        names, inputs = examination.feature_names, examination.inputs
+        assert inputs is not None
+        if examination.encoder is None:
+            fields = [number_field(name, inputs[:, j], [j]) for j, name in enumerate(names)]
+            columns = [{"field": j, "source": VALUE, "kind": "number", "steps": []} for j in range(len(fields))]
+            return cls(fields, columns, list(inputs.T), list(range(len(fields))))
+        encoding, raws = examination.encoder.encoding_, raw_columns(examination.X)
         schema = encoding.schema.columns
         sources = [j for j, column in enumerate(schema) if not isinstance(column, DroppedColumn)]
         values = [_plain_values(schema[j], raws[j]) for j in sources]
-        columns = _encoded_columns(model, encoding, sources)
+        columns = _encoded_columns(encoding, sources)
         fields = []
         for i, j in enumerate(sources):
             own = [c for c, entry in enumerate(columns) if entry["field"] == i]
-            fields.append(_field_of(schema[j], model.feature_names[j], values[i], own))
-        return cls(fields, columns, values, encoding, raws, sources)
+            fields.append(_table_field(schema[j], names[j], values[i], own))
+        return cls(fields, columns, values, sources, encoding, [raw.rows(slice(1)) for raw in raws])
 
-    def inputs_at(self, field: int, places: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-        """See `Controls`."""
+    def encode_values(self, field: int, values: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+        """Return the inputs that depend on a field, and these inputs (n_values, n_inputs) at values of the field."""
+        if self.encoding is None:
+            return np.array([field]), values[:, None]
         source = self.sources[field]
-        column = self.encoding.schema.columns[source]
-        first = [RawColumn(raw.name, np.repeat(raw.values[:1], len(places)), raw.is_category) for raw in self.raws]
-        first[source] = RawColumn(self.raws[source].name, _raw_values(column, places))
+        raws = [RawColumn(raw.name, np.repeat(raw.values, len(values)), raw.is_category) for raw in self.first_row]
+        raws[source] = RawColumn(raws[source].name, _raw_values(self.encoding.schema.columns[source], values))
         own = np.flatnonzero(self.encoding.sources == source)
-        return own, self.encoding.read(first)[:, own]
+        return own, self.encoding.read(raws)[:, own]
 
 
 # --- fields ---
 
 
 def number_field(name: str, values: FloatArray, columns: Sequence[int]) -> Entry:
-    """A number: its range and quartiles in the data, and how it is set, by a slider or from a list.
+    """Return the field of a number: its range and quartiles in the data, and a slider or a list to set it.
 
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the feature.
     values : array of shape (n_rows,)
         Its values in the data; NaN where they are missing.
     columns : sequence of int
@@ -146,12 +122,12 @@ def number_field(name: str, values: FloatArray, columns: Sequence[int]) -> Entry
         "quartiles": np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf").tolist(),
         "unit": float(known.std()) or 1.0,
         "step": step,
-        "min": _rounded(np.floor(low / step) * step),
-        "max": _rounded(np.ceil(high / step) * step),
+        "min": _drop_noise(np.floor(low / step) * step),
+        "max": _drop_noise(np.ceil(high / step) * step),
     }
 
 
-def _field_of(column: Column, name: str, values: FloatArray, columns: Sequence[int]) -> Entry:
+def _table_field(column: Column, name: str, values: FloatArray, columns: Sequence[int]) -> Entry:
     if isinstance(column, CategoryColumn):
         levels = [printable(level) for level in column.levels]
         return {"name": printable(name), "kind": "category", "columns": list(columns), "names": levels, "choices": None,
@@ -160,43 +136,42 @@ def _field_of(column: Column, name: str, values: FloatArray, columns: Sequence[i
     entry = number_field(name, values, columns)
     if isinstance(column, DateColumn):
         has_hours = HOUR in column.parts
-        step = 1.0 / 24.0 if has_hours and entry["high"] - entry["low"] < STEPS else max(round(entry["step"]), 1)
+        step = 1.0 / 24.0 if has_hours and entry["high"] - entry["low"] < N_STEPS else max(round(entry["step"]), 1)
         ends = {"min": float(np.floor(entry["low"])), "max": float(np.ceil(entry["high"]))}
         return {**entry, "kind": "date", "choices": None, "has_hours": has_hours, "step": step, **ends}
     return entry
 
 
-def places_of(field: Entry) -> FloatArray:
-    """The values of a field at which its curve is averaged."""
+def curve_points(field: Entry) -> FloatArray:
+    """Return the values of a field at which its mean curve is computed."""
     if field["names"] is not None:
         return np.arange(len(field["names"]), dtype=np.float64)
     if field["choices"] is not None:
         return np.array(field["choices"])
-    places = np.linspace(field["low"], field["high"], N_PLACES)
-    # A moment is known to the second.
-    return np.round(places * SECONDS_PER_DAY) / SECONDS_PER_DAY if field["kind"] == "date" else places
+    points = np.linspace(field["low"], field["high"], N_POINTS)
+    # Tables hold times to the second.
+    return np.round(points * SECONDS_PER_DAY) / SECONDS_PER_DAY if field["kind"] == "date" else points
 
 
 def _step(width: float, is_whole: bool) -> float:
-    """A round number of which about a hundred make up the width; a whole one for whole numbers."""
+    """Return 1, 2 or 5 times a power of ten, about a hundredth of the width; at least 1 for whole numbers."""
     if width <= 0.0:
         return 1.0
-    rough = width / STEPS
+    rough = width / N_STEPS
     unit = 10.0 ** np.floor(np.log10(rough))
-    step = _rounded(next(factor * unit for factor in (1.0, 2.0, 5.0, 10.0) if factor * unit >= 0.999 * rough))
+    step = _drop_noise(next(factor * unit for factor in (1.0, 2.0, 5.0, 10.0) if factor * unit >= 0.999 * rough))
     return max(step, 1.0) if is_whole else step
 
 
-def _rounded(value: float) -> float:
-    """Without the noise of multiplying decimal fractions."""
+def _drop_noise(value: float) -> float:
+    """Round to twelve digits, so that products of decimal fractions are short."""
     return float(f"{value:.12g}")
 
 
-# --- values ---
+# --- values of table columns ---
 
 
 def _plain_values(column: Column, raw: RawColumn) -> FloatArray:
-    """The values of a column as numbers: days for dates, numbers of levels for categories."""
     if isinstance(column, DateColumn):
         dates = as_dates(raw)
         seconds = dates.astype("datetime64[s]").astype(np.float64)
@@ -205,7 +180,7 @@ def _plain_values(column: Column, raw: RawColumn) -> FloatArray:
 
 
 def _raw_values(column: Column, values: FloatArray) -> NDArray[Any]:
-    """The way back, for values that are not missing."""
+    """Invert `_plain_values` for values that are not missing."""
     if isinstance(column, DateColumn):
         return np.round(values * SECONDS_PER_DAY).astype(np.int64).astype("datetime64[s]")
     if isinstance(column, CategoryColumn):
@@ -215,32 +190,23 @@ def _raw_values(column: Column, values: FloatArray) -> NDArray[Any]:
 
 # --- inputs of the networks ---
 
-VALUE = {"kind": "value"}
 
-
-def _steps(model: SavedModel) -> list[list[list[float]]]:
-    """What is subtracted from each input, and what it is divided by."""
-    scaling = model.feature_scaling
-    return [[[mean, scale]] for mean, scale in zip(scaling.mean.tolist(), scaling.scale.tolist(), strict=True)]
-
-
-def _encoded_columns(model: SavedModel, encoding: TableEncoding, sources: Sequence[int]) -> list[Entry]:
-    """The columns of the encoding, in its order."""
-    coder, fields, last_steps = encoding.coder, encoding.schema.fields, _steps(model)
-    of_field = coder.field_of_each()
+def _encoded_columns(encoding: TableEncoding, sources: Sequence[int]) -> list[Entry]:
+    """Return the columns of the encoding in its order, each with its field, source and standardisation."""
+    coder, fields = encoding.coder, encoding.schema.fields
+    field_of_feature = coder.field_of_each()
     found: list[Entry] = []
     for f in encoding.order:
-        place = sources.index(fields[of_field[f]].column)
-        for column in _columns_of(coder.features[f]):
+        place = sources.index(fields[field_of_feature[f]].column)
+        for column in _feature_columns(coder.features[f]):
             j = len(found)
-            own = [[float(encoding.mean[j]), float(encoding.scale[j])], *last_steps[j]]
-            steps = column.pop("steps", []) + own
-            found.append({"field": place, "source": _source(encoding, f), **column, "steps": steps})
+            steps = [*column.pop("steps", []), [float(encoding.mean[j]), float(encoding.scale[j])]]
+            found.append({"field": place, "source": _feature_source(encoding, f), **column, "steps": steps})
     return found
 
 
-def _columns_of(feature: Feature) -> list[Entry]:
-    """The columns of a feature, as functions of its value."""
+def _feature_columns(feature: Feature) -> list[Entry]:
+    """Return the columns of a feature as functions of its value."""
     if isinstance(feature, Linear):
         return [{"kind": "number", "fill": feature.fill, "steps": [[feature.center, feature.scale]]}]
     if isinstance(feature, Ramps):
@@ -254,8 +220,8 @@ def _columns_of(feature: Feature) -> list[Entry]:
     return [{"kind": "level", "level": level} for level in range(feature.n_columns)]
 
 
-def _source(encoding: TableEncoding, f: int) -> Entry:
-    """How the value of a feature comes from that of a column of the table."""
+def _feature_source(encoding: TableEncoding, f: int) -> Entry:
+    """Return how the value of a feature is computed from that of its column of the table."""
     coder, n_plain = encoding.coder, len(encoding.coder.plain)
     field = encoding.schema.fields[coder.field_of_each()[f]]
     column = encoding.schema.columns[field.column]
@@ -267,7 +233,3 @@ def _source(encoding: TableEncoding, f: int) -> Entry:
     if isinstance(column, DateColumn):
         return {"kind": part, "weekdays": list(column.weekdays)} if part == WEEKDAY else {"kind": part}
     return {"kind": "missing"} if isinstance(column, NumberColumn) and field.name != column.name else VALUE
-
-
-def _named(names: Sequence[str], X: FloatArray) -> list[tuple[str, FloatArray]]:
-    return list(zip(names, X.T, strict=True))

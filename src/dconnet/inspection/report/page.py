@@ -1,4 +1,4 @@
-"""The page: what the templates are given, and the file that is written."""
+"""The page of the report: the values of its template, and the file that is written."""
 
 from __future__ import annotations
 
@@ -6,46 +6,42 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dconnet import __version__
 from dconnet._text import printable
-from dconnet.inspection.ensemble import EnsembleExamination
 from dconnet.inspection.examination import Examination
-from dconnet.inspection.report.embedding import json_block, security_policy
-from dconnet.inspection.report.ensemble import ensemble_parts
-from dconnet.inspection.report.figures import Picture, convergence_figure, network_figures, prediction_figures
-from dconnet.inspection.report.inputs import influences
-from dconnet.inspection.report.numbers import number, percent
-from dconnet.inspection.report.predictions import Confusion, Predictions
-from dconnet.inspection.report.reliability import Reliability, calibration_of, reliability_figure
-from dconnet.inspection.report.summary import plain_lines
-from dconnet.inspection.report.what_if import Interval, what_if
+from dconnet.inspection.report.classification import Confusion
+from dconnet.inspection.report.figures import draw_convergence, draw_networks, draw_predictions
+from dconnet.inspection.report.text import (
+    encode_json,
+    format_number,
+    format_percent,
+    list_names,
+    security_policy,
+    summarise_certificates,
+)
+from dconnet.inspection.report.what_if import build_what_if
 from dconnet.io.files import written_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# Longer lists of names are cut off, and the remaining names counted.
-MAX_LISTED = 30
-# The script of the page, in the order of its parts.
+# The parts of the script of the page, in their order.
 SCRIPTS = ("format", "network", "chart", "panel")
 
 
-def write_report(
-    examination: Examination | EnsembleExamination, path: str | os.PathLike[str], *, with_rows: bool = True
-) -> None:
-    """Write the report as one HTML file.
-
-    The file is written completely or not at all.
+def write_report(examination: Examination, path: str | os.PathLike[str], *, with_rows: bool = True) -> None:
+    """Write the report on an estimator as one HTML file, completely or not at all.
 
     Parameters
     ----------
-    examination : Examination or EnsembleExamination
-        The model and its results on a table, from `dconnet.inspection.examination.examine`, or
-        `dconnet.inspection.ensemble.examine_ensemble`.
+    examination : Examination
+        The estimator and its results on a table, from `dconnet.inspection.examine.examine`.
     path : path
         The file to write.
     with_rows : bool, default=True
-        Whether the report on a network may hold some rows of the data, to show those that are like a row in question.
+        Whether the report on a network may contain rows of the data, to show those similar to a row in question.
 
     Raises
     ------
@@ -54,94 +50,79 @@ def write_report(
     OSError
         If the file cannot be written.
     """
-    page = report_page(examination, with_rows=with_rows)
+    page = render_report(examination, with_rows=with_rows)
     with written_whole(path) as file:
         file.write(page)
 
 
-def report_page(examination: Examination | EnsembleExamination, *, with_rows: bool = True) -> str:
+def render_report(examination: Examination, *, with_rows: bool = True) -> str:
     """Return the report as the text of an HTML page; see `write_report`."""
-    if isinstance(examination, EnsembleExamination):
-        return _rendered("ensemble.html", examination, script=None, **ensemble_parts(examination))
-    return _rendered("report.html", examination, script=_script(), **_network_parts(examination, with_rows))
-
-
-def _network_parts(examination: Examination, with_rows: bool) -> dict[str, Any]:
-    """What the report on single networks needs."""
-    from markupsafe import Markup
-
-    model, predictions = examination.model, Predictions.of(examination)
-    of_table = examination.of_table
-    encoding = None if of_table is None else of_table.encoding
-    inputs = influences(model, examination.X, examination.y, None if encoding is None else encoding.sources)
-    is_classifier = model.classes is not None
-    ranking = [i for entry in inputs for i in entry.inputs]
-    found = what_if(examination, predictions, ranking, with_rows=with_rows)
-    return {
-        "predictions": predictions,
-        "confusion": None if model.classes is None else Confusion.of(predictions, model.classes),
-        "prediction_figures": _prediction_figures(examination, predictions),
-        "inputs": inputs,
-        "columns": (model if of_table is None else of_table).feature_names,
-        "network_figures": network_figures(examination, ranking),
-        "convergence_figure": convergence_figure(examination),
-        "plain_lines": plain_lines(examination),
-        "what_if": found,
-        "what_if_data": Markup(json_block(found)),
-        "interval": None if is_classifier else Interval.of(predictions),
-    }
-
-
-def _prediction_figures(examination: Examination, predictions: Predictions) -> list[Picture]:
-    """Observed over predicted values and residuals; of classes, whether probabilities mean what they say, if known."""
-    model, judged = examination.model, predictions.judged
-    if model.classes is None:
-        return prediction_figures(predictions, model.names_of_targets)
-    calibration = calibration_of(model)
-    if calibration is None:
-        return []
-    probabilities = calibration.probabilities(model.outputs(examination.X[judged]))
-    return [reliability_figure(Reliability.of(probabilities, examination.y[judged], model.classes))]
-
-
-def _rendered(template: str, examination: Examination | EnsembleExamination, script: str | None, **parts: Any) -> str:
-    """A page with its style, its script and the policy that allows these alone."""
     environment = _environment()
     from markupsafe import Markup
 
-    style = _source("style.css")
-    return environment.get_template(template).render(
+    half_widths = examination.half_widths if examination.classes is None else None
+    what_if = build_what_if(examination, half_widths, with_rows=with_rows)
+    style, script = _read_source("style.css"), None
+    if what_if is not None:
+        parts = "\n".join(_read_source(f"what_if/{name}.js") for name in SCRIPTS)
+        script = f'\n(() => {{\n"use strict";\n\n{parts}}})();\n'
+    return environment.get_template("report.html").render(
         version=__version__,
         examination=examination,
         model=examination.model,
-        scores=_scores(examination),
+        scores=_list_scores(examination),
+        target_scores=_score_targets(examination),
+        half_widths=half_widths,
+        confusion=None if examination.classes is None else Confusion.of(examination),
+        prediction_figures=draw_predictions(examination, half_widths),
+        columns=_describe_columns(examination),
+        network_figures=draw_networks(examination),
+        convergence_figure=draw_convergence(examination),
+        certificate_lines=summarise_certificates(examination) if examination.networks else [],
+        members=_list_members(examination),
+        settings=_list_settings(examination),
+        what_if=what_if,
+        what_if_data=Markup(encode_json(what_if)),
         style=Markup(style),
         script=None if script is None else Markup(script),
         policy=Markup(security_policy(style, script)),
-        **parts,
     )
 
 
-def _script() -> str:
-    """The parts of the script, in a scope of their own."""
-    parts = "\n".join(_source(f"what_if/{name}.js") for name in SCRIPTS)
-    return f'\n(() => {{\n"use strict";\n\n{parts}}})();\n'
+def _list_scores(examination: Examination) -> dict[str, dict[str, float]]:
+    """Return the scores of the model file, of the evaluated rows, and of all rows, by name."""
+    scores = {f"{part} (from the model file)": score for part, score in examination.stored_scores.items()}
+    scores[f"{examination.evaluated_rows} of {examination.source}"] = examination.score
+    if not examination.is_auto and not examination.is_evaluated.all():
+        every = np.ones_like(examination.is_evaluated)
+        scores[f"all rows of {examination.source}"] = examination.score_rows(every)
+    return scores
 
 
-def _source(name: str) -> str:
-    """A file beside the templates, as it is."""
-    environment = _environment()
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
+def _score_targets(examination: Examination) -> dict[str, dict[str, float]]:
+    """Return the score of each of several targets on the evaluated rows."""
+    names = examination.target_names
+    if len(names) == 1:
+        return {}
+    return {name: examination.score_rows(examination.is_evaluated, k) for k, name in enumerate(names)}
 
 
-def _scores(examination: Examination | EnsembleExamination) -> dict[str, Any]:
-    """The scores in the model file, and that on all rows of the data."""
-    names = {"train": "training"}
-    stored = {
-        f"{names.get(part, part)} (from the model file)": score for part, score in examination.model.scores.items()
-    }
-    return {**stored, f"all rows of {examination.source}": examination.score}
+def _describe_columns(examination: Examination) -> list[dict[str, str]]:
+    """Return what each column of the table is and how it was encoded; nothing for plain numbers."""
+    described = getattr(examination.model if examination.is_auto else examination.encoder, "columns_", [])
+    return [{**column, "column": name} for name, column in zip(examination.feature_names, described, strict=False)]
+
+
+def _list_members(examination: Examination) -> list[dict[str, Any]]:
+    """Return the members of an ensemble that have a weight, largest first."""
+    members = getattr(examination.model, "members_", [])
+    return sorted((member for member in members if member["weight"] > 0.0), key=lambda member: -member["weight"])
+
+
+def _list_settings(examination: Examination) -> dict[str, Any]:
+    """Return the parameters of the estimator that are set, and the gamma that it has chosen."""
+    settings = {name: value for name, value in examination.model.get_params(deep=False).items() if value is not None}
+    return settings | ({"gamma_": examination.model.gamma_} if hasattr(examination.model, "gamma_") else {})
 
 
 @cache
@@ -150,25 +131,25 @@ def _environment() -> Environment:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
         raise ImportError("The HTML report needs Jinja2 and Matplotlib: pip install 'dconnet[report]'") from error
-    # Names and labels may come from a stranger's model file, so every value is escaped.
+    # Names and labels may come from a model file of a stranger, so every value is escaped.
     environment = Environment(
         loader=PackageLoader("dconnet.inspection.report"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finalize,
+        finalize=_remove_control_characters,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "listed": _listed}
+    environment.filters |= {"number": format_number, "percent": format_percent, "listed": list_names}
     return environment
 
 
-def _finalize(value: object) -> object:
-    """Remove control characters from a value; the output of a macro is left alone, since its values were treated."""
+def _remove_control_characters(value: object) -> object:
+    """Return a printable value; the output of a macro is left as it is, because its values were treated."""
     return value if hasattr(value, "__html__") else printable(value)
 
 
-def _listed(values: Any) -> str:
-    names = [str(value) for value in values]
-    rest = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+def _read_source(name: str) -> str:
+    environment = _environment()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]

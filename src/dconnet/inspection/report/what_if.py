@@ -1,9 +1,8 @@
-"""What the page needs to answer "what if": the model as plain numbers, the features, and rows of the data."""
+"""The data of the what-if tool: the networks as plain numbers, controls, mean curves, optima, and rows of the data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,109 +10,70 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet._text import printable
-from dconnet.inspection.examination import Examination
-from dconnet.inspection.report.controls import N_PLACES, Controls, controls_of, places_of
-from dconnet.inspection.report.numbers import number
-from dconnet.inspection.report.optima import optima
-from dconnet.inspection.report.predictions import Predictions
-from dconnet.inspection.report.reliability import calibration_of
-from dconnet.io.model_file import SavedModel
+from dconnet.inspection.examination import COVERAGE, Examination
+from dconnet.inspection.report.controls import N_POINTS, Controls, curve_points
+from dconnet.inspection.report.figures import list_outputs
+from dconnet.inspection.report.text import format_number
 from dconnet.model.network import Network
+from dconnet.optimisation import optimise
 
-# Share of new rows that the interval is to hold.
-COVERAGE = 0.9
-# Rows that the page carries, and how many numbers these may have.
+# Rows of the data in the page, and the numbers that these rows may have.
 MAX_ROWS, MAX_VALUES = 300, 30_000
-# Rows that partial dependence is averaged over, and the features that have such a curve.
-DEPENDENCE_ROWS, MAX_CURVES = 500, 100
-# Levels of a list that have a mean.
-MAX_PLACES = 60
-# Numbers that one block of the computation holds.
+# Rows that partial dependence is averaged over, features with a mean curve, and levels of a list with a mean.
+DEPENDENCE_ROWS, MAX_CURVES, MAX_LEVELS = 500, 100, 60
+# Numbers in memory while a mean curve is computed.
 BLOCK = 2_000_000
-# Features that are not folded.
-MAX_SHOWN = 12
+# Further features are folded.
+N_SHOWN = 12
+# Wall time for all optima in seconds, their number, and the largest number of inputs with a search.
+MAX_SECONDS, MAX_OPTIMA, MAX_INPUTS = 8.0, 10, 60
+
+Entry = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An interval around predictions that is as wide on both sides.
-
-    Attributes
-    ----------
-    half_widths : tuple of float
-        Half the width for each output.
-    rows : int
-        Number of rows whose residuals it is from.
-    kind : str
-        ``"held-out"``, ``"training"`` or ``"other"``: what the training had to do with these rows.
-    """
-
-    half_widths: tuple[float, ...]
-    rows: int
-    kind: str
-
-    @property
-    def name(self) -> str:
-        """What to call it."""
-        return f"{100.0 * COVERAGE:.0f} % interval"
-
-    @classmethod
-    def of(cls, predictions: Predictions) -> Interval:
-        """From the rows on which the model is judged.
-
-        Of n rows that the training did not see, the half width is the ⌈0.9 (n + 1)⌉-th smallest distance of an observed
-        value from its prediction: the interval holds a further row of the same kind with a probability of at least 0.9
-        (split conformal prediction). Of few rows, it is the largest distance, and promises less.
-        """
-        rows = predictions.judged
-        residuals = np.abs(predictions.observed[rows] - predictions.predicted[rows]).reshape(int(rows.sum()), -1)
-        place = min(int(np.ceil(COVERAGE * (len(residuals) + 1))), len(residuals))
-        kind = {0: "other", len(rows): "training"}.get(predictions.n_trained_on, "held-out")
-        return cls(tuple(np.sort(residuals, axis=0)[place - 1].tolist()), len(residuals), kind)
-
-
-def what_if(
-    examination: Examination, predictions: Predictions, ranking: Sequence[int], *, with_rows: bool = True
-) -> dict[str, Any]:
-    """Return what the page computes with, as plain numbers, lists and texts.
+def build_what_if(examination: Examination, half_widths: FloatArray | None, *, with_rows: bool = True) -> Entry | None:
+    """Return all that the script of the page computes with, as plain values; None without a single hidden layer.
 
     Parameters
     ----------
     examination : Examination
-        The model and the data.
-    predictions : Predictions
-        Its predictions for all rows of the data.
-    ranking : sequence of int
-        The features by their influence; those that are not named follow.
-    with_rows : bool, default=True
-        Whether the page may hold rows of the data.
+        The estimator and its results.
+    half_widths : array of shape (n_targets,) or None
+        Half the widths of the intervals around predictions of a regressor.
+    with_rows : bool
+        Whether the page may contain rows of the data.
     """
-    model, X, controls = examination.model, examination.X, controls_of(examination)
-    fields = controls.fields
-    leading = dict.fromkeys(controls.columns[j]["field"] for j in ranking)
-    order = [*leading, *(i for i in range(len(fields)) if i not in leading)]
-    is_regressor = model.classes is None
-    interval = Interval.of(predictions) if is_regressor else None
-    outputs = list(map(printable, model.names_of_targets)) if is_regressor else model.targets.column_labels
+    if not examination.is_single_layer:
+        return None
+    model, classes, controls = examination.model, examination.classes, Controls.of(examination)
+    ranking = (controls.columns[i]["field"] for each in examination.importances for i in each.inputs)
+    order = list(dict.fromkeys([*ranking, *range(len(controls.fields))]))
+    is_regressor, calibration = classes is None, getattr(model, "calibration_", None)
+    outputs = list(map(printable, examination.target_names)) if is_regressor else model.targets_.column_labels
     return {
-        "classes": None if model.classes is None else [printable(label) or "''" for label in model.classes],
+        "classes": None if classes is None else _class_names(classes),
         "outputs": outputs,
-        "fields": fields,
+        "fields": controls.fields,
         "order": order,
-        "n_shown": MAX_SHOWN,
+        "n_shown": N_SHOWN,
         "columns": controls.columns,
-        "networks": [_weights(network) for network in model.networks],
-        "scaling": _output_scaling(model),
-        "calibration": _calibration(model),
-        "interval": None if interval is None else {"name": interval.name, "half_widths": interval.half_widths},
-        "typical": [entry["quartiles"][1] for entry in fields],
-        "dependence": _dependences(model, X, controls, order[:MAX_CURVES]),
-        "optima": optima(examination, outputs),
-        "rows": _rows(examination, predictions, controls.values) if with_rows else None,
+        "networks": [_network_weights(network) for network in model.networks_],
+        "calibration": None if calibration is None else {"slope": calibration.slope, "offset": calibration.offset},
+        "interval": None
+        if half_widths is None
+        else {"name": f"{100.0 * COVERAGE:.0f} % interval", "half_widths": half_widths.tolist()},
+        "typical": [field["quartiles"][1] for field in controls.fields],
+        "dependence": _mean_curves(examination, controls, order[:MAX_CURVES]),
+        "optima": _find_optima(examination, outputs),
+        "rows": _choose_rows(examination, controls.values) if with_rows else None,
     }
 
 
-def _weights(network: Network) -> dict[str, Any]:
+def _class_names(classes: Sequence[object]) -> list[str]:
+    return [printable(label) or "''" for label in classes]
+
+
+def _network_weights(network: Network) -> Entry:
     return {
         "W": network.W.tolist(),
         "b": network.b.tolist(),
@@ -122,85 +82,92 @@ def _weights(network: Network) -> dict[str, Any]:
     }
 
 
-def _output_scaling(model: SavedModel) -> dict[str, list[float]]:
-    """What brings the outputs to the units of the target."""
-    n_outputs, scaling = sum(network.n_outputs for network in model.networks), model.target_scaling
-    return {name: np.broadcast_to(getattr(scaling, name), n_outputs).tolist() for name in ("mean", "scale")}
-
-
-def _calibration(model: SavedModel) -> dict[str, list[float]] | None:
-    """Slope and offset that make logits of each output."""
-    calibration = calibration_of(model)
-    if calibration is None:
-        return None
-    n_outputs = model.targets.n_columns
-    return {"slope": [calibration.slope] * n_outputs, "offset": [calibration.offset] * n_outputs}
-
-
-def _dependences(model: SavedModel, X: FloatArray, controls: Controls, fields: Sequence[int]) -> dict[str, Any]:
-    """Partial dependence of all outputs on these fields, to six digits."""
-    n_rows = int(np.clip(BLOCK // (N_PLACES * X.shape[1]), 20, DEPENDENCE_ROWS))
-    rows, found = X[_some_rows(len(X), n_rows)], {}
+def _mean_curves(examination: Examination, controls: Controls, fields: Sequence[int]) -> Entry:
+    """Return the partial dependence of all outputs on these fields, to six digits."""
+    X = examination.inputs
+    assert X is not None
+    n_rows = int(np.clip(BLOCK // (N_POINTS * X.shape[1]), 20, DEPENDENCE_ROWS))
+    rows, found = X[_draw_rows(len(X), n_rows)], {}
     for i in fields:
-        at = places_of(controls.fields[i])[:MAX_PLACES]
-        means = partial_dependence(model, rows, *controls.inputs_at(i, at))
-        found[str(i)] = {"at": at.tolist(), "means": [[float(f"{value:.6g}") for value in line] for line in means]}
+        points = curve_points(controls.fields[i])[:MAX_LEVELS]
+        means = average_outputs(examination.model.networks_, rows, *controls.encode_values(i, points))
+        found[str(i)] = {"at": points.tolist(), "means": [[float(f"{value:.6g}") for value in line] for line in means]}
     return found
 
 
-def partial_dependence(model: SavedModel, X: FloatArray, columns: NDArray[np.intp], at: FloatArray) -> FloatArray:
-    """Mean outputs over rows in which some columns are replaced, of shape (n_places, n_outputs).
-
-    Parameters
-    ----------
-    model : SavedModel
-        The model, for inputs that are encoded already.
-    X : array of shape (n_rows, n_features)
-        The rows.
-    columns : array of int, of shape (n_columns,)
-        The columns to replace.
-    at : array of shape (n_places, n_columns)
-        What to put in their place.
-
-    Returns
-    -------
-    array of shape (n_places, n_outputs)
-        In the units of the target.
-    """
-    changed = np.tile(X, (len(at), 1))
-    changed[:, columns] = np.repeat(at, len(X), axis=0)
-    outputs = model.outputs(changed)
-    if model.classes is None:
-        outputs = model.target_scaling.undo(outputs)
-    means: FloatArray = outputs.reshape(len(at), len(X), -1).mean(axis=1)
-    return means
+def average_outputs(
+    networks: Sequence[Network], X: FloatArray, columns: NDArray[np.intp], values: FloatArray
+) -> FloatArray:
+    """Return mean outputs (n_points, n_outputs) over rows whose ``columns`` are replaced by each row of ``values``."""
+    changed = np.tile(X, (len(values), 1))
+    changed[:, columns] = np.repeat(values, len(X), axis=0)
+    outputs = np.column_stack([network.predict(changed) for network in networks])
+    return np.asarray(outputs.reshape(len(values), len(X), -1).mean(axis=1))
 
 
-def _some_rows(n_rows: int, limit: int) -> NDArray[np.intp]:
-    """At most so many rows, in their order, the same each time."""
+def _draw_rows(n_rows: int, limit: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(0).permutation(n_rows)[:limit])
 
 
-def _rows(examination: Examination, predictions: Predictions, values: Sequence[FloatArray]) -> list[dict[str, Any]]:
-    """Rows of the data with what was observed and predicted."""
+def _choose_rows(examination: Examination, values: Sequence[FloatArray]) -> list[Entry]:
+    """Return some rows of the data with observed and predicted values."""
     limit = int(np.clip(MAX_VALUES // max(len(values), 1), 20, MAX_ROWS))
-    part = {True: "training", False: "held out" if predictions.n_trained_on else "–"}
+    part = {True: "training", False: "held out" if examination.is_training_data else "–"}
     return [
         {
             "number": int(i) + 1,
             "values": [None if np.isnan(column[i]) else float(column[i]) for column in values],
-            "observed": _told(predictions.observed[i]),
-            "predicted": _told(predictions.predicted[i]),
-            "part": part[bool(predictions.trained_on[i])],
+            "observed": _format_target(examination.y[i]),
+            "predicted": _format_target(examination.predictions[i]),
+            "part": part[bool(examination.is_training_row[i])],
         }
-        for i in _some_rows(len(examination.y), limit)
+        for i in _draw_rows(len(examination.y), limit)
     ]
 
 
-def _told(value: Any) -> str:
-    """A target as the page shows it."""
-    if isinstance(value, (float, np.floating)):
-        return number(float(value))
+def _format_target(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        return ", ".join(map(_told, value))
-    return printable(value)
+        return ", ".join(map(_format_target, value))
+    return format_number(float(value)) if isinstance(value, (float, np.floating)) else printable(value)
+
+
+# --- optima ---
+
+
+def _find_optima(examination: Examination, outputs: Sequence[str]) -> list[Entry]:
+    """Return the optima of each output within the convex hull of the data; none for an encoded table.
+
+    Features whose values are whole numbers keep such values.
+    """
+    X, searches = examination.inputs, list(_list_searches(outputs, examination.classes))[:MAX_OPTIMA]
+    assert X is not None
+    if examination.encoder is not None or X.shape[1] > MAX_INPUTS:
+        return []
+    networks, entries = list_outputs(examination), []
+    bounds = list(zip(X.min(axis=0).tolist(), X.max(axis=0).tolist(), strict=True))
+    is_whole = np.all(np.round(X) == X, axis=0).astype(int)
+    for k, sense, label in searches:
+        seconds = MAX_SECONDS / len(searches)
+        found = optimise(
+            networks[k], bounds, integrality=is_whole, sense=sense, near=X, rel_gap=1e-4, max_seconds=seconds
+        )
+        if found.x is not None:
+            gap = f"within {format_number(100.0 * found.gap, '.2g')} %"
+            proved = "proved to be the optimum" if found.status.is_optimal else gap
+            note = f"within the convex hull of the data, {proved}"
+            entries.append({"label": label, "output": k, "values": found.x.tolist(), "note": note})
+    return entries
+
+
+def _list_searches(outputs: Sequence[str], classes: Sequence[object] | None) -> Iterator[tuple[int, str, str]]:
+    """Yield output, sense and label; the smallest output for two classes means the first class."""
+    if classes is None:
+        for k, name in enumerate(outputs):
+            which = name if len(outputs) > 1 else "prediction"
+            yield from ((k, "max", f"Largest {which}"), (k, "min", f"Smallest {which}"))
+        return
+    names = _class_names(classes)
+    if len(names) == 2:
+        yield from ((0, "max", f"Most clearly {names[1]}"), (0, "min", f"Most clearly {names[0]}"))
+    else:
+        yield from ((k, "max", f"Largest output for {name}") for k, name in enumerate(names))

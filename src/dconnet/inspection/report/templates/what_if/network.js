@@ -60,11 +60,10 @@ function preactivations(network, z) {
 
 /* Outputs of all networks for one row, in the units of the target. */
 function outputsOf(data, z) {
-  const raw = data.networks.flatMap((network) => {
+  return data.networks.flatMap((network) => {
     const active = preactivations(network, z).map((p) => Math.max(p, 0));
     return network.intercept.map((c, k) => active.reduce((sum, h, l) => sum + h * network.alpha[l][k], 0) + c);
   });
-  return raw.map((output, k) => data.scaling.mean[k] + data.scaling.scale[k] * output);
 }
 
 function predict(data, values) {
@@ -77,7 +76,7 @@ function outputOf(data, k) {
   for (const network of data.networks) {
     const place = k - first;
     if (place < network.intercept.length) {
-      return { network, alpha: network.alpha.map((weights) => weights[place] * data.scaling.scale[k]) };
+      return { network, alpha: network.alpha.map((weights) => weights[place]) };
     }
     first += network.intercept.length;
   }
@@ -205,7 +204,7 @@ function winnerOf(data, outputs) {
 /* Probabilities of the classes, if the model has a calibration. */
 function probabilitiesOf(data, outputs) {
   if (data.calibration === null) return null;
-  const logits = outputs.map((output, k) => data.calibration.slope[k] * output + data.calibration.offset[k]);
+  const logits = outputs.map((output) => data.calibration.slope * output + data.calibration.offset);
   if (logits.length === 1) return [1 / (1 + Math.exp(logits[0])), 1 / (1 + Math.exp(-logits[0]))];
   const largest = Math.max(...logits);
   const weights = logits.map((logit) => Math.exp(logit - largest));

@@ -12,7 +12,7 @@ from dconnet._arrays import BoolArray, FloatArray
 from dconnet._threads import one_blas_thread
 from dconnet.encoding.columns import raw_columns
 from dconnet.ensemble.fold_fits import TrainingSet
-from dconnet.inspection.examination import known_labels
+from dconnet.inspection.saved.examination import known_labels
 from dconnet.inspection.split import split_rows
 from dconnet.io.ensemble import OUT_OF_FOLD, SavedEnsemble
 from dconnet.io.model_file import Score

@@ -37,7 +37,7 @@ def json_block(data: Any) -> str:
 
     Examples
     --------
-    >>> from dconnet.inspection.report.embedding import json_block
+    >>> from dconnet.inspection.saved.report.embedding import json_block
     >>> print(json_block(["</script>", "é & ü"]))
     ["\u003c/script\u003e","\u00e9 \u0026 \u00fc"]
     """

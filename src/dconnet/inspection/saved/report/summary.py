@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dconnet._text import no_network_is_better, per_cent
 from dconnet.certificates.certificate import PAYS, Certificate, Line
-from dconnet.inspection.examination import Examination
+from dconnet.inspection.saved.examination import Examination
 
 
 def plain_lines(examination: Examination) -> list[Line]:

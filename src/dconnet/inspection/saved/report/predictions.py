@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.inspection.examination import Examination
+from dconnet.inspection.saved.examination import Examination
 from dconnet.io.model_file import Score
 
 # With more classes, the confusion matrix is too large to read and is left out.

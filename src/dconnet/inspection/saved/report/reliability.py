@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.inspection.plotting.canvas import BLUE, GREY, INK, label_axes, make_panels
-from dconnet.inspection.report.figures import Picture, picture
+from dconnet.inspection.saved.report.figures import Picture, picture
 from dconnet.io.model_file import SavedModel
 
 # Bins of probabilities.

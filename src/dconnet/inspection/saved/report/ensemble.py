@@ -10,7 +10,6 @@ import numpy as np
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet._text import printable
-from dconnet.inspection.ensemble import EnsembleExamination
 from dconnet.inspection.plotting.canvas import (
     BLUE,
     INK,
@@ -22,9 +21,10 @@ from dconnet.inspection.plotting.canvas import (
     scatter,
     shortened,
 )
-from dconnet.inspection.report.figures import Picture, picture
-from dconnet.inspection.report.predictions import Confusion, Predictions
-from dconnet.inspection.report.reliability import Reliability, reliability_figure
+from dconnet.inspection.saved.ensemble import EnsembleExamination
+from dconnet.inspection.saved.report.figures import Picture, picture
+from dconnet.inspection.saved.report.predictions import Confusion, Predictions
+from dconnet.inspection.saved.report.reliability import Reliability, reliability_figure
 from dconnet.io.ensemble import with_weight
 
 COVERAGE = 0.9

@@ -8,7 +8,7 @@ def number(value: float | None, form: str = ".4g") -> str:
 
     Examples
     --------
-    >>> from dconnet.inspection.report.numbers import number
+    >>> from dconnet.inspection.saved.report.numbers import number
     >>> number(52600.3), number(0.000123456), number(None)
     ('52600', '0.0001235', 'unknown')
     """
@@ -24,7 +24,7 @@ def percent(share: float | None) -> str:
 
     Examples
     --------
-    >>> from dconnet.inspection.report.numbers import percent
+    >>> from dconnet.inspection.saved.report.numbers import percent
     >>> percent(0.123), percent(None)
     ('12.3 %', '–')
     """

@@ -9,8 +9,8 @@ import numpy as np
 
 from dconnet._arrays import FloatArray
 from dconnet._text import printable
-from dconnet.inspection.examination import Examination, in_data_units
-from dconnet.inspection.report.numbers import number
+from dconnet.inspection.saved.examination import Examination, in_data_units
+from dconnet.inspection.saved.report.numbers import number
 from dconnet.model.network import Network
 from dconnet.optimisation import optimise
 

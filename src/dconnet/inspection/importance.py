@@ -1,0 +1,102 @@
+"""How much each feature contributes to the quality of the predictions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from dconnet._arrays import FloatArray
+from dconnet.inspection.plotting.network import input_strengths
+from dconnet.model.network import Network
+
+# Limits on the work: features with the largest weights, rows drawn at random, shuffles of each feature.
+MAX_FEATURES, MAX_ROWS, N_SHUFFLES = 20, 1000, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Importance:
+    """The importance of one feature.
+
+    Attributes
+    ----------
+    feature : int
+        Position of the feature in the table.
+    inputs : tuple of int
+        The inputs of the networks that come from the feature, strongest first; empty for auto estimators.
+    value : float
+        Mean increase of the error when the feature is shuffled: of the root mean squared error (with several targets
+        in their standard deviations) or of the share of wrong classes. For auto estimators, ``feature_importances_``.
+    spread : float
+        Standard deviation of the increase over the shuffles; NaN for auto estimators.
+    share : float
+        The value as a share of the largest one, between 0 and 1.
+    """
+
+    feature: int
+    inputs: tuple[int, ...]
+    value: float
+    spread: float
+    share: float
+
+
+def shuffle_features(
+    model: Any, networks: Sequence[Network], X: FloatArray, y: NDArray[Any], sources: NDArray[np.intp]
+) -> list[Importance]:
+    """Return the permutation importance of the features, largest first.
+
+    Parameters
+    ----------
+    model : DCON* or LayerwiseDCON*
+        A fitted estimator.
+    networks : sequence of Network
+        Its networks in the first hidden layer, whose weights rank the features.
+    X : array of shape (n_rows, n_inputs)
+        The inputs of its networks.
+    y : array of shape (n_rows,) or (n_rows, n_targets)
+        The target.
+    sources : array of int, of shape (n_inputs,)
+        The feature of each input. Inputs of one feature are shuffled together, because no row has two levels of a
+        category.
+    """
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.permutation(len(y))[:MAX_ROWS])
+    X, y = X[rows], y[rows]
+    strengths = input_strengths(networks, X)
+    ranked, totals = np.argsort(-strengths, kind="stable"), np.bincount(sources, weights=strengths)
+    features = [int(j) for j in np.argsort(-totals, kind="stable") if np.any(sources == j)][:MAX_FEATURES]
+    groups = [tuple(ranked[sources[ranked] == j].tolist()) for j in features]
+    increases, error = np.zeros((len(groups), N_SHUFFLES)), _error(model, X, y)
+    for i, group in enumerate(groups):
+        for k in range(N_SHUFFLES):
+            shuffled = X.copy()
+            shuffled[:, group] = X[rng.permutation(len(X))][:, group]
+            increases[i, k] = _error(model, shuffled, y) - error
+    return rank_features(increases.mean(axis=1), features, groups, increases.std(axis=1))
+
+
+def rank_features(
+    values: FloatArray, features: list[int], groups: list[tuple[int, ...]], spreads: FloatArray
+) -> list[Importance]:
+    """Return an importance for each feature, largest first."""
+    largest = max(float(values.max(initial=0.0)), np.finfo(float).tiny)
+    return [
+        Importance(features[i], groups[i], float(values[i]), float(spreads[i]), max(float(values[i]) / largest, 0.0))
+        for i in np.argsort(-values, kind="stable")
+    ]
+
+
+def _error(model: Any, X: FloatArray, y: NDArray[Any]) -> float:
+    """Return the root mean squared error, in standard deviations of several targets, or the share of wrong classes."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        predictions = model.predict(X)
+    if is_classifier(model):
+        return float(np.mean(predictions != y))
+    units = np.maximum(y.std(axis=0), np.finfo(float).tiny) if y.ndim == 2 else 1.0
+    return float(np.sqrt(np.mean(((predictions - y) / units) ** 2)))

@@ -1,0 +1,103 @@
+"""Confusion of classes, and the reliability of predicted probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+from dconnet._arrays import FloatArray
+from dconnet.inspection.examination import Examination
+
+# With more classes, the confusion matrix is too large to read and is left out.
+MAX_CLASSES = 30
+# Bins of probabilities.
+N_BINS = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confusion:
+    """Counts of observed and predicted classes in the evaluated rows.
+
+    Attributes
+    ----------
+    classes : list of labels
+        The class labels.
+    counts : array of int, of shape (n_classes, n_classes)
+        ``counts[i, j]`` rows of ``classes[i]`` were predicted to be of ``classes[j]``.
+    measures : list of tuples
+        Label, rows, precision, recall and F1 of each class; NaN where the divisor is zero.
+    """
+
+    classes: list[Any]
+    counts: NDArray[np.int64]
+    measures: list[tuple[Any, int, float, float, float]]
+
+    @classmethod
+    def of(cls, examination: Examination) -> Confusion:
+        """Count the evaluated rows of a classifier."""
+        classes, rows = examination.classes or [], examination.is_evaluated
+        pair, labels = (examination.y[rows], examination.predictions[rows]), examination.model.classes_
+        counts = confusion_matrix(*pair, labels=labels)
+        precision, recall, f1, n_rows = precision_recall_fscore_support(*pair, labels=labels, zero_division=np.nan)
+        measures = zip(classes, n_rows.tolist(), precision.tolist(), recall.tolist(), f1.tolist(), strict=True)
+        return cls(classes, counts, list(measures))
+
+    @property
+    def is_readable(self) -> bool:
+        """True if the matrix is small enough to be shown."""
+        return len(self.classes) <= MAX_CLASSES
+
+    @property
+    def shares(self) -> FloatArray:
+        """The counts as shares of the rows of each class."""
+        return np.asarray(self.counts / np.maximum(self.counts.sum(axis=1), 1)[:, None])
+
+    @property
+    def majority_accuracy(self) -> float:
+        """Accuracy of always predicting the most frequent class."""
+        return float(self.counts.sum(axis=1).max() / self.counts.sum())
+
+    @property
+    def entropy(self) -> float:
+        """Log loss of predicting the share of each class as its probability."""
+        shares = self.counts.sum(axis=1) / self.counts.sum()
+        return -float(shares[shares > 0.0] @ np.log(shares[shares > 0.0]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliability:
+    """Observed frequencies of classes by their predicted probability, for all classes or the second of two.
+
+    Attributes
+    ----------
+    predicted, observed, counts : arrays of shape (n_bins,)
+        Mean predicted probability, observed frequency and number of predictions in each bin that is not empty.
+    of_observed_class : array of shape (n_rows,)
+        The predicted probability of the class that was observed.
+    """
+
+    predicted: FloatArray
+    observed: FloatArray
+    counts: NDArray[np.int64]
+    of_observed_class: FloatArray
+
+    @classmethod
+    def of(cls, probabilities: FloatArray, y: NDArray[Any], classes: NDArray[Any]) -> Reliability:
+        """Count the probabilities, of shape (n_rows, n_classes), in bins of equal width."""
+        is_class = y[:, None] == classes
+        columns = slice(1, None) if len(classes) == 2 else slice(None)
+        values, is_observed = probabilities[:, columns].ravel(), is_class[:, columns].ravel()
+        bins = np.minimum((values * N_BINS).astype(np.intp), N_BINS - 1)
+        counts = np.bincount(bins, minlength=N_BINS)
+        full = counts > 0
+        predicted, observed = (np.bincount(bins, each, N_BINS)[full] / counts[full] for each in (values, is_observed))
+        return cls(predicted, observed, counts[full], probabilities[is_class])
+
+    @property
+    def standard_error(self) -> FloatArray:
+        """Standard error of the observed frequencies."""
+        return np.asarray(np.sqrt(self.observed * (1.0 - self.observed) / self.counts))
