@@ -11,43 +11,32 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.optimisation.optimum import OptimumStatus
-from dconnet.optimisation.programme import Programme
+from dconnet.optimisation.optimum import OptimumStatus, SearchResult
+from dconnet.optimisation.programme import PiecewiseLinearProgramme
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """What a search has found: a point of the programme or None, a bound, and why it ended."""
-
-    v: FloatArray | None
-    bound: float
-    status: OptimumStatus
-    nodes: int
-
-
-def solve_with_highs(programme: Programme, rel_gap: float, max_seconds: float | None) -> Answer:
+def solve_with_highs(programme: PiecewiseLinearProgramme, rel_gap: float, deadline: float) -> SearchResult:
     """Maximise by HiGHS: tighter bounds by linear programmes, the mixed-integer programme, and a last linear one."""
-    deadline = np.inf if max_seconds is None else time.perf_counter() + max_seconds
-    z_low, z_high = _tightened(programme, deadline)
-    problem = _Milp.of(programme, z_low, z_high)
+    z_low, z_high = _tighten_bounds(programme, deadline)
+    problem = _Milp.build(programme, z_low, z_high)
     left = max(deadline - time.perf_counter(), 1e-3)
     found = problem.solve(rel_gap, None if left == np.inf else left)
     if found.status == 2:
-        return Answer(None, np.nan, OptimumStatus.INFEASIBLE, int(found.mip_node_count or 0))
+        return SearchResult(None, np.nan, OptimumStatus.INFEASIBLE, int(found.mip_node_count or 0))
     relaxed = programme.offset + programme.slopes.clip(0.0).sum() + (programme.alpha * z_high).clip(0.0).sum()
     bound = relaxed if found.mip_dual_bound is None else min(relaxed, programme.offset - found.mip_dual_bound)
-    # 4 stands for numerical trouble.
+    # All other codes of HiGHS mean numerical trouble.
     ends = {0: OptimumStatus.OPTIMAL, 1: OptimumStatus.TIME_LIMIT}
     status = ends.get(found.status, OptimumStatus.INEXACT)
-    v = None if found.x is None else _ascended(programme, problem, found.x[: programme.n_variables])
-    return Answer(v, float(bound), status, int(found.mip_node_count or 0))
+    v = None if found.x is None else _improve_on_piece(programme, problem, found.x[: programme.n_variables])
+    return SearchResult(v, float(bound), status, int(found.mip_node_count or 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Milp:
     """Variables: v, the activations s_l, a binary for every neuron with alpha_l > 0, and integers of rows."""
 
-    programme: Programme
+    programme: PiecewiseLinearProgramme
     cost: FloatArray
     rows: FloatArray
     least: FloatArray
@@ -58,7 +47,7 @@ class _Milp:
     scale: FloatArray
 
     @classmethod
-    def of(cls, programme: Programme, z_low: FloatArray, z_high: FloatArray) -> _Milp:
+    def build(cls, programme: PiecewiseLinearProgramme, z_low: FloatArray, z_high: FloatArray) -> _Milp:
         n, h = programme.n_variables, len(programme.b)
         convex = np.flatnonzero(programme.alpha > 0.0)
         concave = np.flatnonzero(programme.alpha < 0.0)
@@ -95,12 +84,12 @@ class _Milp:
         return cls(programme, cost * scale, rows * scale, least, most, low, high, whole.astype(np.int64), scale)
 
     def solve(self, rel_gap: float, seconds: float | None) -> OptimizeResult:
-        """The optimum; the variables are those of the programme."""
+        """Return the optimum, in the variables of the programme."""
         limit = {} if seconds is None else {"time_limit": seconds}
         return self._call(self.cost, self.low, self.high, self.integrality, {"mip_rel_gap": rel_gap} | limit)
 
     def on_piece(self, active: BoolArray, fixed: FloatArray, whole: BoolArray) -> OptimizeResult:
-        """The optimum with the signs of the neurons with alpha_l > 0 and all integers given: a linear programme."""
+        """Solve the linear programme for given integers and given signs of the neurons with alpha_l > 0."""
         low, high = self.low.copy(), self.high.copy()
         n, h = self.programme.n_variables, len(self.programme.b)
         p = int((self.programme.alpha > 0.0).sum())
@@ -117,7 +106,7 @@ class _Milp:
         options: Any,
     ) -> OptimizeResult:
         constraints = LinearConstraint(self.rows, self.least, self.most) if len(self.rows) else ()
-        # The tolerances of HiGHS are absolute: to it, an objective of small units would be as good as none.
+        # The tolerances of HiGHS are absolute: an objective in small units would be below them.
         unit = float(np.abs(cost).max(initial=0.0)) or 1.0
         bounds = Bounds(low, high)
         found = milp(cost / unit, integrality=integrality, bounds=bounds, constraints=constraints, options=options)
@@ -128,18 +117,18 @@ class _Milp:
         return found
 
 
-def _ascended(programme: Programme, problem: _Milp, v: FloatArray) -> FloatArray:
-    """The best point of the linear piece that v lies in: free of the tolerance on the binaries."""
+def _improve_on_piece(programme: PiecewiseLinearProgramme, problem: _Milp, v: FloatArray) -> FloatArray:
+    """Return the best point of the linear piece that contains v, free of the tolerance on the binaries."""
     n = programme.n_variables
     if programme.step[n:].any():
         return v
     found = problem.on_piece(programme.W @ v + programme.b > 0.0, v, programme.step[:n] > 0.0)
-    # The point with the tolerance may well seem better: it may violate constraints by as much.
+    # v may have a larger value, because it may violate constraints by the tolerance.
     return np.asarray(v if found.x is None else found.x[:n], dtype=np.float64)
 
 
-def _tightened(programme: Programme, deadline: float) -> tuple[FloatArray, FloatArray]:
-    """Bounds of the preactivations by two linear programmes each; on a box alone, those at hand are exact."""
+def _tighten_bounds(programme: PiecewiseLinearProgramme, deadline: float) -> tuple[FloatArray, FloatArray]:
+    """Tighten the bounds of the preactivations by linear programmes; on a box alone, they are exact already."""
     z_low, z_high = programme.z_low.copy(), programme.z_high.copy()
     if not len(programme.A):
         return z_low, z_high

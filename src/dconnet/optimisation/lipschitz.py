@@ -15,8 +15,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from dconnet._arrays import FloatArray, Frozen
 from dconnet.model.network import Network
 from dconnet.optimisation.optimum import OptimumStatus, relative_gap
-from dconnet.optimisation.region import region_of
-from dconnet.optimisation.target import one_output
+from dconnet.optimisation.region import build_region
+from dconnet.optimisation.target import build_target
 
 # The order of the dual norm, which measures gradients, for the norm that measures distances.
 DUAL = {1: np.inf, 2: 2, np.inf: 1}
@@ -44,7 +44,7 @@ class Steepest(Frozen):
     status : OptimumStatus
         OPTIMAL or TIME_LIMIT.
     nodes : int
-        Parts of the box that were looked at.
+        Parts of the box that were searched.
     seconds : float
         Wall time.
     """
@@ -69,11 +69,11 @@ def lipschitz_constant(
     rel_gap: float = 1e-9,
     max_seconds: float | None = None,
 ) -> Steepest:
-    """The least K with ``|f(x) - f(x')| <= K ‖x - x'‖`` for all points of a box.
+    """Return the least K with ``|f(x) - f(x')| <= K ‖x - x'‖`` for all points of a box.
 
     It is the largest length, in the dual norm, of a gradient ``Σ_l active alpha_l w_l`` over the linear pieces of the
     network that have an interior in the box. They are found by branch and bound over the signs of the neurons; a
-    linear programme for the largest ball in a part tells whether it has an interior.
+    linear programme for the largest ball in a part decides whether it has an interior.
 
     Parameters
     ----------
@@ -106,15 +106,15 @@ def lipschitz_constant(
     began = time.perf_counter()
     if norm not in DUAL:
         raise ValueError(f"norm must be 1, 2 or numpy.inf, got {norm!r}.")
-    target = one_output(network, output, weights)
-    region = region_of(target.n_features, bounds, None, None, None, None, None, None, 1.0)
+    target = build_target(network, output, weights)
+    region = build_region(target.n_features, bounds)
     if not (region.high > region.low).all():
         raise ValueError("The box must have an interior: every upper bound must be above its lower bound.")
     return _Search(target, region.low, region.high, DUAL[norm]).run(rel_gap, max_seconds, began)
 
 
 class _Search:
-    """Best-first search over signs of the neurons, in an order that settles those with the largest parts first."""
+    """Best-first search over the signs of the neurons, those with the largest parts of the gradient first."""
 
     def __init__(self, network: Network, low: FloatArray, high: FloatArray, dual: float) -> None:
         self.low, self.span, self.dual = low, high - low, dual
@@ -129,7 +129,7 @@ class _Search:
         self.parts = parts[order]
         length = np.linalg.norm(W[order], axis=1)
         self.W, self.b = W[order] / length[:, None], b[order] / length
-        # What the neurons from the k-th on can add to each entry of the gradient, upwards and downwards.
+        # Row k: the most and the least that the neurons from the k-th on can add to the gradient.
         self.up = _sums_from(np.maximum(self.parts, 0.0))
         self.down = _sums_from(np.minimum(self.parts, 0.0))
 
@@ -137,12 +137,12 @@ class _Search:
         return float(np.linalg.norm(gradient, ord=self.dual))
 
     def bound(self, gradient: FloatArray, depth: int) -> float:
-        """An upper bound on the length of all gradients with the first signs given."""
+        """Return an upper bound on the length of all gradients with the first signs given."""
         farthest = np.maximum(np.abs(gradient + self.up[depth]), np.abs(gradient + self.down[depth]))
         return self.length(farthest)
 
     def inner_point(self, signs: tuple[float, ...]) -> FloatArray | None:
-        """The centre of the largest ball of the part with these signs, or None if it has no interior."""
+        """Return the centre of the largest ball in the part with these signs, or None if it has no interior."""
         n, k = len(self.span), len(signs)
         sign = np.array(signs)
         rows = np.hstack([sign[:, None] * self.W[:k], -np.ones((k, 1))])
@@ -156,15 +156,15 @@ class _Search:
         )
         return None if found.x is None or found.x[n] <= RADIUS else np.asarray(found.x[:n])
 
-    def actual(self, point: FloatArray) -> FloatArray:
-        """The gradient of the piece that a point lies in."""
+    def gradient_at(self, point: FloatArray) -> FloatArray:
+        """Return the gradient of the piece that contains a point."""
         gradient: FloatArray = self.always + (self.W @ point + self.b > 0.0) @ self.parts
         return gradient
 
     def run(self, rel_gap: float, max_seconds: float | None, began: float) -> Steepest:
         centre = self.inner_point(())
         assert centre is not None
-        best, gradient = centre, self.actual(centre)
+        best, gradient = centre, self.gradient_at(centre)
         value, closed, nodes, ticket = self.length(gradient), 0.0, 1, count()
         heap: list[tuple[float, int, tuple[float, ...], FloatArray]] = []
         heapq.heappush(heap, (-self.bound(self.always, 0), next(ticket), (), self.always))
@@ -185,10 +185,10 @@ class _Search:
                 point = self.inner_point(longer)
                 if point is None:
                     continue
-                found = self.length(total) if depth == len(self.parts) else self.length(self.actual(point))
+                found = self.length(total) if depth == len(self.parts) else self.length(self.gradient_at(point))
                 if found > value:
                     value, best = found, point
-                    gradient = total if depth == len(self.parts) else self.actual(point)
+                    gradient = total if depth == len(self.parts) else self.gradient_at(point)
                 if depth < len(self.parts):
                     heapq.heappush(heap, (-limit, next(ticket), longer, total))
         bound = max(value, closed, -heap[0][0] if heap else 0.0)
@@ -198,6 +198,6 @@ class _Search:
 
 
 def _sums_from(parts: FloatArray) -> FloatArray:
-    """Sums of the rows from each on, and zero after the last."""
+    """Return the sums of the rows from each row on, and zero after the last."""
     sums: FloatArray = np.vstack([np.cumsum(parts[::-1], axis=0)[::-1], np.zeros((1, parts.shape[1]))])
     return sums

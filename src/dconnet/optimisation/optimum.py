@@ -1,8 +1,7 @@
-"""What a search for an optimum returns, and what it tells on its way."""
+"""Results and progress of a search for an optimum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -12,7 +11,7 @@ from dconnet._arrays import FloatArray, Frozen
 
 
 class OptimumStatus(Enum):
-    """Why a search ended. The value is the message for the user, with placeholders for the figures."""
+    """Why a search ended. The value is the message for the user, with a placeholder for the gap."""
 
     OPTIMAL = "Optimal: no feasible point is better than the one found by more than {gap:.1e} of its value."
     TIME_LIMIT = "Stopped by max_seconds with a gap of {gap:.1e}: the bound holds. Raise max_seconds or rel_gap."
@@ -22,13 +21,13 @@ class OptimumStatus(Enum):
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the gap is at most the one asked for."""
+        """Whether the gap is at most ``rel_gap``."""
         return self is OptimumStatus.OPTIMAL
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is known while a search is under way.
+    """State of a running search.
 
     Attributes
     ----------
@@ -37,9 +36,9 @@ class Progress:
     bound : float
         No feasible point is better than this.
     nodes : int
-        Parts of the region that have been looked at.
+        Parts of the region that have been searched.
     waiting : int
-        Parts that are still to be looked at.
+        Parts that are still to be searched.
     seconds : float
         Wall time so far.
     """
@@ -56,12 +55,9 @@ class Progress:
         return relative_gap(self.value, self.bound)
 
 
-Watcher = Callable[[Progress], object]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum(Frozen):
-    """The best point that a search has found, and how much better another could be.
+    """The best point of a search, and how much better another point could be.
 
     Attributes
     ----------
@@ -70,9 +66,9 @@ class Optimum(Frozen):
     value : float
         The output of the network at ``x``, computed from the network itself; NaN without a point.
     bound : float
-        Nothing in the region is better than this: above ``value`` in a maximisation, below it in a minimisation.
-        It is proved up to rounding errors by the built-in search, and up to the tolerance of 1e-6 of HiGHS. NaN if the
-        region is empty.
+        No point of the region is better than this: above ``value`` in a maximisation, below it in a minimisation. It
+        is proved up to rounding errors by "branching", and up to its tolerance of 1e-6 by "highs". NaN if the region
+        is empty.
     gap : float
         ``|bound - value| / |value|``; zero for an empty region, infinite if no point was found in time.
     status : OptimumStatus
@@ -80,7 +76,7 @@ class Optimum(Frozen):
     message : str
         The same as a sentence.
     nodes : int
-        Parts of the region that were looked at.
+        Parts of the region that were searched.
     seconds : float
         Wall time.
     """
@@ -95,8 +91,18 @@ class Optimum(Frozen):
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchResult:
+    """Point of the programme or None, bound, reason for the end, and number of searched parts."""
+
+    v: FloatArray | None
+    bound: float
+    status: OptimumStatus
+    nodes: int
+
+
 def relative_gap(value: float, bound: float) -> float:
-    """``|bound - value| / |value|``, where zero over zero is zero."""
+    """Return ``|bound - value| / |value|``, where zero over zero is zero."""
     if not np.isfinite(value):
         return np.inf
     difference = abs(bound - value)

@@ -12,14 +12,13 @@ from dconnet.optimisation.region import Region
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Programme(Frozen):
+class PiecewiseLinearProgramme(Frozen):
     """Maximise ``offset + <slopes, v> + Σ_l alpha_l max(<w_l, v> + b_l, 0)`` over a box with linear constraints.
 
-    The box is ``0 <= v <= 1``, the constraints are ``least <= A v <= most``.
-    The inputs are ``x = origin + directions v``: in a box, v is the way from the lower to the upper bounds, so that
-    units do not matter; in a hull, v are the weights of its corners. A neuron that has the same sign everywhere is part
-    of ``slopes`` or left out. The others are scaled to a range of one; ``z_low < 0 < z_high`` bound their
-    preactivations.
+    The box is ``0 <= v <= 1``, the constraints are ``least <= A v <= most``. The inputs are ``x = origin + directions
+    v``: in a box, v runs from the lower to the upper bounds; in a hull, v are the weights of its corners. A neuron that
+    has the same sign everywhere is part of ``slopes`` or left out. The others are scaled to a range of one;
+    ``z_low < 0 < z_high`` bound their preactivations.
 
     Attributes
     ----------
@@ -31,7 +30,7 @@ class Programme(Frozen):
     least, most : arrays of shape (n_constraints,)
         All finite.
     step : array of shape (n_variables + n_constraints,)
-        Variables and constraints whose value is a multiple of a number have it here; the others have zero.
+        The number of which the value of a variable or constraint must be a multiple, or zero.
     origin : array of shape (n_features,)
     directions : array of shape (n_features, n_variables)
     """
@@ -56,24 +55,20 @@ class Programme(Frozen):
         return len(self.slopes)
 
     def inputs(self, v: FloatArray) -> FloatArray:
-        """The inputs of the network that v stands for."""
+        """Return the inputs of the network at v."""
         return np.asarray(self.origin + self.directions @ v, dtype=np.float64)
 
-    def value(self, v: FloatArray) -> float:
-        """The objective at a point."""
-        return float(self.offset + self.slopes @ v + self.alpha @ np.maximum(self.W @ v + self.b, 0.0))
 
-
-def posed(network: Network, region: Region) -> Programme:
-    """The maximisation of a network with one output over a region."""
+def build_programme(network: Network, region: Region) -> PiecewiseLinearProgramme:
+    """Return the maximisation of a network with one output over a region."""
     frame = _box_frame(region) if region.corners is None else _hull_frame(region, region.corners)
     W = network.W @ frame.directions
     b = network.W @ frame.origin + network.b
-    low, high = frame.ranges(W, b)
+    low, high = _ranges(W, b, frame.weights_of_corners)
     always = low >= 0.0
     open_ = (low < 0.0) & (high > 0.0) & (network.alpha != 0.0)
     span = (high - low)[open_]
-    return Programme(
+    return PiecewiseLinearProgramme(
         float(network.intercept) + float(network.alpha[always] @ b[always]),
         network.alpha[always] @ W[always],
         W[open_] / span[:, None],
@@ -92,7 +87,7 @@ def posed(network: Network, region: Region) -> Programme:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Frame:
-    """The part of a programme that the region alone decides."""
+    """The part of a programme that depends on the region alone."""
 
     A: FloatArray
     least: FloatArray
@@ -102,12 +97,9 @@ class _Frame:
     directions: FloatArray
     weights_of_corners: bool
 
-    def ranges(self, W: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The least and the largest value of ``W v + b``, without regard to the constraints of the box."""
-        return _ranges(W, b, self.weights_of_corners)
-
 
 def _ranges(W: FloatArray, b: FloatArray, weights_of_corners: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest value of ``W v + b``, without regard to other constraints."""
     if weights_of_corners:
         return W.min(axis=1, initial=np.inf) + b, W.max(axis=1, initial=-np.inf) + b
     return np.minimum(W, 0.0).sum(axis=1) + b, np.maximum(W, 0.0).sum(axis=1) + b
@@ -119,20 +111,20 @@ def _box_frame(region: Region) -> _Frame:
     directions = np.diag(span)[:, free]
     rows = region.A @ directions
     shift = region.A @ region.low
-    A, least, most = _scaled_rows(rows, region.least - shift, region.most - shift, weights_of_corners=False)
+    A, least, most = _scale_rows(rows, region.least - shift, region.most - shift, weights_of_corners=False)
     step = np.where(region.integer[free], 1.0 / span[free], 0.0)
     return _Frame(A, least, most, np.concatenate([step, np.zeros(len(A))]), region.low, directions, False)
 
 
 def _hull_frame(region: Region, corners: FloatArray) -> _Frame:
-    """Rows beside the constraints: the weights add up to one, and inputs that the box cuts or that are integers."""
+    """Add constraints: the weights sum to one, and inputs that the box cuts or that are integers have bounds."""
     directions = corners.T
     span = region.high - region.low
     cut = (region.low > corners.min(axis=0)) | (region.high < corners.max(axis=0)) | region.integer
     bounded = np.flatnonzero(cut)
     unit = np.where(span > 0.0, span, 1.0)[bounded]
     places = (corners.T[bounded] - region.low[bounded, None]) / unit[:, None]
-    A, least, most = _scaled_rows(region.A @ directions, region.least, region.most, weights_of_corners=True)
+    A, least, most = _scale_rows(region.A @ directions, region.least, region.most, weights_of_corners=True)
     low, high = _ranges(places, np.zeros(len(places)), True)
     step = np.where(region.integer[bounded], 1.0 / unit, 0.0)
     return _Frame(
@@ -146,13 +138,13 @@ def _hull_frame(region: Region, corners: FloatArray) -> _Frame:
     )
 
 
-def _scaled_rows(
+def _scale_rows(
     rows: FloatArray, least: FloatArray, most: FloatArray, *, weights_of_corners: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Constraints with coefficients of order one, and finite bounds that say no less."""
+    """Return the constraints with coefficients of order one and equivalent finite bounds."""
     low, high = _ranges(rows, np.zeros(len(rows)), weights_of_corners)
     size = np.abs(rows).sum(axis=1) if not weights_of_corners else np.abs(rows).max(axis=1, initial=0.0)
     size = np.where(size > 0.0, size, 1.0)
-    # Where a constraint cannot bind its bound is a little outside, so that it never seems to.
+    # The bound of a constraint that cannot bind is outside the range, so that rounding cannot make it bind.
     low, high = low / size - 1.0, high / size + 1.0
     return rows / size[:, None], np.maximum(least / size, low), np.minimum(most / size, high)

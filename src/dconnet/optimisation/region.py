@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import BoolArray, FloatArray, Frozen, frozen_copy
-from dconnet.optimisation.near import hull_rows
 
-# By how much, in parts of its range, a bound of an integer input may lie beside an integer.
+# Distance of a bound of an integer input from an integer that counts as rounding, relative to the bound.
 INTEGER_SLACK = 1e-9
+
+# Largest number of corners of a hull; the linear programmes have a variable for each of them.
+MAX_CORNERS = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,13 +29,13 @@ class Region(Frozen):
     A : array of shape (n_constraints, n_features)
         Coefficients of the linear constraints.
     least, most : arrays of shape (n_constraints,)
-        Their bounds, which may be infinite.
+        Bounds of the constraints, possibly infinite.
     integer : array of bool of shape (n_features,)
-        Which inputs are integers.
+        True for inputs that are integers.
     corners : array of shape (n_corners, n_features) or None
-        Points whose convex hull the region lies in.
+        Points whose convex hull contains the region.
     n_rows : int
-        How many rows there were before the outermost of them were taken as corners.
+        Number of different rows from which the corners were selected.
     """
 
     low: FloatArray
@@ -46,18 +49,18 @@ class Region(Frozen):
 
     @property
     def is_empty_box(self) -> bool:
-        """Whether there is an input without a value, such as an integer between 0.2 and 0.8."""
+        """Whether an input has no value, such as an integer between 0.2 and 0.8."""
         return bool((self.low > self.high).any())
 
     @property
     def remark(self) -> str:
-        """What the user should know of the region: where its corners are not all rows."""
+        """Sentence for the user if the corners are not all rows."""
         if self.corners is None or len(self.corners) == self.n_rows:
             return ""
         return f" The hull is that of the outermost {len(self.corners)} of {self.n_rows} different rows of near."
 
     def violation(self, x: FloatArray) -> float:
-        """The largest violation of a linear constraint, in parts of the range of its values over the box."""
+        """Return the largest violation of a linear constraint, relative to the range of its values over the box."""
         if not len(self.A):
             return 0.0
         size = np.abs(self.A) @ np.maximum(np.maximum(np.abs(self.low), np.abs(self.high)), self.high - self.low)
@@ -66,23 +69,26 @@ class Region(Frozen):
         return float(np.max(beyond / np.where(size > 0.0, size, 1.0)))
 
 
-def region_of(
+def build_region(
     n_features: int,
     bounds: Any,
-    A_ub: ArrayLike | None,
-    b_ub: ArrayLike | None,
-    A_eq: ArrayLike | None,
-    b_eq: ArrayLike | None,
-    integrality: ArrayLike | None,
-    near: ArrayLike | None,
-    coverage: float,
+    A_ub: ArrayLike | None = None,
+    b_ub: ArrayLike | None = None,
+    A_eq: ArrayLike | None = None,
+    b_eq: ArrayLike | None = None,
+    integrality: ArrayLike | None = None,
+    near: ArrayLike | None = None,
+    coverage: float = 1.0,
+    deadline: float = np.inf,
 ) -> Region:
-    """The region, checked; parameters as of `optimise`."""
-    corners, n_rows = (None, 0) if near is None else _checked_corners(near, coverage, n_features)
-    low, high = _checked_bounds(bounds, n_features, corners)
-    integer = _checked_integrality(integrality, n_features)
-    upper, most = _checked_rows(A_ub, b_ub, "ub", n_features)
-    equal, exact = _checked_rows(A_eq, b_eq, "eq", n_features)
+    """Check the parameters of `optimise` and return the region that they describe."""
+    corners, n_rows = (None, 0) if near is None else select_corners(near, coverage, deadline)
+    if corners is not None and corners.shape[1] != n_features:
+        raise ValueError(f"near must have {n_features} columns, as the network has inputs, got {corners.shape[1]}.")
+    low, high = _check_bounds(bounds, n_features, corners)
+    integer = _check_integrality(integrality, n_features)
+    upper, most = _check_constraints(A_ub, b_ub, "ub", n_features)
+    equal, exact = _check_constraints(A_eq, b_eq, "eq", n_features)
     return Region(
         np.where(integer, np.ceil(low - INTEGER_SLACK * np.maximum(1.0, np.abs(low))), low),
         np.where(integer, np.floor(high + INTEGER_SLACK * np.maximum(1.0, np.abs(high))), high),
@@ -95,61 +101,112 @@ def region_of(
     )
 
 
-def _checked_corners(near: ArrayLike, coverage: float, n_features: int) -> tuple[FloatArray, int]:
-    corners, n_rows = hull_rows(near, coverage)
-    if corners.shape[1] != n_features:
-        raise ValueError(f"near must have {n_features} columns, as the network has inputs, got {corners.shape[1]}.")
-    return corners, n_rows
+def select_corners(X: ArrayLike, coverage: float = 1.0, deadline: float = np.inf) -> tuple[FloatArray, int]:
+    """Return the corners of a hull of rows, and the number of different rows from which they were selected.
+
+    The given share of the rows counts: those nearest to the mean by the Mahalanobis distance. If they are more than
+    `MAX_CORNERS`, the outermost of them are selected; their hull lies within that of all rows. After the deadline, a
+    time of `time.perf_counter`, the search for outermost rows ends with those found.
+
+    Examples
+    --------
+    >>> from dconnet.optimisation.region import select_corners
+    >>> corners, n_rows = select_corners([[0.0], [1.0], [2.0], [1.0], [30.0]], coverage=0.8)
+    >>> corners.ravel(), n_rows
+    (array([0., 1., 2.]), 3)
+    """
+    rows = frozen_copy(X, name="near", ndim=2)
+    if not len(rows):
+        raise ValueError("near has no rows. Pass rows of data to stay near to, or leave it out.")
+    if not 0.0 < coverage <= 1.0:
+        raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}.")
+    white = _whiten(rows)
+    distance = np.linalg.norm(white, axis=1)
+    central = np.argsort(distance, kind="stable")[: max(1, int(np.ceil(coverage * len(rows) - 1e-9)))]
+    _, first = np.unique(rows[central], axis=0, return_index=True)
+    central = central[first]
+    n_rows = len(central)
+    if n_rows > MAX_CORNERS:
+        central = central[_find_outermost(white[central], deadline)]
+    return rows[central], n_rows
 
 
-def _checked_bounds(bounds: Any, n_features: int, corners: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    low, high = _ends(bounds, n_features)
+def _whiten(rows: FloatArray) -> FloatArray:
+    """Return the rows with mean zero and the identity as covariance, without constant directions."""
+    centred = rows - rows.mean(axis=0)
+    spread = centred.std(axis=0)
+    scaled = centred / np.where(spread > 0.0, spread, 1.0)
+    U, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
+    # Directions in which the standardised rows vary only by rounding would be blown up.
+    varies = sizes > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)
+    white: FloatArray = U[:, varies] * np.sqrt(len(rows))
+    return white
+
+
+def _find_outermost(white: FloatArray, deadline: float) -> NDArray[np.intp]:
+    """Return the indices of up to `MAX_CORNERS` rows that are extreme along the axes or in random directions."""
+    rng = np.random.default_rng(0)
+    axes = np.eye(white.shape[1])
+    found: dict[int, None] = {}
+    for _ in range(100):
+        directions = np.vstack([axes, rng.standard_normal((MAX_CORNERS, white.shape[1]))])
+        largest, smallest = [], []
+        for first in range(0, len(directions), 50):  # blocks bound the memory and the time between two checks
+            along = white @ directions[first : first + 50].T
+            largest.append(along.argmax(axis=0))
+            smallest.append(along.argmin(axis=0))
+            if time.perf_counter() > deadline:
+                break
+        found |= dict.fromkeys(np.concatenate([*largest, *smallest]).tolist())
+        if len(found) >= MAX_CORNERS or time.perf_counter() > deadline:
+            break
+    return np.sort(np.array(list(found)[:MAX_CORNERS], dtype=np.intp))
+
+
+def _check_bounds(bounds: Any, n_features: int, corners: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    low, high = _split_bounds(bounds, n_features)
     if np.isnan(low).any() or np.isnan(high).any():
         raise ValueError("bounds must not be NaN.")
-    wrong = np.flatnonzero(low > high)
-    if len(wrong):
-        i = wrong[0]
+    crossed = np.flatnonzero(low > high)
+    if len(crossed):
+        i = crossed[0]
         raise ValueError(f"The lower bound of input {i} is above its upper bound: {low[i]} > {high[i]}.")
     if corners is not None:
         # The hull lies in the box around its corners.
         low, high = np.maximum(low, corners.min(axis=0)), np.minimum(high, corners.max(axis=0))
-    endless = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
-    if len(endless):
+    infinite = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
+    if len(infinite):
         raise ValueError(
-            f"Input {endless[0]} has no finite bounds, so that the optimum may be infinite. Give a lower and an upper "
-            "bound for every input, for example the least and the largest value in the data, or give near=X."
+            f"Input {infinite[0]} has no finite bounds, so that the optimum may be infinite. Pass a lower and an upper "
+            "bound for every input, for example the least and the largest value in the data, or pass near=X."
         )
     return low, high
 
 
-def _ends(bounds: Any, n_features: int) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bounds from pairs, or from an object with ``lb`` and ``ub``, as SciPy has it."""
+def _split_bounds(bounds: Any, n_features: int) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds from pairs, or from an object with ``lb`` and ``ub`` such as SciPy's."""
     if bounds is None:
         return np.full(n_features, -np.inf), np.full(n_features, np.inf)
     if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
         sides = [np.broadcast_to(np.asarray(side, dtype=np.float64), (n_features,)) for side in (bounds.lb, bounds.ub)]
         return sides[0].copy(), sides[1].copy()
-    given = bounds.to_numpy() if hasattr(bounds, "to_numpy") else bounds  # a DataFrame is a sequence of names
+    pairs = bounds.to_numpy() if hasattr(bounds, "to_numpy") else bounds  # a DataFrame is a sequence of names
     try:
-        pairs = np.array([[_end(end) for end in pair] for pair in given], dtype=object)
+        ends = [
+            [default if end is None else float(end) for end, default in zip(pair, (-np.inf, np.inf), strict=True)]
+            for pair in pairs
+        ]
     except (TypeError, ValueError) as error:
         raise ValueError(f"bounds must be {n_features} pairs of numbers (lower, upper): {error}.") from error
-    if pairs.shape != (n_features, 2):
-        raise ValueError(f"bounds must be {n_features} pairs (lower, upper), got shape {pairs.shape}.")
-    low = np.array([-np.inf if end is None else end for end in pairs[:, 0]], dtype=np.float64)
-    high = np.array([np.inf if end is None else end for end in pairs[:, 1]], dtype=np.float64)
+    if len(ends) != n_features:
+        raise ValueError(f"bounds must be {n_features} pairs (lower, upper), got {len(ends)}.")
+    low, high = np.array(ends, dtype=np.float64).reshape(n_features, 2).T
     return low, high
 
 
-def _end(end: Any) -> float | None:
-    return None if end is None else float(end)
-
-
-def _checked_integrality(integrality: ArrayLike | None, n_features: int) -> BoolArray:
-    if integrality is None:
-        return np.zeros(n_features, dtype=bool)
-    given = np.broadcast_to(np.asarray(integrality), (n_features,)) if np.ndim(integrality) == 0 else integrality
-    flags = np.asarray(given)
+def _check_integrality(integrality: ArrayLike | None, n_features: int) -> BoolArray:
+    flags = np.asarray(0 if integrality is None else integrality)
+    flags = np.broadcast_to(flags, (n_features,)) if flags.ndim == 0 else flags
     if flags.shape != (n_features,) or not np.isin(flags, (0, 1)).all():
         raise ValueError(
             f"integrality must be 0 or 1 (or False or True) for each of the {n_features} inputs, got {integrality!r}."
@@ -157,11 +214,11 @@ def _checked_integrality(integrality: ArrayLike | None, n_features: int) -> Bool
     return flags.astype(bool)
 
 
-def _checked_rows(
+def _check_constraints(
     A: ArrayLike | None, b: ArrayLike | None, suffix: str, n_features: int
 ) -> tuple[FloatArray, FloatArray]:
     if (A is None) != (b is None):
-        raise ValueError(f"A_{suffix} and b_{suffix} belong together: give both or neither.")
+        raise ValueError(f"A_{suffix} and b_{suffix} belong together: pass both or neither.")
     if A is None or b is None:
         return np.zeros((0, n_features)), np.zeros(0)
     rows = frozen_copy(np.atleast_2d(np.asarray(A)), name=f"A_{suffix}", ndim=2)

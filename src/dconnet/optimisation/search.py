@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,13 @@ from numpy.typing import ArrayLike
 from dconnet._arrays import FloatArray
 from dconnet.model.network import Network
 from dconnet.optimisation.branching import solve_by_branching
-from dconnet.optimisation.highs import Answer, solve_with_highs
-from dconnet.optimisation.optimum import Optimum, OptimumStatus, Progress, Watcher, relative_gap
-from dconnet.optimisation.programme import posed
-from dconnet.optimisation.region import Region, region_of
-from dconnet.optimisation.target import one_output
+from dconnet.optimisation.highs import solve_with_highs
+from dconnet.optimisation.optimum import Optimum, OptimumStatus, Progress, SearchResult, relative_gap
+from dconnet.optimisation.programme import build_programme
+from dconnet.optimisation.region import Region, build_region
+from dconnet.optimisation.target import build_target
 
-SENSES = ("max", "min")
-METHODS = ("branching", "highs")
-
-# By how much a constraint may be violated, in parts of the range of its values.
+# Violation of a constraint that counts as rounding, relative to the range of its values.
 SLACK = 1e-9
 
 
@@ -42,7 +39,7 @@ def optimise(
     rel_gap: float = 1e-6,
     max_seconds: float | None = None,
     method: str = "branching",
-    callback: Watcher | None = None,
+    callback: Callable[[Progress], object] | None = None,
     verbose: int = 0,
 ) -> Optimum:
     """Find the input within bounds and linear constraints at which a trained network is largest or smallest.
@@ -52,17 +49,17 @@ def optimise(
     Parameters
     ----------
     network : Network or estimator
-        A network, a fitted `DCONRegressor` or `DCONClassifier`, or one that `load_model` has read.
+        A network, or a fitted `DCONRegressor` or `DCONClassifier`.
     bounds : sequence of pairs (lower, upper), or scipy.optimize.Bounds
-        The box of the inputs. Every bound must be finite, unless ``near`` is given; then None stands for no bound.
+        The box of the inputs. Every bound must be finite, unless ``near`` is given; None then means no bound.
     A_ub, b_ub : array-like of shape (n_constraints, n_features) and (n_constraints,), optional
         Constraints ``A_ub @ x <= b_ub``.
     A_eq, b_eq : array-like of shape (n_constraints, n_features) and (n_constraints,), optional
         Constraints ``A_eq @ x == b_eq``.
     integrality : array-like of 0 and 1 of shape (n_features,), optional
-        Which inputs are integers; a single number serves all.
+        Which inputs are integers; a single number counts for all.
     sense : {"max", "min"}, default="max"
-        What is sought.
+        Maximise or minimise.
     output : int, optional
         Which output of several is optimised: the number of a column of a regressor's target, or of a class in
         ``classes_``. Two classes have one output, which is largest for the second of them.
@@ -71,20 +68,20 @@ def optimise(
     near : array-like of shape (n_samples, n_features), optional
         Rows of data to stay near to: the optimum is sought in their convex hull. Without it, optima tend to sit in
         corners of the box, far from all data. The hull of more than 1000 rows is that of the outermost 1000, and
-        the message of the result says so; see `dconnet.optimisation.near.central_rows`.
+        the message of the result says so.
     coverage : float, default=1.0
         Share of the rows of ``near`` that count: those nearest to their mean by the Mahalanobis distance.
     rel_gap : float, default=1e-6
         Stop when ``|bound - value| <= rel_gap * |value|``.
     max_seconds : float or None, default=None
-        Maximum wall time. The result then holds the best point so far, and a bound that is valid.
+        Maximum wall time. At the limit, the result holds the best point so far, and a valid bound.
     method : {"branching", "highs"}, default="branching"
         "branching" is branch and bound over the signs of the neurons, written for this problem; its bound is proved up
         to rounding errors. "highs" solves a mixed-integer linear programme by SciPy's HiGHS, with its tolerance of
         1e-6; it is slower, and an independent check.
     callback : callable, optional
         Called with a `Progress` about ten times a second; the search stops if it returns True. Only for "branching":
-        SciPy's HiGHS tells nothing on its way.
+        HiGHS in SciPy has no callback.
     verbose : int, default=0
         1 prints value, bound and gap, about once a second. Only for "branching".
 
@@ -104,28 +101,37 @@ def optimise(
     array([2., 2.])
     """
     began = time.perf_counter()
-    if sense not in SENSES:
+    if sense not in ("max", "min"):
         raise ValueError(f"sense must be 'max' or 'min', got {sense!r}.")
     if not rel_gap >= 0.0:
         raise ValueError(f"rel_gap must not be negative, got {rel_gap}.")
     if max_seconds is not None and not max_seconds > 0.0:
         raise ValueError(f"max_seconds must be positive, got {max_seconds}.")
-    if method not in METHODS:
+    if method not in ("branching", "highs"):
         raise ValueError(f"method must be 'branching' or 'highs', got {method!r}.")
     if method == "highs" and callback is not None:
-        raise ValueError("SciPy's HiGHS cannot call back: leave callback out, or use method='branching'.")
-    target = one_output(network, output, weights)
-    region = region_of(target.n_features, bounds, A_ub, b_ub, A_eq, b_eq, integrality, near, coverage)
+        raise ValueError("method='highs' does not support callback. Leave it out, or use method='branching'.")
+    deadline = np.inf if max_seconds is None else began + max_seconds
+    target = build_target(network, output, weights)
+    # Half of the time for the corners of the hull: the search needs the other half.
+    halfway = np.inf if max_seconds is None else began + 0.5 * max_seconds
+    region = build_region(target.n_features, bounds, A_ub, b_ub, A_eq, b_eq, integrality, near, coverage, halfway)
     sign = 1.0 if sense == "max" else -1.0
-    watch = _Watch(sign, callback, verbose)
-    answer, x = _searched(_signed(target, sign), region, rel_gap, max_seconds, method, watch)
+    signed = Network(target.W, target.b, sign * target.alpha, sign * float(target.intercept))
+    found, x = _search(signed, region, rel_gap, deadline, method, _ProgressReporter(sign, callback, verbose, began))
+    value = np.nan if x is None else float(target.predict(x[None, :])[0])
+    bound = sign * found.bound if x is None else sign * max(found.bound, sign * value)
+    status = found.status
+    gap = 0.0 if status is OptimumStatus.INFEASIBLE else relative_gap(value, bound)
     size = float(np.abs(target.alpha) @ (np.abs(target.W) @ (region.high - region.low)))
-    found = _told(target, sign, answer, x, time.perf_counter() - began, rel_gap, size)
-    return replace(found, message=found.message + region.remark)
+    if status is OptimumStatus.OPTIMAL and abs(bound - value) > max(2.0 * rel_gap * abs(value), SLACK * size):
+        status = OptimumStatus.INEXACT
+    message = status.value.format(gap=gap) + region.remark
+    return Optimum(x, value, bound, gap, status, message, found.nodes, time.perf_counter() - began)
 
 
 def output_range(network: Any, bounds: Any = None, **options: Any) -> tuple[Optimum, Optimum]:
-    """The least and the largest output of a network over a region.
+    """Return the least and the largest output of a network over a region.
 
     Parameters
     ----------
@@ -153,65 +159,44 @@ def output_range(network: Any, bounds: Any = None, **options: Any) -> tuple[Opti
     return optimise(network, bounds, sense="min", **options), optimise(network, bounds, sense="max", **options)
 
 
-class _Watch:
-    """Tells user and callback of the progress, in the sense that they asked for."""
+class _ProgressReporter:
+    """Report the progress to user and callback, in the sense of the caller; return whether to stop."""
 
-    def __init__(self, sign: float, callback: Watcher | None, verbose: int) -> None:
-        self.sign, self.callback, self.verbose = sign, callback, verbose
-        self.told = 0.0
+    def __init__(self, sign: float, callback: Callable[[Progress], object] | None, verbose: int, began: float) -> None:
+        self.sign, self.callback, self.verbose, self.began = sign, callback, verbose, began
+        self.last_print = 0.0
 
-    def __call__(self, progress: Progress) -> bool:
-        seen = replace(progress, value=self.sign * progress.value, bound=self.sign * progress.bound)
-        if self.verbose and seen.seconds - self.told >= 1.0:
-            self.told = seen.seconds
+    def __call__(self, value: float, bound: float, nodes: int, waiting: int) -> bool:
+        seconds = time.perf_counter() - self.began
+        progress = Progress(self.sign * value, self.sign * bound, nodes, waiting, seconds)
+        if self.verbose and seconds - self.last_print >= 1.0:
+            self.last_print = seconds
             print(
-                f"{seen.seconds:.0f} s: value {seen.value:.6g}, bound {seen.bound:.6g}, gap {seen.gap:.1e}, "
-                f"{seen.nodes} nodes, {seen.waiting} waiting",
+                f"{seconds:.0f} s: value {progress.value:.6g}, bound {progress.bound:.6g}, gap {progress.gap:.1e}, "
+                f"{nodes} nodes, {waiting} waiting",
                 flush=True,
             )
-        return self.callback is not None and bool(self.callback(seen))
+        return self.callback is not None and bool(self.callback(progress))
 
 
-def _signed(network: Network, sign: float) -> Network:
-    return Network(network.W, network.b, sign * network.alpha, sign * float(network.intercept))
-
-
-def _searched(
-    network: Network, region: Region, rel_gap: float, max_seconds: float | None, method: str, watch: _Watch
-) -> tuple[Answer, FloatArray | None]:
+def _search(
+    network: Network, region: Region, rel_gap: float, deadline: float, method: str, report: _ProgressReporter
+) -> tuple[SearchResult, FloatArray | None]:
+    """Maximise the network over the region; return the result and the inputs found."""
+    infeasible = SearchResult(None, np.nan, OptimumStatus.INFEASIBLE, 0), None
     if region.is_empty_box:
-        return Answer(None, np.nan, OptimumStatus.INFEASIBLE, 0), None
-    programme = posed(network, region)
-    if not programme.n_variables:
-        return _only_point(region, programme.offset)
+        return infeasible
+    programme = build_programme(network, region)
+    if not programme.n_variables:  # the box is a single point
+        if region.violation(region.low) > SLACK:
+            return infeasible
+        return SearchResult(np.zeros(0), programme.offset, OptimumStatus.OPTIMAL, 0), region.low
     if method == "highs":
-        answer = solve_with_highs(programme, rel_gap, max_seconds)
+        found = solve_with_highs(programme, rel_gap, deadline)
     else:
-        answer = solve_by_branching(programme, rel_gap, max_seconds, watch)
-    return answer, None if answer.v is None else _within(region, programme.inputs(answer.v))
-
-
-def _only_point(region: Region, value: float) -> tuple[Answer, FloatArray | None]:
-    """The answer for a box that is a single point."""
-    if region.violation(region.low) > SLACK:
-        return Answer(None, np.nan, OptimumStatus.INFEASIBLE, 0), None
-    return Answer(np.zeros(0), value, OptimumStatus.OPTIMAL, 0), region.low
-
-
-def _within(region: Region, x: FloatArray) -> FloatArray:
-    """The point without its rounding errors: within the box, integers whole."""
-    return np.clip(np.where(region.integer, np.round(x), x), region.low, region.high)
-
-
-def _told(
-    network: Network, sign: float, answer: Answer, x: FloatArray | None, seconds: float, rel_gap: float, size: float
-) -> Optimum:
-    """The value is the network's own, and no bound is worse than it."""
-    value = np.nan if x is None else float(network.predict(x[None, :])[0])
-    bound = sign * answer.bound if x is None else sign * max(answer.bound, sign * value)
-    empty = answer.status is OptimumStatus.INFEASIBLE
-    gap = 0.0 if empty else relative_gap(value, bound)
-    status = answer.status
-    if status is OptimumStatus.OPTIMAL and abs(bound - value) > max(2.0 * rel_gap * abs(value), SLACK * size):
-        status = OptimumStatus.INEXACT
-    return Optimum(x, value, bound, gap, status, status.value.format(gap=gap), answer.nodes, seconds)
+        found = solve_by_branching(programme, rel_gap, deadline, report)
+    if found.v is None:
+        return found, None
+    x = programme.inputs(found.v)
+    # Remove rounding errors: integers are whole, and the point is within the box.
+    return found, np.clip(np.where(region.integer, np.round(x), x), region.low, region.high)

@@ -1,4 +1,4 @@
-"""What is optimised: one output of a network, or a weighted sum of outputs, as a network with one output."""
+"""The objective of an optimisation: a network with one output."""
 
 from __future__ import annotations
 
@@ -13,30 +13,15 @@ from dconnet.export.methods import Exportable
 from dconnet.model.network import Network
 
 
-def one_output(model: Any, output: int | None = None, weights: ArrayLike | None = None) -> Network:
-    """An output of a network or of a fitted estimator, or a weighted sum of its outputs, as a network of its own.
-
-    Parameters
-    ----------
-    model : Network or estimator
-        A network, or a model with one hidden layer: a fitted `DCONRegressor` or `DCONClassifier`, or what `load_model`
-        returns for one.
-    output : int, optional
-        Which output: the number of a column of a regressor's target, or of a class in ``classes_``.
-    weights : array-like of shape (n_outputs,), optional
-        Weights of the outputs in the sum, instead of ``output``.
-
-    Returns
-    -------
-    Network
-        With one output.
+def build_target(model: Any, output: int | None = None, weights: ArrayLike | None = None) -> Network:
+    """Return one output of a network or of a fitted estimator, or a weighted sum of its outputs, as a network.
 
     Examples
     --------
     >>> from dconnet import Network
-    >>> from dconnet.optimisation.target import one_output
+    >>> from dconnet.optimisation.target import build_target
     >>> both = Network(W=[[1.0], [-1.0]], b=[0.0, 0.0], alpha=[[1.0, 1.0], [1.0, -1.0]], intercept=[0.0, 5.0])
-    >>> one_output(both, weights=[1.0, 1.0]).predict([[-3.0], [2.0]])  # |x| + (x + 5)
+    >>> build_target(both, weights=[1.0, 1.0]).predict([[-3.0], [2.0]])  # |x| + (x + 5)
     array([5., 9.])
     """
     hidden, outputs = _layers(model)
@@ -48,12 +33,12 @@ def one_output(model: Any, output: int | None = None, weights: ArrayLike | None 
 
 
 def _layers(model: Any) -> tuple[Affine, Affine]:
-    """The hidden layer of a model, and the outputs as a map of its neurons."""
+    """Return the hidden layer of a model, and its outputs as a map of the neurons."""
     if not isinstance(model, Exportable):
         raise TypeError(
             "network must be a Network, or a fitted DCONRegressor or DCONClassifier, got "
-            f"{type(model).__name__}. Of a pipeline or a search, pass the network itself, such as pipeline[-1]; bounds "
-            "are then in the units of what it is given."
+            f"{type(model).__name__}. Of a pipeline or a search, pass the last step, such as pipeline[-1]; bounds "
+            "are then in the units of its inputs."
         )
     layers = model.to_chain().layers
     if len(layers) == 1:  # a network without neurons, which is constant
@@ -66,7 +51,7 @@ def _layers(model: Any) -> tuple[Affine, Affine]:
 
 def _weights(n_outputs: int, output: int | None, weights: ArrayLike | None) -> FloatArray:
     if output is not None and weights is not None:
-        raise ValueError("Give output or weights, not both.")
+        raise ValueError("Pass output or weights, not both.")
     if weights is not None:
         given = frozen_copy(weights, name="weights", ndim=1)
         if len(given) != n_outputs:
@@ -81,5 +66,5 @@ def _weights(n_outputs: int, output: int | None, weights: ArrayLike | None) -> F
             f"output must be a whole number from 0 to {n_outputs - 1}, got {output!r}. It counts columns or classes, "
             "and is not a label; two classes have one output, which is largest for the second of them."
         )
-    chosen: FloatArray = np.eye(n_outputs)[output]
-    return chosen
+    indicator: FloatArray = np.eye(n_outputs)[output]
+    return indicator
