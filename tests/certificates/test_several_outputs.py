@@ -10,7 +10,7 @@ from dconnet.certificates.kl import hessian
 from dconnet.model.whitening import Whitening
 from dconnet.training.arrangement import can_enumerate, largest_correlation
 from dconnet.training.initialization import xavier
-from dconnet.training.newcomers import climbed, random_starts
+from dconnet.training.new_neurons import climb, random_starts
 
 
 def design(n_rows, n_features, seed=0):
@@ -62,7 +62,7 @@ def test_the_search_finds_what_enumeration_finds_and_the_correlation_ceiling_is_
     Q, rng = design(40, 2, seed)
     R = rng.normal(size=(40, 3))
     exact, _ = largest_correlation(Q, R)
-    climbs, V = climbed(Q, R, random_starts(np.empty((0, 3)), 64, np.random.default_rng(0)))
+    climbs, V = climb(Q, R, random_starts(np.empty((0, 3)), 64, np.random.default_rng(0)))
     found, v = climbs.max(), V[climbs.argmax()]
     assert found == pytest.approx(values(Q, R, v[None])[0])
     assert found <= exact * (1.0 + 1e-12)

@@ -13,10 +13,17 @@ from dconnet.convex.backend import get_backend
 from dconnet.model.problem import hidden_layer
 from dconnet.training.descent import Options
 from dconnet.training.dual import DualPoint
-from dconnet.training.faces import Faces, balanced, merged, vectors
-from dconnet.training.growth import GrowingDescent, best_outputs, reduced
+from dconnet.training.fixed_patterns import (
+    PatternDescent,
+    balance_neurons,
+    merge_neurons,
+    neuron_vectors,
+    reduce_neurons,
+)
+from dconnet.training.growth import GrowingDescent
 from dconnet.training.initialization import xavier
-from dconnet.training.newcomers import climbed, most_different
+from dconnet.training.lasso import solve_output_vectors
+from dconnet.training.new_neurons import climb, select_different
 from dconnet.training.result import Status
 
 
@@ -155,7 +162,7 @@ def test_many_features_grow_as_far_as_the_search_sees():
     descent, solution = grown(problem, tol=1e-12)
     assert solution.status is Status.CONVERGED
     assert np.all(np.diff(solution.history.objective) <= 0.0)
-    assert descent.newcomers.correlation <= 1.0 + 1e-6
+    assert descent.new_neurons.correlation <= 1.0 + 1e-6
     assert 0.0 < descent.proved.bound <= descent.dual.bound
     assert "It is proved that no network" in solution.message
 
@@ -169,7 +176,7 @@ def test_many_features_end_by_an_estimate_or_by_slow_rounds_and_say_so(gamma):
     if "RegLoss fell by less than 0.1 % in 3 rounds" in solution.message:
         assert fallen <= 1e-3 * solution.history.objective[-4]
     else:
-        assert descent.newcomers.thorough
+        assert descent.new_neurons.thorough
         assert solution.objective - descent.dual.bound <= 1e-3 * solution.objective
     _, further = grown(problem, tol=1e-10)
     assert np.all(np.diff(further.history.objective) <= 0.0)
@@ -201,7 +208,7 @@ def test_merged_neurons_say_the_same_for_less():
     Q = problem.whitened.Q
     rng = np.random.default_rng(0)
     W, signs = rng.normal(size=(80, 3)), rng.choice([-1.0, 1.0], size=80)
-    fewer, their_signs = merged(Q, W, signs)
+    fewer, their_signs = merge_neurons(Q, W, signs)
     assert len(fewer) < len(W)
     before, after = np.maximum(Q @ W.T, 0.0) @ signs, np.maximum(Q @ fewer.T, 0.0) @ their_signs
     np.testing.assert_allclose(after, before, atol=1e-12)
@@ -217,7 +224,7 @@ def test_reduced_networks_have_no_more_neurons_than_rows():
     Q = posed(n_rows=10).whitened.Q
     rng = np.random.default_rng(1)
     W, signs = rng.normal(size=(25, 3)), rng.choice([-1.0, 1.0], size=25)
-    fewer, their_signs = reduced(Q, W, signs)
+    fewer, their_signs = reduce_neurons(Q, W, signs)
     assert len(fewer) <= 10
     before, after = np.maximum(Q @ W.T, 0.0) @ signs, np.maximum(Q @ fewer.T, 0.0) @ their_signs
     np.testing.assert_allclose(after, before, atol=1e-9)
@@ -228,11 +235,11 @@ def test_newton_steps_end_where_every_neuron_matches_gamma():
     problem = posed(gamma=0.05).whitened
     rng = np.random.default_rng(2)
     V, alpha = 0.5 * rng.normal(size=(10, 3)), 0.5 * rng.normal(size=10)
-    faces = Faces(problem, *vectors(V, alpha))
+    faces = PatternDescent(problem, *neuron_vectors(V, alpha))
     before = faces.value(faces.W)
     assert faces.descend(500, 0.0, lambda: np.inf)
     assert faces.value(faces.W) < before
-    V, alpha = balanced(faces.W, faces.signs)
+    V, alpha = balance_neurons(faces.W, faces.signs)
     assert problem.regloss(V, alpha) * problem.total_weight == pytest.approx(faces.value(faces.W), rel=1e-12)
     residual = problem.y - hidden_layer(problem.Q, faces.W) @ faces.signs
     matches = faces.signs * (residual @ hidden_layer(problem.Q, faces.W)) / np.linalg.norm(faces.W, axis=1)
@@ -244,7 +251,7 @@ def test_new_neurons_get_the_best_output_weights(n_outputs):
     rng = np.random.default_rng(3)
     activations = np.maximum(rng.normal(size=(20, 4)), 0.0)
     residual = rng.normal(size=20 if n_outputs is None else (20, n_outputs))
-    outputs = best_outputs(activations, residual, 0.5)
+    outputs = solve_output_vectors(activations, residual, 0.5)
     products = activations.T @ (residual - activations @ outputs)
     sizes, weights = (np.linalg.norm(values.reshape(4, -1), axis=1) for values in (products, outputs))
     assert np.all(sizes <= 0.5 + 1e-6)
@@ -256,7 +263,7 @@ def test_points_between_dual_points_are_better():
     problem = posed().whitened
     rng = np.random.default_rng(4)
     one, two = (DualPoint(problem, 0.02 * (problem.y + rng.normal(size=problem.y.shape))) for _ in range(2))
-    found = one.improved(two)
+    found = one.combine(two)
     assert found.bound >= max(one.bound, two.bound)
     assert DualPoint.zero(problem).bound == 0.0
 
@@ -264,8 +271,8 @@ def test_points_between_dual_points_are_better():
 def test_directions_that_differ():
     directions = np.array([[1.0, 0.0], [0.999, 0.04471], [0.0, 1.0], [1.0, 0.0]])
     values, groups = np.array([1.0, 3.0, 2.0, 0.5]), np.array([1.0, 1.0, 1.0, -1.0])
-    assert most_different(values, directions, groups, 5, 0.2) == [1, 2, 3]
-    assert most_different(values, directions, groups, 1, 0.2) == [1]
+    assert select_different(values, directions, groups, 5, 0.2) == [1, 2, 3]
+    assert select_different(values, directions, groups, 1, 0.2) == [1]
 
 
 # --- the estimators ---
@@ -388,13 +395,13 @@ def test_a_limit_on_work_ends_growth_unless_another_is_given(wide_table, monkeyp
 
 def test_growth_goes_on_where_no_best_lengths_are_found(wide_table, monkeypatch):
     expected = DCONRegressor("auto", gamma=0.1, random_state=0).fit(*wide_table)
-    monkeypatch.setattr("dconnet.training.growth.best_lengths", lambda *arguments: None)
+    monkeypatch.setattr("dconnet.training.growth.solve_lengths", lambda *arguments: None)
     model = DCONRegressor("auto", gamma=0.1, random_state=0).fit(*wide_table)
     assert np.all(np.diff(model.history_.objective) <= 0.0)
     assert model.objective_ == pytest.approx(expected.objective_, rel=0.02)
 
 
-@pytest.mark.parametrize("place", ["climbed", "best_lengths", "merged"])
+@pytest.mark.parametrize("place", ["climb", "solve_lengths", "merge_neurons"])
 def test_an_interrupt_returns_what_was_reached(wide_table, monkeypatch, place):
     from dconnet.training import growth
 
@@ -439,8 +446,8 @@ def test_without_time_no_climb_goes_to_the_end():
         asked.append(None)
         return len(asked) <= 3
 
-    few, _ = climbed(problem.Q, problem.y, starts, 20, proceed)
-    all_values, _ = climbed(problem.Q, problem.y, starts, 20)
+    few, _ = climb(problem.Q, problem.y, starts, 20, proceed)
+    all_values, _ = climb(problem.Q, problem.y, starts, 20)
     assert len(asked) == 5  # three climbs, and a refusal for each sign
     assert np.all(few <= all_values * (1.0 + 1e-12))
     assert np.sum(few < all_values * (1.0 - 1e-6)) > 5
@@ -459,7 +466,7 @@ def test_growth_without_time_keeps_a_state_to_go_on_from(data, tmp_path):
 @pytest.mark.parametrize("limit", ["LARGEST_LASSO", "LASSO_SPEED"])
 def test_growth_without_a_lasso(monkeypatch, limit):
     monkeypatch.setattr(f"dconnet.training.growth.{limit}", 0.0)
-    monkeypatch.setattr("dconnet.training.growth.best_lengths", lambda *_: pytest.fail("a lasso that takes too long"))
+    monkeypatch.setattr("dconnet.training.growth.solve_lengths", lambda *_: pytest.fail("a lasso that takes too long"))
     _, solution = grown(posed(n_features=4, gamma=0.3), max_epochs=15, max_seconds=60)
     assert np.all(np.diff(solution.history.objective) <= 0.0)
     assert solution.network.n_hidden > 4

@@ -20,12 +20,11 @@ from dconnet._threads import one_blas_thread
 from dconnet.convex.native import Native
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
-from dconnet.training.arrangement import can_enumerate, largest_correlation, rounding
-from dconnet.training.cones import can_search, search_cones
+from dconnet.training.arrangement import can_enumerate, can_search, largest_correlation, rounding, search_cones
 from dconnet.training.descent import Options
 from dconnet.training.dual import DualPoint
 from dconnet.training.growth import GrowingDescent
-from dconnet.training.newcomers import climbed, random_starts
+from dconnet.training.new_neurons import climb, random_starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +146,7 @@ def global_gap(
             largest, v = largest_correlation(Q, residual)
             point = DualPoint.scaled(white, residual, largest + rounding(Q, residual))
             return _Bounds(largest, v, point, point)
-        values, directions = climbed(Q, residual, random_starts(V, n_starts, np.random.default_rng(random_state)))
+        values, directions = climb(Q, residual, random_starts(V, n_starts, np.random.default_rng(random_state)))
         first = int(np.argmax(values))
         largest, v = float(values[first]), directions[first]
         ceiling = _correlation_ceiling(Q, residual)
@@ -165,7 +164,7 @@ def global_gap(
             descent = GrowingDescent(problem, Native(), options, np.random.default_rng(random_state))
             wider = descent.run(network).network
         grown = bounds_of(wider)
-        estimate, proved = estimate.improved(grown.estimate), proved.improved(grown.proved)
+        estimate, proved = estimate.combine(grown.estimate), proved.combine(grown.proved)
     objective = problem.objective(network)
     bound, proved_bound = (min(point.bound, objective) for point in (estimate, proved))
     direction = white.whitening.from_white @ found.v

@@ -1,16 +1,15 @@
-"""The most useful new neuron, exactly: the largest ``|rᵀ σ(Q v)|`` over the unit sphere, up to rank three.
+"""The largest ``|rᵀ σ(Q v)|`` over the unit sphere: exact up to rank three, with proved bounds up to rank six.
 
 The sphere is cut by the hyperplanes q_jᵀv = 0 into cells, on each of which ``rᵀ σ(Qv) = aᵀv`` is linear with
 a = Σ r_j q_j over the active rows. A maximiser lies either inside a cell, where it is a / |a|, or inside one of its
 faces, where it is the projection of a to the span of the face, normalised. In two dimensions the faces are points on a
 circle; in three they are arcs of great circles and the points where these cross. All of them are visited: one circle
-by sorting the points on it, a sphere by one such circle for every row, which the kernel does for one output.
+by sorting the points on it, a sphere by one such circle for every row. The kernel does so for one output.
 
 With several outputs the residual has a column for each, and ``|Rᵀ σ(Qv)|`` is the root of a quadratic form ``vᵀ A Aᵀ
 v`` on each cell, with A = Σ q_j r_jᵀ. On the unit sphere of a subspace, a quadratic form has no local maxima but the
-eigenvectors of its largest eigenvalue; should these fill more than a line, some of them lie on the border of the face.
-So the same faces are visited, with such an eigenvector in the place of the normalised projection, and the answer is
-exact again.
+eigenvectors of its largest eigenvalue. If these fill more than a line, some of them lie on the boundary of the face.
+The same faces are visited, with such an eigenvector instead of the normalised projection, and the answer is exact.
 """
 
 from __future__ import annotations
@@ -24,25 +23,32 @@ from scipy import linalg
 from dconnet import _native
 from dconnet._arrays import BoolArray, FloatArray
 
+# Largest rank whose cells are enumerated.
 MAX_RANK = 3
-# Rows up to which a sphere is searched; the work grows with their square.
+# Rows up to which a sphere is enumerated; the work grows with their square. With several outputs, each cell has a small
+# eigenvalue problem.
 MAX_ROWS = 2000
-# The same with several outputs, where each cell has a small eigenvalue problem.
 MAX_ROWS_OF_SEVERAL = 300
+# Largest rank for branch and bound over cones.
+MAX_CONE_RANK = 6
+# Cones in the queue at once, of some hundred bytes each.
+MOST_WAITING = 1_000_000
+# Relative difference of bound and best value at which branch and bound ends.
+RELATIVE_GAP = 1e-4
 
-# Angles within this of the end of an arc belong to it.
+# Angles within this distance of the end of an arc belong to it.
 ANGLE = 1e-12
 
 
 @dataclass(slots=True, eq=False)
 class Best:
-    """The largest value seen, and where."""
+    """The largest value found, and its direction."""
 
     value: float
     v: FloatArray
 
-    def see(self, values: FloatArray, directions: FloatArray) -> None:
-        """Take the largest of some values if it is larger still; the rows of ``directions`` belong to them."""
+    def update(self, values: FloatArray, directions: FloatArray) -> None:
+        """Take the largest of these values if it is larger."""
         if len(values) == 0:
             return
         first = int(np.argmax(values))
@@ -51,22 +57,16 @@ class Best:
 
 
 def can_enumerate(Q: FloatArray, n_outputs: int = 1) -> bool:
-    """Whether the search is exact and affordable for this design."""
+    """Return whether enumeration is possible and affordable for this design."""
     max_rows = MAX_ROWS if n_outputs == 1 else MAX_ROWS_OF_SEVERAL
     return Q.shape[1] < MAX_RANK or (Q.shape[1] == MAX_RANK and len(Q) <= max_rows)
 
 
 def largest_correlation(Q: FloatArray, r: FloatArray) -> tuple[float, FloatArray]:
-    """Largest ``|rᵀ σ(Q v)|`` with ``|v| = 1``, and a v that attains it.
+    """Return the largest ``|rᵀ σ(Q v)|`` with ``|v| = 1``, and a v that attains it.
 
-    With several outputs, it is the length of a vector.
-
-    Parameters
-    ----------
-    Q : array of shape (n_rows, rank)
-        A design of rank one, two or three, not necessarily orthonormal.
-    r : array of shape (n_rows,) or (n_rows, n_outputs)
-        The residual.
+    The design Q (n_rows, rank) has rank one to three and need not be orthonormal. The residual r has shape (n_rows,) or
+    (n_rows, n_outputs).
 
     Examples
     --------
@@ -82,21 +82,9 @@ def largest_correlation(Q: FloatArray, r: FloatArray) -> tuple[float, FloatArray
 
 
 def candidates(Q: FloatArray, r: FloatArray, floor: float = 0.0) -> tuple[FloatArray, FloatArray]:
-    """Values and directions among which is the largest of all, if it is not below the floor, and other large ones.
+    """Return large values ``|rᵀ σ(Q v)|`` and their directions v (n, rank) of length one.
 
-    Parameters
-    ----------
-    Q, r : arrays
-        As for `largest_correlation`.
-    floor : float
-        Smaller values need not be found, which saves time.
-
-    Returns
-    -------
-    values : array of shape (n,)
-        ``|rᵀ σ(Q v)|`` of each direction.
-    directions : array of shape (n, rank)
-        Vectors of length one.
+    The largest value of all is among them, unless it is below the floor; smaller values are skipped to save time.
     """
     search = {1: _two_points, 2: _search_circle, 3: _search_sphere}
     if Q.shape[1] not in search:
@@ -107,24 +95,64 @@ def candidates(Q: FloatArray, r: FloatArray, floor: float = 0.0) -> tuple[FloatA
 
 
 def rounding(Q: FloatArray, r: FloatArray) -> float:
-    """What the largest value found may be too small by: sums of as many terms as rows, with errors in each step.
+    """Return a bound on the rounding error of the largest value, a sum over all rows.
 
-    Rows and angles that differ by rounding alone may be taken in the wrong order. That moves a direction by as little,
-    and the value by no more than ``Σ |r_j| |q_j|`` times it, like the errors of the sums.
+    Rows and angles that differ by rounding alone may be sorted in the wrong order. That moves a direction by rounding,
+    and the value by at most ``Σ |r_j| |q_j|`` times as much, like the errors of the sums.
     """
     lengths = np.linalg.norm(Q, axis=1)
     sizes = np.abs(r) if r.ndim == 1 else np.linalg.norm(r, axis=1)
     return float(4.0 * len(Q) * np.finfo(np.float64).eps * (sizes @ lengths))
 
 
+def can_search(Q: FloatArray, n_outputs: int = 1) -> bool:
+    """Return whether `search_cones` supports this design."""
+    return n_outputs == 1 and 2 <= Q.shape[1] <= MAX_CONE_RANK
+
+
+def search_cones(
+    Q: FloatArray,
+    r: FloatArray,
+    directions: FloatArray,
+    *,
+    max_parts: int | None = None,
+    max_seconds: float | None = None,
+    relative_gap: float = RELATIVE_GAP,
+) -> tuple[float, FloatArray]:
+    """Return a proved upper bound on ``|rᵀ σ(Q v)|`` over v of length one, and the best v found.
+
+    Branch and bound over cones of directions, for designs of rank two to six. The bound exceeds the largest value by at
+    most ``relative_gap``, unless ``max_parts`` parts of the sphere or ``max_seconds`` end the search before. Good
+    ``directions`` (n, rank) to begin with make it faster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet.training.arrangement import search_cones
+    >>> rng = np.random.default_rng(0)
+    >>> Q, r = rng.normal(size=(40, 4)), rng.normal(size=40)
+    >>> bound, best = search_cones(Q, r, np.eye(4))
+    >>> V = rng.normal(size=(1000, 4))
+    >>> V /= np.linalg.norm(V, axis=1)[:, None]
+    >>> bool(np.max(np.abs(np.maximum(V @ Q.T, 0.0) @ r)) <= bound)
+    True
+    """
+    search = _native.ConeSearch(np.ascontiguousarray(Q), np.ascontiguousarray(r))
+    for v in directions:
+        search.try_point(np.ascontiguousarray(v))
+    n_parts = np.iinfo(np.intp).max if max_parts is None else max_parts
+    seconds = np.inf if max_seconds is None else max_seconds
+    search.run(relative_gap, 0.0, n_parts, MOST_WAITING, seconds)
+    return float(search.bound) + rounding(Q, r), np.array(search.point)
+
+
 def _values(Q: FloatArray, r: FloatArray, V: FloatArray) -> FloatArray:
     products = np.maximum(V @ Q.T, 0.0) @ r
-    values: FloatArray = np.abs(products) if r.ndim == 1 else np.linalg.norm(products, axis=1)
-    return values
+    return np.asarray(np.abs(products) if r.ndim == 1 else np.linalg.norm(products, axis=1))
 
 
 def _weighted(Q: FloatArray, r: FloatArray) -> FloatArray:
-    """``r_j q_j`` of every row; with several outputs the matrix ``q_j r_jᵀ``, of shape (n_rows, rank, n_outputs)."""
+    """Return ``r_j q_j`` of every row; with several outputs ``q_j r_jᵀ``, of shape (n_rows, rank, n_outputs)."""
     return r[:, None] * Q if r.ndim == 1 else Q[:, :, None] * r[:, None, :]
 
 
@@ -148,7 +176,7 @@ def _search_sphere(Q: FloatArray, r: FloatArray, floor: float) -> tuple[FloatArr
 
 
 def _best_on_sphere(Q: FloatArray, r: FloatArray) -> Best:
-    """The same for one output or several, circle by circle: what the kernel does for one output."""
+    """Search the sphere circle by circle, for any number of outputs; the kernel does the same for one output."""
     best = Best(0.0, np.eye(3)[0])
     weighted = _weighted(Q, r)
     lengths = np.linalg.norm(Q, axis=1)
@@ -158,35 +186,27 @@ def _best_on_sphere(Q: FloatArray, r: FloatArray) -> Best:
         crossing = np.linalg.norm(points, axis=1) > ANGLE * lengths
         arcs = Arcs.of(points[crossing], weighted[crossing])
         values, directions = _on_circle(arcs.begin, _projected(arcs.sums, plane))
-        best.see(values, directions @ plane.T)
+        best.update(values, directions @ plane.T)
         neighbours = arcs.outward(Q[crossing])
         # Rows along the normal itself are active on one side of the circle and not on the other.
         for sign in (1.0, -1.0):
             beside = weighted[~crossing & (sign * (Q @ normal) > 0.0)].sum(axis=0)
             V = _inner_maximisers(arcs.sums + beside, sign * normal, neighbours, best.value)
-            best.see(_values(Q, r, V), V)
+            best.update(_values(Q, r, V), V)
     return best
 
 
 def _inner_maximisers(
     gradients: FloatArray, inward: FloatArray, neighbours: tuple[FloatArray, FloatArray], value: float
 ) -> FloatArray:
-    """The directions ±a / |a| that may lie inside their cells and be better than a value, of shape (n, 3).
+    """Return the directions ±a / |a| (n, 3) that may lie inside their cells, with values |a| above ``value``.
 
-    Parameters
-    ----------
-    gradients : array of shape (n_arcs, 3) or (n_arcs, 3, n_outputs)
-        a, or A, of the cell beside each arc.
-    inward : array of shape (3,)
-        Points from the circle of the arcs to the side on which the cells lie.
-    neighbours : two arrays of shape (n_arcs, 3)
-        Rows that bound the arcs at their two ends, each turned to point away from the cell.
-    value : float
-        What |a|, the value there, has to exceed.
+    ``gradients`` are a, or A, of the cell beside each arc. ``inward`` points from the circle of the arcs to the side of
+    the cells. ``neighbours`` are the rows that bound the arcs at both ends, pointing away from the cell.
     """
     steepest, promising = gradients, np.ones(len(gradients), dtype=bool)
     if gradients.ndim == 3:
-        # The largest singular value is not above the norm of Frobenius: many cells need no decomposition.
+        # The largest singular value is at most the Frobenius norm: many cells need no decomposition.
         promising = np.linalg.norm(gradients, axis=(1, 2)) > value
         steepest = np.zeros(gradients.shape[:2])
         steepest[promising] = _steepest(gradients[promising])
@@ -196,8 +216,7 @@ def _inner_maximisers(
     promising &= lengths > max(value * (1.0 + ANGLE), 0.0)
     for outward in neighbours:
         promising &= np.sum(inside * outward, axis=1) <= ANGLE * lengths
-    kept: FloatArray = inside[promising] / lengths[promising, None]
-    return kept
+    return np.asarray(inside[promising] / lengths[promising, None])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +242,7 @@ class Arcs:
 
     @classmethod
     def of(cls, points: FloatArray, vectors: FloatArray) -> Arcs:
-        """Sort the two places of every point at which its product is zero."""
+        """Sort the two angles of every point at which its product is zero."""
         phase = np.arctan2(points[:, 1], points[:, 0])
         on, off = _wrapped(phase - np.pi / 2.0), _wrapped(phase + np.pi / 2.0)
         events = np.concatenate([on, off])
@@ -236,25 +255,17 @@ class Arcs:
         return cls(events[order], sums, point, sign)
 
     def outward(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The rows of the points that bound each arc at its begin and at its end, with a negative product on it."""
+        """Return the rows that bound each arc at its begin and end, with the sign of a negative product on the arc."""
         begin = -self.sign[:, None] * rows[self.point]
-        return begin, -np.roll(begin, -1, axis=0)  # at its end, a point changes to the sign it has on the next arc
+        return begin, -np.roll(begin, -1, axis=0)  # at the end, a point changes to its sign on the next arc
 
 
 def _wrapped(angles: FloatArray) -> FloatArray:
-    wrapped: FloatArray = (angles + np.pi) % (2.0 * np.pi) - np.pi
-    return wrapped
+    return np.asarray((angles + np.pi) % (2.0 * np.pi) - np.pi)
 
 
 def _on_circle(angles: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Values and places of all candidates on a circle: the ends of the arcs and the inner maximisers.
-
-    Parameters
-    ----------
-    angles : array of shape (n_arcs,)
-    sums : array of shape (n_arcs, 2) or (n_arcs, 2, n_outputs)
-        Gradient on each arc, or A of the quadratic form.
-    """
+    """Return values and directions of all candidates on a circle: the ends of the arcs and the inner maximisers."""
     ends = _directions(angles)
     at_ends = _lengths_along(sums, ends)
     sums = sums if sums.ndim == 2 else _steepest(sums)
@@ -267,31 +278,25 @@ def _on_circle(angles: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _lengths_along(sums: FloatArray, directions: FloatArray) -> FloatArray:
-    """``|aᵀv|`` or ``|Aᵀv|`` of each arc and its direction."""
+    """Return ``|aᵀv|`` or ``|Aᵀv|`` of each arc and its direction."""
     products = np.einsum("nd...,nd->n...", sums, directions) if sums.ndim == 3 else np.sum(sums * directions, axis=1)
-    lengths: FloatArray = np.abs(products) if sums.ndim == 2 else np.linalg.norm(products, axis=1)
-    return lengths
+    return np.asarray(np.abs(products) if sums.ndim == 2 else np.linalg.norm(products, axis=1))
 
 
 def _steepest(matrices: FloatArray) -> FloatArray:
-    """Of each A (n, k) the direction v in which ``|Aᵀv|`` is largest, with this length: what a is for one output."""
+    """Return for each matrix A the maximiser v of ``|Aᵀv|``, scaled to that length; it replaces a of one output."""
     squares, directions = np.linalg.eigh(matrices @ np.swapaxes(matrices, 1, 2))
     lengths = np.sqrt(np.maximum(squares[:, -1], 0.0))
-    steepest: FloatArray = lengths[:, None] * directions[:, :, -1]
-    return steepest
+    return np.asarray(lengths[:, None] * directions[:, :, -1])
 
 
 def _projected(sums: FloatArray, plane: FloatArray) -> FloatArray:
-    """Vectors or matrices of three rows in the coordinates of a plane (3, 2)."""
-    if sums.ndim == 2:
-        return sums @ plane
-    projected: FloatArray = plane.T @ sums
-    return projected
+    """Return vectors or matrices of three rows in the coordinates of a plane (3, 2)."""
+    return sums @ plane if sums.ndim == 2 else np.asarray(plane.T @ sums)
 
 
 def _within(angle: FloatArray, begin: FloatArray, length: FloatArray) -> BoolArray:
-    inside: BoolArray = (angle - begin + ANGLE) % (2.0 * np.pi) <= length + 2.0 * ANGLE
-    return inside
+    return np.asarray((angle - begin + ANGLE) % (2.0 * np.pi) <= length + 2.0 * ANGLE)
 
 
 def _directions(angles: FloatArray) -> FloatArray:

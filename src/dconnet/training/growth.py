@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from dconnet._arrays import FloatArray
 from dconnet._text import no_network_is_better, per_cent
@@ -23,15 +22,20 @@ from dconnet.model.network import Network
 from dconnet.model.problem import Problem, hidden_layer
 from dconnet.model.rows import blocks
 from dconnet.training.accelerated import EVALUATION, AcceleratedDescent, Moves
-from dconnet.training.arrangement import can_enumerate, candidates, rounding
+from dconnet.training.arrangement import can_enumerate, can_search, candidates, rounding, search_cones
 from dconnet.training.checkpoint import Snapshot
-from dconnet.training.cones import can_search, search_cones
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.dual import DualPoint
 from dconnet.training.early_stopping import Validation
-from dconnet.training.faces import Faces, balanced, merged, vectors
-from dconnet.training.lengths import best_lengths
-from dconnet.training.newcomers import climbed, most_different, random_starts
+from dconnet.training.fixed_patterns import (
+    PatternDescent,
+    balance_neurons,
+    merge_neurons,
+    neuron_vectors,
+    reduce_neurons,
+)
+from dconnet.training.lasso import solve_lengths, solve_output_vectors
+from dconnet.training.new_neurons import climb, random_starts, select_different
 from dconnet.training.result import Status
 
 # Neurons to start from.
@@ -67,8 +71,6 @@ LARGEST_LAYER = 20_000_000
 # neurons get their lengths one after the other.
 LARGEST_LASSO = 7.5e9
 LASSO_SPEED = 2.5e9
-# Passes over new neurons to find their output weights, with several outputs.
-PASSES = 20
 # Up to this times the estimated gap, only the proved one is told.
 ALIKE = 1.5
 # Neurons whose output is below this share of the largest one carry nothing.
@@ -78,7 +80,7 @@ STALLED, STALLED_ROUNDS = 1e-3, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Newcomers:
+class NewNeurons:
     """What the search for new neurons found at a network.
 
     Attributes
@@ -115,7 +117,7 @@ class GrowingDescent(AcceleratedDescent):
 
     Attributes
     ----------
-    newcomers : Newcomers or None
+    new_neurons : NewNeurons or None
         What the last search found.
     dual : DualPoint
         The lower bound by the residual of the last round; an estimate unless its search was exact.
@@ -142,7 +144,7 @@ class GrowingDescent(AcceleratedDescent):
     def __init__(self, problem: Problem, backend: Backend, options: Options, rng: np.random.Generator) -> None:
         super().__init__(problem, backend, options, rng, Moves(race=False, hop="none", revive=False))
         self.white = problem.whitened
-        self.newcomers: Newcomers | None = None
+        self.new_neurons: NewNeurons | None = None
         self.dual = self.proved = DualPoint.zero(self.white)
         self.is_enumerable = can_enumerate(self.white.Q, self.problem.n_outputs)
         self.work = 0.0  # multiplications in joint steps
@@ -162,22 +164,22 @@ class GrowingDescent(AcceleratedDescent):
         if self.has_time():
             self.settle_in(state)
         if self.has_time():
-            self.newcomers = self.search(state)
-            if self.has_time() and not self.has_reached_bound(state) and len(self.newcomers.directions):
-                self.add(state, self.newcomers.directions)
+            self.new_neurons = self.search(state)
+            if self.has_time() and not self.has_reached_bound(state) and len(self.new_neurons.directions):
+                self.add(state, self.new_neurons.directions)
             state.n_epochs += 1
 
     @property
     def correlation(self) -> float:
         """The largest correlation that the last search found."""
-        return np.inf if self.newcomers is None else self.newcomers.correlation
+        return np.inf if self.new_neurons is None else self.new_neurons.correlation
 
     @property
     def is_late(self) -> bool:
         """Whether neurons are only exchanged for better ones, by enumeration: joint steps take them off the kinks."""
-        if self.newcomers is None or not self.is_enumerable or self.problem.n_outputs > 1:
+        if self.new_neurons is None or not self.is_enumerable or self.problem.n_outputs > 1:
             return False
-        return self.newcomers.exact or self.newcomers.correlation <= LATE
+        return self.new_neurons.exact or self.new_neurons.correlation <= LATE
 
     def settle_in(self, state: State) -> None:
         """Simplify the network, and take it to a minimum."""
@@ -199,18 +201,18 @@ class GrowingDescent(AcceleratedDescent):
 
     def simplify(self, state: State) -> None:
         """Add up neurons with the same active rows, and let those go that others can replace."""
-        W, signs = merged(self.white.Q, *vectors(state.V, state.alpha))
+        W, signs = merge_neurons(self.white.Q, *neuron_vectors(state.V, state.alpha))
         if len(W) >= self.most:
-            W, signs = reduced(self.white.Q, W, signs)
-        self.replace(state, *balanced(W, signs))
+            W, signs = reduce_neurons(self.white.Q, W, signs)
+        self.replace(state, *balance_neurons(W, signs))
 
     def polish(self, state: State) -> None:
         """Minimise over the sides that the rows have now."""
-        faces = Faces(self.white, *vectors(state.V, state.alpha))
-        is_last = self.newcomers is not None and self.newcomers.correlation <= 1.0 + LAST_DIGITS
+        faces = PatternDescent(self.white, *neuron_vectors(state.V, state.alpha))
+        is_last = self.new_neurons is not None and self.new_neurons.correlation <= 1.0 + LAST_DIGITS
         tol = 0.0 if is_last else NEWTON_SHARE * self.gap(state, self.dual)
         if faces.descend(NEWTON_STEPS, tol, self.seconds_left):
-            self.replace(state, *balanced(faces.W, faces.signs))
+            self.replace(state, *balance_neurons(faces.W, faces.signs))
             self.simplify(state)
         else:
             self.prepare(state)
@@ -241,7 +243,7 @@ class GrowingDescent(AcceleratedDescent):
         objective = self.objective(state)
         return max(1.0 - point.bound / objective, 0.0) if objective > 0.0 else 0.0
 
-    def search(self, state: State) -> Newcomers:
+    def search(self, state: State) -> NewNeurons:
         """The directions in which new neurons lower RegLoss most."""
         Q, gamma = self.white.Q, self.problem.gamma
         residual = self.residual(state)
@@ -258,7 +260,7 @@ class GrowingDescent(AcceleratedDescent):
         self.note_bound(residual, largest, exact)
         pays = values > gamma
         chosen = self.choose(state, residual, values[pays], directions[pays])
-        return Newcomers(largest / gamma, exact, thorough or exact, chosen)
+        return NewNeurons(largest / gamma, exact, thorough or exact, chosen)
 
     def climb(self, state: State, residual: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
         """Values and directions where climbs end, and whether all was done to find large ones.
@@ -282,7 +284,7 @@ class GrowingDescent(AcceleratedDescent):
         """Values and directions where climbs from random starts and from the neurons end; some go to the end."""
         starts = random_starts(state.V, n_starts, self.rng)
         fewer = max(1, min(polished, polished * POLISHED_ENTRIES // self.white.Q.size))
-        return climbed(self.white.Q, residual, starts, fewer, self.has_time)
+        return climb(self.white.Q, residual, starts, fewer, self.has_time)
 
     def has_time(self) -> bool:
         """Whether time is left, if it is limited."""
@@ -297,7 +299,7 @@ class GrowingDescent(AcceleratedDescent):
         limit = None if self.options.max_seconds is None else max(self.seconds_left(), 0.0)
         first = directions[np.argmax(values)][None, :]
         bound, v = search_cones(Q, residual, first, max_parts=PARTS, max_seconds=limit)
-        self.proved = self.proved.improved(DualPoint.scaled(self.white, residual, bound))
+        self.proved = self.proved.combine(DualPoint.scaled(self.white, residual, bound))
         value = abs(float(residual @ np.maximum(Q @ v, 0.0)))
         return np.append(values, value), np.vstack([directions, v])
 
@@ -313,7 +315,7 @@ class GrowingDescent(AcceleratedDescent):
         """
         found = DualPoint.scaled(self.white, residual, largest)
         if exact:
-            self.proved = self.proved.improved(found)
+            self.proved = self.proved.combine(found)
         self.dual = self.proved if self.proved.bound > found.bound else found
 
     def choose(self, state: State, residual: FloatArray, values: FloatArray, directions: FloatArray) -> FloatArray:
@@ -325,7 +327,7 @@ class GrowingDescent(AcceleratedDescent):
             groups = np.zeros(len(values))
         angle = min(WIDEST_ANGLE, 1.0 / (n_hidden if self.is_enumerable else np.sqrt(n_hidden)))
         most = max(FEWEST_NEW, n_hidden)
-        found: FloatArray = directions[most_different(values, directions, groups, most, angle)]
+        found: FloatArray = directions[select_different(values, directions, groups, most, angle)]
         return found
 
     def add(self, state: State, directions: FloatArray) -> None:
@@ -341,21 +343,21 @@ class GrowingDescent(AcceleratedDescent):
     def joined(self, state: State, directions: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """V and alpha of the neurons and those with new directions, with the best lengths; None without these."""
         Q, y, gamma = self.white.Q, self.white.y, self.problem.gamma
-        W, signs = vectors(state.V, state.alpha)
+        W, signs = neuron_vectors(state.V, state.alpha)
         lengths = np.linalg.norm(W, axis=1)
         new = np.sign(hidden_layer(Q, directions).T @ self.residual(state))
         U = np.vstack([W[lengths > 0.0] / lengths[lengths > 0.0, None], directions])
         signs = np.concatenate([signs[lengths > 0.0], new])
-        best = best_lengths(signs * hidden_layer(Q, U), y, gamma)
+        best = solve_lengths(signs * hidden_layer(Q, U), y, gamma)
         if best is None:
             return None
         W, signs = best[best > 0.0, None] * U[best > 0.0], signs[best > 0.0]
-        return balanced(*(reduced(Q, W, signs) if len(W) > self.most else (W, signs)))
+        return balance_neurons(*(reduce_neurons(Q, W, signs) if len(W) > self.most else (W, signs)))
 
     def append(self, state: State, directions: FloatArray) -> None:
         """Let neurons join, with the output weights that lower RegLoss most while all others stay."""
         activations = hidden_layer(self.white.Q, directions)
-        outputs = best_outputs(activations, self.residual(state), self.problem.gamma)
+        outputs = solve_output_vectors(activations, self.residual(state), self.problem.gamma)
         sizes = np.linalg.norm(outputs.reshape(len(outputs), -1), axis=1)
         useful = sizes > 0.0
         roots = np.sqrt(sizes[useful])
@@ -374,7 +376,7 @@ class GrowingDescent(AcceleratedDescent):
 
     def has_converged(self, state: State) -> bool:
         """Whether the lower bound is reached, or RegLoss falls no more."""
-        if self.newcomers is None or state.risen:
+        if self.new_neurons is None or state.risen:
             return False
         return self.has_reached_bound(state) or self.has_stalled(state)
 
@@ -389,7 +391,7 @@ class GrowingDescent(AcceleratedDescent):
         """Whether RegLoss is nearly as low as the bound that is proved, or that a thorough search leads to."""
         if self.gap(state, self.proved) <= self.options.tol:
             return True
-        is_thorough = self.newcomers is not None and self.newcomers.thorough and not self.is_enumerable
+        is_thorough = self.new_neurons is not None and self.new_neurons.thorough and not self.is_enumerable
         return is_thorough and self.gap(state, self.dual) <= self.tolerance
 
     def has_stalled(self, state: State) -> bool:
@@ -404,7 +406,7 @@ class GrowingDescent(AcceleratedDescent):
 
     def progress(self, state: State) -> str:
         """How close to convergence, and by which criterion, for the message."""
-        n_hidden, found = len(state.alpha), self.newcomers
+        n_hidden, found = len(state.alpha), self.new_neurons
         width = f"{n_hidden} neuron{'s' * (n_hidden != 1)}"
         if found is None:
             return width
@@ -433,7 +435,7 @@ class GrowingDescent(AcceleratedDescent):
 
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
         """All that the descent depends on after an epoch was recorded; the rest follows from it."""
-        found = self.newcomers
+        found = self.new_neurons
         own = {
             "n_hidden": len(state.alpha),
             "work": self.work,
@@ -452,51 +454,7 @@ class GrowingDescent(AcceleratedDescent):
         correlation = found.values["correlation"]
         exact, thorough = bool(found.values["exact"]), bool(found.values["thorough"])
         none = np.empty((0, rank))
-        self.newcomers = None if correlation is None else Newcomers(float(correlation), exact, thorough, none)
+        self.new_neurons = None if correlation is None else NewNeurons(float(correlation), exact, thorough, none)
         y = self.white.y
         self.dual, self.proved = (DualPoint(self.white, found.array(name, y.shape)) for name in ("dual", "proved"))
         Descent.resume(self, state, found, validation)
-
-
-def best_outputs(activations: FloatArray, residual: FloatArray, gamma: float) -> FloatArray:
-    """Output weights of new neurons with directions of length one, by block descent on their group lasso.
-
-    Parameters
-    ----------
-    activations : array of shape (n_rows, n_new)
-        ``σ(Q v)`` of each direction.
-    residual : array of shape (n_rows,) or (n_rows, n_outputs)
-        What they are to explain.
-    gamma : float
-        Strength of the regularisation.
-    """
-    squares = np.sum(activations**2, axis=0)
-    outputs = np.zeros((activations.shape[1], *residual.shape[1:]))
-    left = residual.copy()
-    for _ in range(PASSES):
-        for unit, column in enumerate(activations.T):
-            product = column @ left + squares[unit] * outputs[unit]
-            size = float(np.linalg.norm(product))
-            new = max(size - gamma, 0.0) / (squares[unit] * size) * product if size > 0.0 else 0.0 * product
-            left -= np.multiply.outer(column, new - outputs[unit])
-            outputs[unit] = new
-    return outputs
-
-
-def reduced(Q: FloatArray, W: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same outputs by no more neurons than rows, and with no larger penalty, by the argument of Carathéodory.
-
-    More outputs than rows depend on each other: along such a dependence the output stays, the penalty does not rise in
-    one of both directions, and after some way a neuron vanishes.
-    """
-    while len(W) > len(Q):
-        outputs = signs * np.maximum(Q @ W.T, 0.0)  # (n_rows, n_hidden)
-        shares = linalg.null_space(outputs)[:, 0]
-        if np.linalg.norm(W, axis=1) @ shares > 0.0:
-            shares = -shares
-        with np.errstate(divide="ignore"):
-            ways = np.where(shares < 0.0, -1.0 / shares, np.inf)
-        first = int(np.argmin(ways))
-        W = np.delete(W * (1.0 + ways[first] * shares)[:, None], first, axis=0)
-        signs = np.delete(signs, first)
-    return W, signs

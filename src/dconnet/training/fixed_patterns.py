@@ -1,14 +1,14 @@
-"""The convex problem over given sides of the rows: a few Newton steps reach its minimum to the last digits.
+"""Newton steps on the convex problem in which every neuron keeps its activation pattern; merging of neurons.
 
 Balanced, a neuron is a vector ``w = |alpha| v`` and a sign s, and adds ``s σ(Q w)`` to the output for the penalty
-``2 gamma |w|``. While every row keeps its side of every neuron,
+``2 gamma |w|``. While every row stays active or inactive for every neuron,
 
     F = |y - Σ_l s_l A_l Q w_l|² + 2 gamma Σ_l |w_l|
 
-is convex: a group lasso, in which w_l stays in the cone of its sides. Minima lie on the borders of cones as a rule,
-where some rows are at the kink of a neuron; there w_l moves in the directions that keep them, its *face*, and a step
-ends where further rows reach their kinks. Neurons of one sign on the same sides are one: their sum has the same output,
-and is not longer than both.
+is convex: a group lasso, in which w_l stays in the cone of its pattern. Minima usually lie on the boundary of cones,
+where some rows are at the kink of a neuron. There w_l moves in the directions that hold these rows at the kink, the
+*face* of the cone, and a step ends where further rows reach their kinks. Neurons of one sign and pattern can be merged:
+their sum has the same output, and its length is at most the sum of theirs.
 """
 
 from __future__ import annotations
@@ -23,48 +23,49 @@ from dconnet._arrays import BoolArray, FloatArray
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.newton import orthogonal_to
 
-# Preactivations below this share of the largest one of a neuron are rounding: the row is at its kink.
+# A row whose preactivation is below this fraction of the neuron's largest one is at its kink, up to rounding.
 NOISE = 1e-11
 
-# Multiplications for a step above which none is tried.
+# Largest number of multiplications of a step.
 LARGEST_WORK = 1e10
 
-# The least decrease, as a share of F, after which another step is worth while.
+# Relative decrease of F below which the steps end.
 SETTLED = 1e-13
 
-# A row leaves its kink if that pays by more than this share of gamma, and first by a step of this share of its neuron.
+# A row leaves its kink if its gain exceeds this fraction of gamma; the first step has this fraction of the neuron's
+# length.
 RELEASE = 1e-9
 NUDGE = 1e-7
 
-# What is added to the diagonal of the Hessian, as shares of its largest entry, until it is positive definite. Where
-# outputs of neurons depend on each other, this makes a long step along which some of them vanish.
+# Ridges on the diagonal of the Hessian, as fractions of its largest entry, tried until it is positive definite. Where
+# outputs of neurons are dependent, the step is long, and some neurons vanish along it.
 RIDGES = (1e-13, 1e-10, 1e-7, 1e-4)
 
-# How far a step goes at most, as parts of it; neurons that meet kinks before stop there.
+# Step sizes that are tried; neurons that reach a kink before stop there.
 REACHES = (1.0, 0.3, 0.1, 0.03, 0.01)
 
 
-def balanced(W: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """V and alpha of the neurons with the vectors ``W`` (n_hidden, rank) and these signs, at their least penalty."""
+def balance_neurons(W: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return V and alpha of the neurons with vectors ``W`` (n_hidden, rank) and signs, with the least penalty."""
     roots = np.sqrt(np.linalg.norm(W, axis=1))
     return W / np.where(roots > 0.0, roots, 1.0)[:, None], signs * roots
 
 
-def vectors(V: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The vectors ``|alpha_l| v_l`` and the signs of neurons with one output."""
+def neuron_vectors(V: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the vectors ``|alpha_l| v_l`` and the signs of neurons with one output."""
     return np.abs(alpha)[:, None] * V, np.where(alpha < 0.0, -1.0, 1.0)
 
 
-def merged(Q: FloatArray, W: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same output by fewer neurons: those of one sign that have no row on different sides are added up."""
+def merge_neurons(Q: FloatArray, W: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the same output by fewer neurons: add up neurons of one sign with compatible patterns."""
     W, signs = W.copy(), signs.copy()
     Z = Q @ W.T
     while len(W) > 1:
         above, below = _sides(Z)
         conflicts = above.T.astype(np.float32) @ below.astype(np.float32)
-        mates = (conflicts + conflicts.T == 0.0) & (signs[:, None] == signs[None, :])
-        np.fill_diagonal(mates, False)
-        pairs = _disjoint_pairs(mates)
+        compatible = (conflicts + conflicts.T == 0.0) & (signs[:, None] == signs[None, :])
+        np.fill_diagonal(compatible, False)
+        pairs = _disjoint_pairs(compatible)
         if not pairs:
             break
         for first, second in pairs:
@@ -75,13 +76,32 @@ def merged(Q: FloatArray, W: FloatArray, signs: FloatArray) -> tuple[FloatArray,
     return W, signs
 
 
-def _disjoint_pairs(mates: BoolArray) -> list[tuple[int, int]]:
-    """Pairs of mates, each neuron in one of them at most."""
-    pairs, taken = [], np.zeros(len(mates), dtype=bool)
-    for first in range(len(mates)):
+def reduce_neurons(Q: FloatArray, W: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return at most as many neurons as rows with the same output and no larger penalty, by Carathéodory's argument.
+
+    More outputs than rows are linearly dependent. Along a dependence the output is constant, the penalty does not rise
+    in one of both directions, and at some point a neuron vanishes.
+    """
+    while len(W) > len(Q):
+        outputs = signs * np.maximum(Q @ W.T, 0.0)  # (n_rows, n_hidden)
+        shares = linalg.null_space(outputs)[:, 0]
+        if np.linalg.norm(W, axis=1) @ shares > 0.0:
+            shares = -shares
+        with np.errstate(divide="ignore"):
+            steps = np.where(shares < 0.0, -1.0 / shares, np.inf)
+        first = int(np.argmin(steps))
+        W = np.delete(W * (1.0 + steps[first] * shares)[:, None], first, axis=0)
+        signs = np.delete(signs, first)
+    return W, signs
+
+
+def _disjoint_pairs(compatible: BoolArray) -> list[tuple[int, int]]:
+    """Return disjoint pairs of compatible neurons."""
+    pairs, taken = [], np.zeros(len(compatible), dtype=bool)
+    for first in range(len(compatible)):
         if taken[first]:
             continue
-        others = np.flatnonzero(mates[first] & ~taken)
+        others = np.flatnonzero(compatible[first] & ~taken)
         if len(others):
             pairs.append((first, int(others[0])))
             taken[[first, others[0]]] = True
@@ -89,22 +109,16 @@ def _disjoint_pairs(mates: BoolArray) -> list[tuple[int, int]]:
 
 
 def _sides(Z: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """The rows above and below the kink of each neuron; the others are at it. Both of shape (n_rows, n_hidden)."""
+    """Return the rows above and below the kink of each neuron, of shape (n_rows, n_hidden); others are at the kink."""
     noise = NOISE * np.max(np.abs(Z), axis=0, initial=0.0)
     return noise < Z, -noise > Z
 
 
-class Faces:
-    """Neurons on their faces.
+class PatternDescent:
+    """Newton descent on the vectors ``W`` and signs of neurons, for a problem with one output.
 
-    Parameters
-    ----------
-    problem : WhitenedProblem
-        The problem, with one output.
-    W : array of shape (n_hidden, rank)
-        Vectors of the neurons. Rows that are at their kinks stay there, as many as leave a direction free.
-    signs : array of shape (n_hidden,)
-        Their signs.
+    Rows at their kinks are held there, as many as leave a direction free. ``held`` lists them for every neuron, and
+    ``bases`` the directions that keep them held.
     """
 
     def __init__(self, problem: WhitenedProblem, W: FloatArray, signs: FloatArray) -> None:
@@ -118,30 +132,30 @@ class Faces:
             self.held.append(rows)
             self.bases.append(basis)
             self.W[unit] = basis @ (basis.T @ W[unit])
-        # Products of the outputs of all neurons, for these sides of the rows; kept up to date neuron by neuron.
+        # Products of the outputs of all neurons for the patterns ``sides``, updated neuron by neuron.
         n, rank = W.shape
         self.sides = np.zeros((len(problem.Q), n), dtype=bool)
         self.gram = np.zeros((n, rank, n, rank))
 
     def work(self) -> float:
-        """Multiplications for a Newton step, at most."""
+        """Return an upper bound on the multiplications of a Newton step."""
         n_rows, rank = self.problem.Q.shape
         size = len(self.W) * rank
         return float(n_rows * size**2 + size**3 / 3.0)
 
     def value(self, W: FloatArray, Z: FloatArray | None = None) -> float:
-        """F of the neurons with these vectors, and their preactivations if known, whatever the sides of the rows."""
+        """Return F of the neurons with vectors ``W`` and preactivations ``Z``, for any patterns."""
         Z = self.problem.Q @ W.T if Z is None else Z
         residual = self.problem.y - np.maximum(Z, 0.0) @ self.signs
         return float(residual @ residual) + 2.0 * self.problem.gamma * float(np.linalg.norm(W, axis=1).sum())
 
     def descend(self, max_steps: int, tol: float, seconds_left: Callable[[], float]) -> bool:
-        """Newton steps until one gains less than a share ``tol``; return False if the problem is too large for them."""
+        """Take Newton steps until the relative gain is below ``tol``; return False if the problem is too large."""
         if self.work() > LARGEST_WORK:
             return False
         value = self.value(self.W)
         for _ in range(max_steps):
-            self.drop_nothings()
+            self.drop_zero_neurons()
             if len(self.W) == 0 or seconds_left() <= 0.0:
                 break
             reached, held = self.advance(self.newton_step(), value)
@@ -154,8 +168,8 @@ class Faces:
                 value = released
         return True
 
-    def drop_nothings(self) -> None:
-        """Leave out neurons that have vanished."""
+    def drop_zero_neurons(self) -> None:
+        """Remove neurons that have vanished."""
         lengths = np.linalg.norm(self.W, axis=1)
         alive = lengths > NOISE * np.max(lengths, initial=0.0)
         if np.all(alive):
@@ -166,7 +180,7 @@ class Faces:
         self.bases = [basis for basis, kept in zip(self.bases, alive, strict=True) if kept]
 
     def newton_step(self) -> FloatArray:
-        """The step of all vectors to the minimiser of the second-order model, of shape (n_hidden, rank)."""
+        """Return the step of all vectors to the minimiser of the second-order model, of shape (n_hidden, rank)."""
         rows, owner = np.hstack(self.bases).T, np.repeat(np.arange(len(self.W)), [b.shape[1] for b in self.bases])
         gradient, hessian = self.derivatives(rows, owner)
         diagonal = np.diag_indices(len(hessian))
@@ -186,7 +200,7 @@ class Faces:
         return step
 
     def derivatives(self, rows: FloatArray, owner: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-        """First and second derivatives of F / 2 along the free directions, ``rows``, of the neurons ``owner``."""
+        """Return gradient and Hessian of F / 2 along the free directions ``rows`` of the neurons ``owner``."""
         Q, gamma = self.problem.Q, self.problem.gamma
         Z = Q @ self.W.T
         self.update_gram(Z)
@@ -204,7 +218,7 @@ class Faces:
         return gradient, hessian
 
     def restricted_gram(self, rows: FloatArray, owner: NDArray[np.intp]) -> FloatArray:
-        """The products of the outputs along free directions, ``rows`` (n_free, rank), of the neurons ``owner``."""
+        """Return the products of outputs along the free directions ``rows`` (n_free, rank) of the neurons ``owner``."""
         n, rank = self.W.shape
         square, first = self.gram.reshape(n * rank, n * rank), owner * rank
         half = np.zeros((n * rank, len(rows)))
@@ -216,7 +230,7 @@ class Faces:
         return whole
 
     def update_gram(self, Z: FloatArray) -> None:
-        """Take over the sides that rows have now; what held rows count does not matter."""
+        """Update patterns and products; the entries of held rows have no effect."""
         above, _ = _sides(Z)
         differs = above != self.sides
         for unit, rows in enumerate(self.held):
@@ -234,16 +248,16 @@ class Faces:
         self.gram[:, :, changed] = products.transpose(2, 3, 0, 1)
 
     def advance(self, step: FloatArray, value: float) -> tuple[float, bool]:
-        """Move by the step as far as F falls most; return F, and whether rows or neurons reached their ends.
+        """Move along the step to the lowest F; return F, and whether a row was held or a neuron vanished.
 
-        A neuron that meets the kink of a row on its way stops there, and holds the row from then on, unless all go
-        their whole way and F is lower there. As F is convex until the first of them meets one, it falls for some way.
+        A neuron that reaches the kink of a row stops there and holds the row, unless the full step of all neurons is
+        better. F is convex up to the first kink, so it decreases at first.
         """
-        longest, rows = self.way_to_kinks(step)
+        longest, rows = self.steps_to_kinks(step)
         first = min(float(np.min(longest)), 1.0)
         trials = [(np.minimum(reach, longest), reach) for reach in (*REACHES, first)]
         if first < 1.0:
-            trials.append((np.ones(len(longest)), 0.0))  # the whole way
+            trials.append((np.ones(len(longest)), 0.0))  # the full step, across kinks
         Z, slopes = self.problem.Q @ self.W.T, self.problem.Q @ step.T
         values = [self.value(self.W + lengths[:, None] * step, Z + lengths * slopes) for lengths, _ in trials]
         best = int(np.argmin(values))
@@ -251,28 +265,25 @@ class Faces:
         if not values[best] < value:
             if first > NOISE:
                 return value, False
-            lengths, reach, values[best] = (
-                np.zeros(len(longest)),
-                NOISE,
-                value,
-            )  # rows at their kinks that were not held
+            # Rows at their kinks were not held.
+            lengths, reach, values[best] = np.zeros(len(longest)), NOISE, value
         self.W = self.W + lengths[:, None] * step
         ended = np.flatnonzero(longest <= reach)
         for unit in ended:
             self.hold(int(unit), rows[unit])
         return values[best], len(ended) > 0
 
-    def way_to_kinks(self, step: FloatArray) -> tuple[FloatArray, list[int]]:
-        """How far each neuron can go until a row reaches its kink, or it vanishes (then the row is -1)."""
+    def steps_to_kinks(self, step: FloatArray) -> tuple[FloatArray, list[int]]:
+        """Return for each neuron the step size to the first kink and its row; the row is -1 if the neuron vanishes."""
         Q = self.problem.Q
         Z, slopes = Q @ self.W.T, Q @ step.T
         noise = NOISE * np.max(np.abs(Z), axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ways = np.where((Z * slopes < 0.0) & (np.abs(Z) > noise), -Z / slopes, np.inf)
+            steps = np.where((Z * slopes < 0.0) & (np.abs(Z) > noise), -Z / slopes, np.inf)
         for unit, rows in enumerate(self.held):
-            ways[rows, unit] = np.inf
-        nearest = np.argmin(ways, axis=0)
-        longest = ways[nearest, np.arange(len(self.W))]
+            steps[rows, unit] = np.inf
+        nearest = np.argmin(steps, axis=0)
+        longest = steps[nearest, np.arange(len(self.W))]
         found = nearest.tolist()
         for unit, basis in enumerate(self.bases):
             if basis.shape[1] == 1:
@@ -283,7 +294,7 @@ class Faces:
         return longest, found
 
     def hold(self, unit: int, row: int) -> None:
-        """Hold one more row at the kink of a neuron; without a row, the neuron vanishes."""
+        """Hold one more row at the kink of a neuron; for row -1, set the neuron to zero."""
         if row < 0:
             self.W[unit] = 0.0
             return
@@ -291,10 +302,11 @@ class Faces:
         self.W[unit] = self.bases[unit] @ (self.bases[unit].T @ self.W[unit])
 
     def release(self, value: float) -> float | None:
-        """Let rows go that their kinks do not hold, one of each neuron; return F, or None if it would not fall.
+        """Release one row of each neuron whose multiplier has the wrong sign; return F, or None if F would not fall.
 
-        On a face, ``a - gamma u`` is a combination of the held rows, with a the gradient of the neuron's match and u
-        its direction. The multiplier of a row is between zero and minus its part of the match where the kink holds it.
+        On a face, ``a - gamma u`` is a combination of the held rows, with a the gradient of the correlation of the
+        neuron with the residual and u its direction. At a minimum over the kink of a row, its multiplier lies between
+        zero and minus its part of the correlation.
         """
         Q, gamma = self.problem.Q, self.problem.gamma
         Z = Q @ self.W.T
@@ -314,9 +326,9 @@ class Faces:
             if gains[first] > RELEASE * gamma:
                 others = [row for row in rows if row != rows[first]]
                 basis = orthogonal_to(Q[others]) if others else np.eye(Q.shape[1])
-                way = basis @ (basis.T @ Q[rows[first]])
-                way *= (1.0 if high[first] > low[first] else -1.0) / np.linalg.norm(way)
-                trial[unit] += NUDGE * length * way
+                direction = basis @ (basis.T @ Q[rows[first]])
+                direction *= (1.0 if high[first] > low[first] else -1.0) / np.linalg.norm(direction)
+                trial[unit] += NUDGE * length * direction
                 freed.append((unit, others, basis))
         reached = self.value(trial) if freed else value
         if not reached < value:
@@ -328,13 +340,13 @@ class Faces:
 
 
 def _independent(Q: FloatArray, rows: NDArray[np.intp]) -> tuple[list[int], FloatArray]:
-    """The first of these rows that leave a direction free, and a basis of what is orthogonal to them."""
-    kept: list[int] = []
+    """Return independent rows that leave a direction free, and a basis of their orthogonal complement."""
+    selected: list[int] = []
     basis = np.eye(Q.shape[1])
     for row in rows:
         if basis.shape[1] == 1:
             break
         if np.linalg.norm(Q[row] @ basis) > 1e-9 * np.linalg.norm(Q[row]):
-            kept.append(int(row))
-            basis = orthogonal_to(Q[kept])
-    return kept, basis
+            selected.append(int(row))
+            basis = orthogonal_to(Q[selected])
+    return selected, basis

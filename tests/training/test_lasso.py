@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet.training.lengths import best_lengths
+from dconnet.training.lasso import solve_lengths
 
 
 def outputs_and_targets(n_rows, n, seed):
@@ -22,7 +22,7 @@ def value(A, y, gamma, c):
 @pytest.mark.parametrize("n", [5, 30, 120])
 def test_no_length_can_be_changed_for_the_better(gamma, n):
     A, y = outputs_and_targets(50, n, seed=n)
-    c = best_lengths(A, y, gamma)
+    c = solve_lengths(A, y, gamma)
     slopes = gamma - A.T @ (y - A @ c)
     assert np.all(c >= 0.0)
     assert np.all(slopes >= -1e-5 * gamma)
@@ -32,13 +32,13 @@ def test_no_length_can_be_changed_for_the_better(gamma, n):
 def test_the_same_output_twice_is_no_obstacle():
     A, y = outputs_and_targets(40, 10, seed=1)
     twice = np.hstack([A, A, 0.0 * A])
-    once, both = best_lengths(A, y, 0.1), best_lengths(twice, y, 0.1)
+    once, both = solve_lengths(A, y, 0.1), solve_lengths(twice, y, 0.1)
     assert value(twice, y, 0.1, both) == pytest.approx(value(A, y, 0.1, once), rel=1e-9)
 
 
 def test_too_large_a_penalty_leaves_nothing():
     A, y = outputs_and_targets(40, 10, seed=2)
-    assert not np.any(best_lengths(A, y, 1.01 * np.max(A.T @ y)))
+    assert not np.any(solve_lengths(A, y, 1.01 * np.max(A.T @ y)))
 
 
 def test_a_search_that_does_not_end_is_told(monkeypatch):
@@ -47,6 +47,6 @@ def test_a_search_that_does_not_end_is_told(monkeypatch):
     def fail(*args, **options):
         raise RuntimeError("Maximum number of iterations reached.")
 
-    monkeypatch.setattr("dconnet.training.lengths.optimize.nnls", fail)
-    assert best_lengths(A, y, 0.01) is None
-    assert best_lengths(np.full((3, 2), np.nan), np.ones(3), 0.1) is None
+    monkeypatch.setattr("dconnet.training.lasso.optimize.nnls", fail)
+    assert solve_lengths(A, y, 0.01) is None
+    assert solve_lengths(np.full((3, 2), np.nan), np.ones(3), 0.1) is None
