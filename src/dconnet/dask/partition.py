@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_array
 
 from dconnet import _native
 from dconnet._arrays import FloatArray, refuse_unusable
@@ -63,33 +64,27 @@ class Summary:
     label_weights: FloatArray | None = None
 
 
-def _check_numbers(values: Any, name: str) -> FloatArray:
-    refuse_unusable(values, name)
-    if np.iscomplexobj(values):
-        raise ValueError(f"{name} holds complex numbers. Give real and imaginary parts as columns of their own.")
-    try:
-        array: FloatArray = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} has values that are not numbers ({error}). Encode text and categories first."
-        ) from error
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity. Drop or impute these values before the fit.")
-    return array
-
-
 def _check_block(X: Any, y: Any, weight: Any, expected: ExpectedData) -> tuple[FloatArray, NDArray[Any], FloatArray]:
-    inputs = _check_numbers(X, "X")
-    if inputs.ndim != 2 or inputs.shape[1] != expected.n_features:
-        raise ValueError(f"X has the shape {inputs.shape}, but {expected.n_features} columns were expected.")
-    target = _check_numbers(y, "y") if expected.is_regression else np.asarray(y)
+    def check_numbers(values: Any, name: str, *, ensure_2d: bool = False) -> FloatArray:
+        refuse_unusable(values, name)
+        array: FloatArray = check_array(
+            values, dtype=np.float64, order="C", ensure_2d=ensure_2d, ensure_min_samples=0, input_name=name
+        )
+        return array
+
+    inputs = check_numbers(X, "X", ensure_2d=True)
+    target = check_numbers(y, "y") if expected.is_regression else np.asarray(y)
     if not expected.is_regression:
         refuse_missing(target.astype(object) if target.dtype.kind == "f" else target)
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
-    if target.ndim != (1 if expected.n_targets == 1 else 2):
-        raise ValueError(f"y has the shape {target.shape}, but {expected.n_targets} columns were expected.")
-    weights = np.ones(len(inputs)) if weight is None else _check_numbers(weight, "sample_weight").ravel()
+    weights = np.ones(len(inputs)) if weight is None else check_numbers(weight, "sample_weight").ravel()
+    for name, n_found, n_expected in (
+        ("X", inputs.shape[1], expected.n_features),
+        ("y", 1 if target.ndim == 1 else target.shape[1], expected.n_targets),
+    ):
+        if n_found != n_expected:
+            raise ValueError(f"{name} has {n_found} columns, but {n_expected} were expected.")
     for name, values in (("y", target), ("sample_weight", weights)):
         if len(values) != len(inputs):
             raise ValueError(f"X has {len(inputs)} rows, but {name} has {len(values)}. Partition both in the same way.")

@@ -29,6 +29,22 @@ from dconnet.training.sweep import Sweep
 
 # Numbers that the driver fetches at most for a sample or a programme: half a gigabyte.
 MAX_FETCHED_NUMBERS = 1 << 26
+# Attributes and methods of a `WhitenedProblem` that do not depend on its rows.
+WITHOUT_ROWS = frozenset(
+    [
+        "gamma",
+        "total_weight",
+        "intercept",
+        "unit",
+        "n_outputs",
+        "output_shape",
+        "rank",
+        "penalty",
+        "whiten",
+        "output_weights",
+        "network",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,12 +60,12 @@ class RemoteProblem:
     @property
     def gamma(self) -> float:
         """Strength of the regularisation."""
-        return self.whitened.gamma
+        return self.whitened.without_rows.gamma
 
     @property
     def intercept(self) -> float | FloatArray:
         """Output intercept of the networks."""
-        return self.whitened.intercept
+        return self.whitened.without_rows.intercept
 
     @property
     def n_features(self) -> int:
@@ -59,12 +75,12 @@ class RemoteProblem:
     @property
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the targets of one row."""
-        return self.whitened.output_shape
+        return self.whitened.without_rows.output_shape
 
     @property
     def zero_objective(self) -> float:
         """RegLoss of the network whose weights are all zero."""
-        return self.whitened.target_norm**2 / self.whitened.total_weight
+        return self.whitened.target_norm**2 / self.whitened.without_rows.total_weight
 
     def with_gamma(self, gamma: float) -> RemoteProblem:
         """Return the same problem with another gamma."""
@@ -81,7 +97,7 @@ class RemoteProblem:
         white = self.whitened
         V, alpha = white.whiten(network), white.output_weights(network)
         mse = white.mse(V, alpha)
-        return mse + white.penalty(V, alpha) + self._rounding_error(network, V, alpha, mse)
+        return mse + white.without_rows.penalty(V, alpha) + self._rounding_error(network, V, alpha, mse)
 
     def _rounding_error(self, network: Network, V: FloatArray, alpha: FloatArray, mse: float) -> float:
         """Estimate how much RegLoss differs in the units of the data; zero if not by more than usual rounding."""
@@ -106,7 +122,9 @@ class RemoteProblem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoteWhitened:
-    """The problem in whitened coordinates; `WhitenedProblem` explains the members. Every pass over the rows is a round.
+    """The problem in whitened coordinates. Every pass over the rows is a round.
+
+    The attributes and methods in `WITHOUT_ROWS` are those of ``without_rows``.
 
     Attributes
     ----------
@@ -115,7 +133,7 @@ class RemoteWhitened:
     column : int
         Number of the network.
     without_rows : WhitenedProblem
-        The same problem without any rows, for its coordinates.
+        The same problem without any rows.
     target_norm : float
         Length of the targets.
     """
@@ -125,45 +143,15 @@ class RemoteWhitened:
     without_rows: WhitenedProblem
     target_norm: float
 
-    @property
-    def gamma(self) -> float:
-        """Strength of the regularisation."""
-        return self.without_rows.gamma
-
-    @property
-    def total_weight(self) -> float:
-        """Sum of the sample weights."""
-        return self.without_rows.total_weight
-
-    @property
-    def intercept(self) -> float | FloatArray:
-        """Output intercept of the networks."""
-        return self.without_rows.intercept
-
-    @property
-    def unit(self) -> float:
-        """Unit of the targets in a search."""
-        return self.without_rows.unit
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of outputs."""
-        return self.without_rows.n_outputs
-
-    @property
-    def output_shape(self) -> tuple[int, ...]:
-        """Shape of the targets of one row."""
-        return self.without_rows.output_shape
+    def __getattr__(self, name: str) -> Any:
+        if name in WITHOUT_ROWS:
+            return getattr(self.without_rows, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return self.partitions.n_rows
-
-    @property
-    def rank(self) -> int:
-        """Number of columns of the design."""
-        return self.without_rows.rank
 
     @property
     def rows(self) -> RemoteRows:
@@ -173,23 +161,7 @@ class RemoteWhitened:
     def mse(self, V: FloatArray, alpha: FloatArray) -> float:
         """Return the mean squared error."""
         squares = self.partitions.reduce(float.__add__, Partition.squared_error, self.column, V, alpha)
-        return squares / self.total_weight
-
-    def penalty(self, V: FloatArray, alpha: FloatArray) -> float:
-        """Return RegLoss without the mean squared error."""
-        return self.without_rows.penalty(V, alpha)
-
-    def whiten(self, network: Network) -> FloatArray:
-        """Return the hidden weights of a network in whitened coordinates."""
-        return self.without_rows.whiten(network)
-
-    def output_weights(self, network: Network) -> FloatArray:
-        """Return the output weights of a network in the units of this problem."""
-        return self.without_rows.output_weights(network)
-
-    def network(self, V: FloatArray, alpha: FloatArray) -> Network:
-        """Return the network in the coordinates of the data."""
-        return self.without_rows.network(V, alpha)
+        return squares / self.without_rows.total_weight
 
     def largest_preactivations(self, V: FloatArray) -> FloatArray:
         """Return the largest preactivation of every neuron."""
@@ -210,7 +182,7 @@ class RemoteWhitened:
         weights = pack_weights(V, by_output(alpha))
         sums = NetworkSums(self, len(V), unit=1.0).sums("gradient", weights.ravel())
         gradient = sums[: weights.size].reshape(weights.shape)[-self.n_outputs :, : len(V)].T
-        return gradient.reshape(alpha.shape) + 2.0 * self.gamma * alpha
+        return gradient.reshape(alpha.shape) + 2.0 * self.without_rows.gamma * alpha
 
     def kinks(self, V: FloatArray, alpha: FloatArray) -> Iterator[Kinks]:
         """Return the kinks of every neuron."""
