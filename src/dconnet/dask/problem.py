@@ -31,19 +31,8 @@ from dconnet.training.sweep import Sweep
 MAX_FETCHED_NUMBERS = 1 << 26
 # Attributes and methods of a `WhitenedProblem` that do not depend on its rows.
 WITHOUT_ROWS = frozenset(
-    [
-        "gamma",
-        "total_weight",
-        "intercept",
-        "unit",
-        "n_outputs",
-        "output_shape",
-        "rank",
-        "penalty",
-        "whiten",
-        "output_weights",
-        "network",
-    ]
+    {"gamma", "total_weight", "intercept", "unit", "n_outputs", "output_shape", "rank"}
+    | {"penalty", "whiten", "output_weights", "network"}
 )
 
 
