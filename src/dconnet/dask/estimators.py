@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
+from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -40,25 +41,20 @@ from dconnet.training.early_stopping import Validation
 
 Local = TypeVar("Local", bound=_Shallow)
 
+CLIENT_CONSTRAINT: dict[str, list[Any]] = {"client": [HasMethods(["run", "compute"]), None]}
 
-def _with_client(init: Callable[..., None]) -> inspect.Signature:
-    """The signature of an estimator, and a client."""
-    known = inspect.signature(init)
+
+def _add_client(init: Callable[..., None]) -> inspect.Signature:
+    signature = inspect.signature(init)
     client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
-    return known.replace(parameters=[*known.parameters.values(), client])
+    return signature.replace(parameters=[*signature.parameters.values(), client])
 
 
-class _OnCluster(_Shallow, Generic[Local]):
-    """What both estimators share: how a fit goes from Dask collections to networks."""
+class _DaskEstimator(_Shallow, Generic[Local]):
+    """Fit and predict with Dask collections; ``_local`` is the estimator on one machine."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Shallow._parameter_constraints,
-        "client": [HasMethods(["run", "compute"]), None],
-    }
     _local: ClassVar[type[_Shallow]]
     client: Client | None
-
-    # --- fit ---
 
     def fit(
         self,
@@ -71,18 +67,15 @@ class _OnCluster(_Shallow, Generic[Local]):
     ) -> Self:
         """Train on rows that stay with the workers.
 
-        Ctrl-C keeps the networks reached so far, so that the estimator can predict, and raises KeyboardInterrupt. If a
-        fit fails, the estimator stays as it was. A worker that dies is made up for, as long as its data can be read
-        again.
+        Ctrl-C keeps the networks reached so far and raises KeyboardInterrupt. If a fit fails, the estimator stays as
+        it was. A fit continues after the loss of a worker if its data can be read again.
 
         Parameters
         ----------
         X : dask.array.Array, dask.dataframe.DataFrame or path
-            Inputs; the path is that of a folder of Parquet files. Lengths of partitions need not be known, and some may
-            be empty.
+            Inputs; the path of a folder of Parquet files. Partitions may be empty or of unknown length.
         y : dask.array.Array, dask.dataframe.Series or DataFrame, str or list of str
-            Targets, in the same partitions. Of a data frame or a folder, the names of columns of X, which are then no
-            inputs.
+            Targets in the same partitions, or names of columns of X, which are then no inputs.
         sample_weight : dask.array.Array, dask.dataframe.Series or str, optional
             Weights of the rows; see `DCONRegressor.fit`.
         X_val, y_val, sample_weight_val : the same, optional
@@ -94,169 +87,128 @@ class _OnCluster(_Shallow, Generic[Local]):
             The fitted estimator.
         """
         self._validate_params()
-        client = self._known_client()
+        client = self._get_client()
         if self._grows:
-            raise ValueError('On a cluster, n_hidden must be a number: growth by n_hidden="auto" needs the rows here.')
+            raise ValueError('On a cluster, n_hidden must be a number; n_hidden="auto" needs all rows in one process.')
+        if not (self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")):
+            raise ValueError("On a cluster, cv must be an integer or a splitter: gamma is chosen on a sample of rows.")
+        if (X_val is None) != (y_val is None) or (sample_weight_val is not None and X_val is None):
+            raise ValueError("X_val and y_val must be given together, and sample_weight_val with them.")
         if self.early_stopping and X_val is None:
-            raise ValueError("On a cluster, early_stopping needs validation data: give X_val and y_val.")
-        session = self._cluster_session()
-        with unchanged_if_it_fails(self), self._parts(client, partition_table(X, y, sample_weight)) as parts:
-            targets = self._coded(parts)
-            with self._validation_parts(client, targets, X_val, y_val, sample_weight_val) as validation:
-                self._begin(session, parts, validation)
-                with one_blas_thread():
-                    levels = self._train_parts(parts, validation, targets, session)
-                    self._set_fitted(targets, levels, session.clock)
+            raise ValueError("On a cluster, early_stopping needs validation data. Pass X_val and y_val.")
+        session = Session(
+            self.random_state,
+            callback=self.callback,
+            checkpoint=None if self.checkpoint is None else Checkpoint(self.checkpoint),
+            max_seconds=self.max_seconds,
+            n_threads=self._n_threads(),
+        )
+        with unchanged_if_it_fails(self), ExitStack() as stack:
+            table = partition_table(X, y, sample_weight)
+            self._store_features(table)
+            partitions = self._load(stack, client, table)
+            targets, class_weights = self._find_targets(partitions)
+            if self.warm_start and hasattr(self, "targets_") and not self.targets_.equals(targets):
+                raise ValueError("warm_start=True needs the classes, multi_class and targets of the last fit.")
+            encode_targets(partitions, targets, class_weights)
+            validation = None
+            if X_val is not None:
+                validation_table = partition_table(X_val, y_val, sample_weight_val)
+                self._check_validation(validation_table, table)
+                validation = self._load(stack, client, validation_table)
+                encode_targets(validation, targets, class_weights, "validation")
+            if session.checkpoint is not None:
+                known = fingerprint_of_parameters(self._compared_params(), self._networks_to_go_on_from())
+                known["the partitions of the data"] = partitions.map(Partition.data_hash)
+                known["the validation data"] = None if validation is None else validation.map(Partition.data_hash)
+                session.begin_with(known)
+            with one_blas_thread():
+                levels = self._train_partitions(partitions, validation, targets, session)
+                self._set_fitted(targets, levels, session.clock)
         self._report(levels)
         return self
 
-    def _known_client(self) -> Client:
+    def _get_client(self) -> Client:
         try:
             client = default_client() if self.client is None else self.client
         except ValueError as error:
             raise ValueError(
-                "There is no Dask client. Connect one, for example client = distributed.Client(address), or "
+                "There is no Dask client. Create one, for example client = distributed.Client(address), or "
                 "distributed.Client(distributed.LocalCluster()) for the cores of this machine, and pass it as client."
             ) from error
         if client.status == "closed":
-            raise ValueError("The Dask client is closed. Connect another one, and pass it as client.")
+            raise ValueError("The Dask client is closed. Create another one and pass it as client.")
         if client.asynchronous:
-            raise ValueError("The client must not be asynchronous: a fit waits for its rounds.")
+            raise ValueError("The Dask client is asynchronous. Pass a client with asynchronous=False.")
         return client
 
-    def _cluster_session(self) -> Session:
-        path = self.checkpoint
-        return Session(
-            self.random_state,
-            callback=self.callback,
-            checkpoint=None if path is None else Checkpoint(path),
-            max_seconds=self.max_seconds,
-            n_threads=self._n_threads(),
-        )
-
-    @contextmanager
-    def _parts(self, client: Client, table: PartitionedTable, is_validation: bool = False) -> Iterator[Partitions]:
-        """The parts of a table, for the time of a fit."""
+    def _load(self, stack: ExitStack, client: Client, table: PartitionedTable) -> Partitions:
+        """Load the partitions of a table, until the stack is closed."""
         is_regression = self._local is DCONRegressor
         if not is_regression and table.n_targets > 1:
             raise ValueError(f"{type(self).__name__} takes one target, but y has several columns.")
-        if is_validation:
-            self._check_features(table)
-        else:
-            self._note_features(table)
-        parts = Partitions(client, table.blocks, ExpectedData(table.n_features, is_regression, table.n_targets))
-        try:
-            parts.load()
-            yield parts
-        finally:
-            parts.close()
+        partitions = Partitions(client, table.blocks, ExpectedData(table.n_features, is_regression, table.n_targets))
+        stack.callback(partitions.close)
+        partitions.load()
+        return partitions
 
-    def _note_features(self, table: PartitionedTable) -> None:
+    def _store_features(self, table: PartitionedTable) -> None:
         self.n_features_in_ = table.n_features
         for name, found in (("feature_names_in_", table.feature_names), ("target_names_in_", table.target_names)):
+            self.__dict__.pop(name, None)
             if found is not None:
                 setattr(self, name, found)
-            elif hasattr(self, name):
-                delattr(self, name)
 
-    def _check_features(self, table: PartitionedTable) -> None:
-        known = getattr(self, "feature_names_in_", None)
-        if table.n_features != self.n_features_in_:
-            raise ValueError(f"X_val has {table.n_features} columns, but X has {self.n_features_in_}.")
-        if known is not None and table.feature_names is not None and known.tolist() != table.feature_names.tolist():
+    def _check_validation(self, validation: PartitionedTable, training: PartitionedTable) -> None:
+        for name in ("n_features", "n_targets"):
+            found, expected = getattr(validation, name), getattr(training, name)
+            if found != expected:
+                variable = "X" if name == "n_features" else "y"
+                raise ValueError(f"{variable}_val has {found} columns, but {variable} has {expected}.")
+        names, known = validation.feature_names, training.feature_names
+        if names is not None and known is not None and names.tolist() != known.tolist():
             raise ValueError("The columns of X_val must be those of X, in the same order.")
 
-    def _coded(self, parts: Partitions) -> Targets:
-        """Let the parts code their targets as columns."""
-        targets, class_weights = self._targets_of_parts(parts)
-        known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
-        if known is not None and not known.equals(targets):
-            raise ValueError(
-                "warm_start=True needs the same classes and multi_class, or as many targets, as the last fit."
-            )
-        encode_targets(parts, targets, class_weights)
-        self._class_weights = class_weights
-        return targets
+    def _find_targets(self, partitions: Partitions) -> tuple[Targets, ClassWeights | None]:
+        """Return the encoding of the target, and the weights of the classes."""
+        return Targets(n_targets=partitions.expected.n_targets), None
 
-    def _targets_of_parts(self, parts: Partitions) -> tuple[Targets, ClassWeights | None]:
-        """How the target is coded, and what the rows of each class count."""
-        return Targets(n_targets=parts.expected.n_targets), None
-
-    @contextmanager
-    def _validation_parts(
-        self, client: Client, targets: Targets, X: Any, y: Any, sample_weight: Any
-    ) -> Iterator[Partitions | None]:
-        if X is None:
-            if y is not None or sample_weight is not None:
-                raise ValueError("y_val and sample_weight_val need X_val.")
-            yield None
-            return
-        if y is None:
-            raise ValueError("X_val needs y_val.")
-        table = partition_table(X, y, sample_weight)
-        if table.n_targets != targets.n_targets:
-            raise ValueError(f"y_val has {table.n_targets} columns, but y has {targets.n_targets}.")
-        with self._parts(client, table, is_validation=True) as parts:
-            encode_targets(parts, targets, self._class_weights, "validation")
-            yield parts
-
-    def _begin(self, session: Session, parts: Partitions, validation: Partitions | None) -> None:
-        """Make sure that the checkpoint, if there is one, belongs to this fit and can be written."""
-        if session.checkpoint is None:
-            return
-        held_out = None if validation is None else validation.map(Partition.data_hash)
-        known = fingerprint_of_parameters(self._compared_params(), self._networks_to_go_on_from())
-        session.begin_with(
-            known | {"the partitions of the data": parts.map(Partition.data_hash), "the validation data": held_out}
-        )
-
-    def _train_parts(
-        self, parts: Partitions, validation: Partitions | None, targets: Targets, session: Session
+    def _train_partitions(
+        self, partitions: Partitions, validation: Partitions | None, targets: Targets, session: Session
     ) -> list[Level]:
-        """Train a network for each column."""
-        seed, each = session.seed(), targets.n_targets > 1
-        n_features = self.n_features_in_
-        units = (
-            choose_units(parts, n_features, each_target=each)
-            if self.scale
-            else Units(None, np.zeros(targets.n_columns), 1.0)
-        )
-        rows = sample_rows(parts, MOST_ROWS, seed)
-        problems = build_problems(parts, units, float(self.shrinkage), n_features, is_shared=targets.shared)
+        seed, n_features = session.seed(), self.n_features_in_
+        units = Units(None, np.zeros(targets.n_columns), 1.0)
+        if self.scale:
+            units = choose_units(partitions, n_features, each_target=targets.n_targets > 1)
+        rows = sample_rows(partitions, MOST_ROWS, seed)
+        problems = build_problems(partitions, units, float(self.shrinkage), n_features, is_shared=targets.shared)
         patience = int(self.n_iter_no_change) if self.early_stopping else None
-        validations: list[Validation | None] = [
-            None
-            if validation is None
-            else RemoteValidation.of(validation, None if targets.shared else k, patience, units.output_scale)
-            for k in range(targets.n_networks)
-        ]
+        validations: list[Validation | None] = [None] * targets.n_networks
+        if validation is not None:
+            columns = [None] if targets.shared else range(targets.n_networks)
+            validations = [RemoteValidation.of(validation, k, patience, units.output_scale) for k in columns]
         return self._train_posed(problems, units, rows, validations, targets, session, seed)
 
     def _lasting_params(self) -> dict[str, Any]:
         return {name: value for name, value in super()._lasting_params().items() if name != "client"}
 
-    # --- what comes after ---
-
     def to_local(self) -> Local:
-        """The ordinary estimator, with the same parameters and networks; it needs no cluster."""
-        names = self._local._get_param_names()
-        local: Any = self._local(**{name: getattr(self, name) for name in names})
-        fitted = {name: value for name, value in vars(self).items() if name not in names and name != "client"}
-        local.__dict__.update(fitted)
+        """Return the ordinary estimator with the same parameters and networks; it needs no cluster."""
+        local: Any = self._local(**{name: getattr(self, name) for name in self._local._get_param_names()})
+        vars(local).update({name: value for name, value in vars(self).items() if name != "client"})
         found: Local = local
         return found
 
-    def _lazily(self, name: str, X: Any, n_columns: int | None, dtype: Any = np.float64) -> Any:
-        """What a method of the ordinary estimator says; for Dask collections a Dask array, not computed yet."""
-        check_is_fitted(self)
-        if is_frame(X):
-            known = getattr(self, "feature_names_in_", None)
-            if known is not None and list(known) != list(X.columns):
-                check_columns_exist(X, known)
-                X = X[list(known)]
+    def _apply(self, method: str, X: Any, n_columns: int | None, dtype: Any = np.float64) -> Any:
+        """Call a method of the ordinary estimator, lazily for Dask collections."""
         local = self.to_local()
-        method = getattr(_without_names(local) if is_frame(X) or is_array(X) else local, name)
-        return map_rows(method, X, n_columns, dtype) if is_frame(X) or is_array(X) else method(X)
+        if not (is_frame(X) or is_array(X)):
+            return getattr(local, method)(X)
+        names = local.__dict__.pop("feature_names_in_", None)  # blocks have no names
+        if is_frame(X) and names is not None:
+            check_columns_exist(X, names)
+            X = X[list(names)]
+        return map_rows(getattr(local, method), X, n_columns, dtype)
 
     def predict(self, X: Any) -> Any:
         """Predict the target of each row; see `DCONRegressor.predict`.
@@ -269,45 +221,38 @@ class _OnCluster(_Shallow, Generic[Local]):
         Returns
         -------
         dask.array.Array or ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions; for Dask collections lazily, block by block.
+            Predictions; lazy for Dask collections.
         """
         check_is_fitted(self)
         targets = self.targets_
         dtype = np.float64 if targets.classes is None else targets.classes.dtype
-        return self._lazily("predict", X, targets.n_targets if targets.n_targets > 1 else None, dtype)
+        return self._apply("predict", X, targets.n_targets if targets.n_targets > 1 else None, dtype)
 
     def transform(self, X: Any) -> Any:
-        """The last hidden layer as features; see `DCONRegressor.transform`. For Dask collections lazily."""
+        """Return the last hidden layer as features, lazily for Dask collections; see `DCONRegressor.transform`."""
         check_is_fitted(self)
-        return self._lazily("transform", X, self._n_features_out)
+        return self._apply("transform", X, self._n_features_out)
 
 
-def _without_names(local: _Shallow) -> _Shallow:
-    """The same without names of the features, for blocks that have none."""
-    local.__dict__.pop("feature_names_in_", None)
-    return local
-
-
-class DaskDCONRegressor(_OnCluster[DCONRegressor], DCONRegressor):
+class DaskDCONRegressor(_DaskEstimator[DCONRegressor], DCONRegressor):
     """`DCONRegressor` on a Dask cluster: the same descent on rows that stay with the workers.
 
-    It is exact, and no average of what parts of the rows say: where partitions are made of whole leaves of 4096 rows
-    and ``scale=False``, the network is that of `DCONRegressor` on the same rows in the same order, to the last bit;
-    else, RegLoss agrees up to rounding. Rows are neither sorted nor merged.
+    If every partition but the last has a multiple of 4096 rows and ``scale=False``, the network is that of
+    `DCONRegressor` on the same sorted rows, to the last bit. Otherwise RegLoss agrees up to rounding.
 
     Parameters
     ----------
     n_hidden, gamma, scale, ... :
-        Those of `DCONRegressor`. "auto" chooses gamma on 20,000 rows drawn at random, which come to this process. Early
-        stopping needs validation data.
+        Those of `DCONRegressor`. A gamma that is to be chosen is chosen on 20,000 random rows, which this process
+        fetches. Early stopping needs validation data.
     client : distributed.Client or None, default=None
-        The way to the cluster. None takes the current client; if there is none, that is an error.
+        Client of the cluster. None means the current client; without one, `fit` raises an error.
 
     Attributes
     ----------
     network_, history_, ... :
-        Those of `DCONRegressor`; ``history_.rounds`` and ``history_.traffic`` tell the rounds of questions to the
-        workers and the bytes that went to and fro.
+        Those of `DCONRegressor`. ``history_.rounds`` and ``history_.traffic`` count the rounds of calls to the workers
+        and the bytes sent and received.
 
     See Also
     --------
@@ -329,29 +274,26 @@ class DaskDCONRegressor(_OnCluster[DCONRegressor], DCONRegressor):
     >>> client.close()
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DCONRegressor._parameter_constraints,
-        **_OnCluster._parameter_constraints,
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = DCONRegressor._parameter_constraints | CLIENT_CONSTRAINT
     _local = DCONRegressor
 
     def __init__(self, n_hidden: int | str = 20, *, client: Client | None = None, **parameters: Any) -> None:
         DCONRegressor.__init__(self, n_hidden, **parameters)
         self.client = client
 
-    __init__.__signature__ = _with_client(DCONRegressor.__init__)  # type: ignore[attr-defined]
+    __init__.__signature__ = _add_client(DCONRegressor.__init__)  # type: ignore[attr-defined]
 
 
-class DaskDCONClassifier(_OnCluster[DCONClassifier], DCONClassifier):
+class DaskDCONClassifier(_DaskEstimator[DCONClassifier], DCONClassifier):
     """`DCONClassifier` on a Dask cluster: the same descent on rows that stay with the workers.
 
     Parameters
     ----------
     n_hidden, gamma, scale, ... :
-        Those of `DCONClassifier`. "auto" chooses gamma, and the slope of the probabilities is found, on 20,000 rows
-        drawn at random, which come to this process. Early stopping needs validation data.
+        Those of `DCONClassifier`. Gamma is chosen and probabilities are calibrated on 20,000 random rows, which this
+        process fetches. Early stopping needs validation data.
     client : distributed.Client or None, default=None
-        The way to the cluster. None takes the current client; if there is none, that is an error.
+        Client of the cluster. None means the current client; without one, `fit` raises an error.
 
     Attributes
     ----------
@@ -360,46 +302,44 @@ class DaskDCONClassifier(_OnCluster[DCONClassifier], DCONClassifier):
 
     See Also
     --------
-    DaskDCONRegressor : What it shares with this one.
+    DaskDCONRegressor : The regressor, with an example.
     dconnet.DCONClassifier : The same on one machine, with all parameters and attributes.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DCONClassifier._parameter_constraints,
-        **_OnCluster._parameter_constraints,
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = DCONClassifier._parameter_constraints | CLIENT_CONSTRAINT
     _local = DCONClassifier
 
     def __init__(self, n_hidden: int | str = 20, *, client: Client | None = None, **parameters: Any) -> None:
         DCONClassifier.__init__(self, n_hidden, **parameters)
         self.client = client
 
-    __init__.__signature__ = _with_client(DCONClassifier.__init__)  # type: ignore[attr-defined]
+    __init__.__signature__ = _add_client(DCONClassifier.__init__)  # type: ignore[attr-defined]
 
-    def _targets_of_parts(self, parts: Partitions) -> tuple[Targets, ClassWeights | None]:
-        found = [(summary.labels, summary.label_weights) for summary in parts.summaries if summary.n_rows > 0]
+    def _find_targets(self, partitions: Partitions) -> tuple[Targets, ClassWeights | None]:
+        found = [summary for summary in partitions.summaries if summary.n_rows > 0]
         if not found:
             raise ValueError("There are no rows with positive weights for the training.")
-        labels = np.concatenate([each for each, _ in found if each is not None])
+        labels = np.concatenate([summary.labels for summary in found])
+        weights = np.concatenate([summary.label_weights for summary in found])
         check_classification_targets(labels)
-        weights = np.concatenate([each for _, each in found if each is not None])
         class_weights = None if self.class_weight is None else ClassWeights.of(self.class_weight, labels, weights)
         if class_weights is not None:
             weights = weights * class_weights.of_rows(labels)
+        self._class_weights = class_weights
         return Targets.of_labels(labels, weights, shared=self.multi_class == "shared"), class_weights
 
     def decision_function(self, X: Any) -> Any:
-        """The outputs of the networks; see `DCONClassifier.decision_function`. For Dask collections lazily."""
+        """Return the outputs of the networks, lazily for Dask collections; see `DCONClassifier.decision_function`."""
         check_is_fitted(self)
         n_columns = self.targets_.n_columns
-        return self._lazily("decision_function", X, n_columns if n_columns > 1 else None)
+        return self._apply("decision_function", X, n_columns if n_columns > 1 else None)
 
     def predict_proba(self, X: Any) -> Any:
-        """The probabilities of the classes; see `DCONClassifier.predict_proba`. For Dask collections lazily."""
+        """Predict the probabilities of the classes, lazily for Dask collections; see `DCONClassifier.predict_proba`."""
         check_is_fitted(self)
-        return self._lazily("predict_proba", X, len(self.classes_))
+        return self._apply("predict_proba", X, len(self.classes_))
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Their logarithms; see `DCONClassifier.predict_log_proba`. For Dask collections lazily."""
+        """Return the logarithms of `predict_proba`."""
         check_is_fitted(self)
-        return self._lazily("predict_log_proba", X, len(self.classes_))
+        return self._apply("predict_log_proba", X, len(self.classes_))
