@@ -158,7 +158,7 @@ class TestMeansOfTheTarget:
         """Which are smoothed by the same formula, in units of the target."""
         encoder = TableEncoder(random_state=0).fit(MANY, DEAR)
         theirs = TargetEncoder(target_type="continuous", random_state=0).fit(MANY[["city"]], DEAR)
-        feature = encoder.coder_.features[1]
+        feature = encoder.encoding_.coder.features[1]
         ours = encoder.transform(MANY)[:, 1] * feature.scale + feature.center
         np.testing.assert_allclose(ours, theirs.transform(MANY[["city"]])[:, 0], rtol=1e-9)
         assert list(encoder.get_feature_names_out()) == ["size", "city: target"]
@@ -172,7 +172,7 @@ class TestMeansOfTheTarget:
         raw = []
         for encoder, y in zip(encoders, (DEAR, changed), strict=True):
             crossed = encoder.fit_transform(MANY, y)[:, 1]
-            feature = encoder.coder_.features[1]
+            feature = encoder.encoding_.coder.features[1]
             raw.append(crossed * feature.scale + feature.center)
         assert abs(raw[0][7] - raw[1][7]) < 1e-12
         assert np.abs(raw[0] - raw[1]).max() > 1e-6
@@ -186,7 +186,7 @@ class TestMeansOfTheTarget:
 
     def test_levels_that_are_not_known_get_the_mean_of_all(self):
         encoder = TableEncoder(random_state=0).fit(MANY, DEAR)
-        feature = encoder.coder_.features[1]
+        feature = encoder.encoding_.coder.features[1]
         found = encoder.transform(MANY.assign(city="elsewhere"))[:, 1] * feature.scale + feature.center
         np.testing.assert_allclose(found, DEAR.mean(), rtol=1e-12)
 

@@ -71,7 +71,7 @@ def test_the_entries_alone_are_enough(saved):
     """As the documentation says how: with plain Python, from the fields of the table."""
     encoder, _, path = saved
     entries = json.loads(path.read_text())["encoding"]
-    fields = [values.tolist() for values in encoder.schema_.read(raw_columns(TABLE)).values]
+    fields = [values.tolist() for values in encoder.encoding_.schema.read(raw_columns(TABLE)).values]
     columns = []
     for feature in entries["features"]:
         values = fields[feature["field"]]

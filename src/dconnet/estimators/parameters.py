@@ -183,6 +183,24 @@ Seed for the initial weights, the order of the neurons, and the validation split
     "verbose": """\
 int
 1 shows a progress bar, 2 prints a line for each epoch.""",
+    "quality": """\
+{"default", "high"}
+"high" uses ten folds instead of five and drops no member early: a few per cent less error, for about three times the
+time.""",
+    "max_seconds of ensembles": """\
+float or None
+Maximum wall time of `fit`. When it is over, no other fit begins, and fits that have not ended are dropped; a first fit
+is always made, if only briefly. With a limit, the result depends on the speed of the machine; without one, the same
+seed gives the same bits.""",
+    "n_jobs of ensembles": """\
+int or None
+Number of threads; None means one, and -1 all cores. The result does not depend on it.""",
+    "random_state of ensembles": """\
+int, RandomState or None
+Seed for the folds and the starts of the networks.""",
+    "verbose of ensembles": """\
+int
+1 shows a progress bar with the time left.""",
 }
 
 

@@ -413,7 +413,7 @@ def _auto(cls: type, own: dict[str, Any]) -> Any:
 def _encoder_fields(encoder: TableEncoder) -> dict[str, Any]:
     return {
         "params": encoder.get_params(deep=False),
-        "names": [column.name for column in encoder.schema_.columns],
+        "names": [column.name for column in encoder.encoding_.schema.columns],
         "encoding": encoding_entries(encoder.encoding_),
         **{name: getattr(encoder, name) for name in SEEN if hasattr(encoder, name)},
         "output": getattr(encoder, "_sklearn_output_config", {}).get("transform"),

@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
 )
 
 from dconnet.encoding.schema import CategoryColumn, DateColumn
-from dconnet.estimators.table_encoder import SEEN, TableEncoder
+from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.io.values import Kind
 
 ARRAYS = {
@@ -37,6 +37,7 @@ ARRAYS = {
     MaxAbsScaler: ("max_abs_", "scale_"),
     RobustScaler: ("center_", "scale_"),
 }
+SEEN = ("n_features_in_", "feature_names_in_")
 SEEN_ROWS = "n_samples_seen_"
 
 
@@ -264,7 +265,7 @@ def _example(step: Any) -> list[NDArray[Any]]:
     if isinstance(step, SimpleImputer) and step.statistics_.dtype == object:
         return [np.array([value] * 2, dtype=object) for value in step.statistics_.tolist()]
     if isinstance(step, TableEncoder):
-        return [_example_of_column(column) for column in step.schema_.columns]
+        return [_example_of_column(column) for column in step.encoding_.schema.columns]
     n_features = getattr(step, "n_features_in_", None)
     if n_features is None:
         raise ValueError(f"it is not known how many columns a {type(step).__name__} takes")

@@ -120,7 +120,7 @@ def examine_ensemble(model: SavedEnsemble, table: Table) -> EnsembleExamination:
 
 def examine_rows(model: SavedEnsemble, X: Frame, y: NDArray[Any], *, source: str = "the data") -> EnsembleExamination:
     """Examine an ensemble on rows; see `examine_ensemble`."""
-    outputs = model.estimator._outputs(X)
+    outputs = model.estimator._predict_outputs(X)
     is_trained_on, kept = np.zeros(len(y), dtype=np.bool_), np.ones(len(y), dtype=np.bool_)
     rows = _training_rows(model, y)
     found = None if rows is None else _out_of_fold(model, X.rows(rows), y[rows])
@@ -152,7 +152,7 @@ def _out_of_fold(model: SavedEnsemble, X: Frame, y: NDArray[Any]) -> tuple[NDArr
     table = estimator.schema_.read(raw_columns(X))
     codes = _codes(model, y)
     columns = y[:, None] if codes is None else codes[:, None].astype(np.float64)
-    training = estimator._training(table, columns, np.ones(len(y)), codes)
+    training = estimator._make_training_set(table, columns, np.ones(len(y)), codes)
     has_other_folds = any(len(fit.folds) != len(training.folds) for fit in ensemble.fits)
     if has_other_folds or len(training.held_out) != model.scores[OUT_OF_FOLD].rows:
         return None
