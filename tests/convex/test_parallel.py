@@ -43,7 +43,7 @@ def test_batches_solve_their_own_problems(case: str, mu: float) -> None:
     rng = np.random.default_rng(0)
     consensus.prices = rng.standard_normal(consensus.prices.shape)
     centre = consensus.centre = rng.standard_normal(len(programme.linear))
-    consensus.round(run_in_order)
+    consensus.run_round(run_in_order)
     for b in range(3):
         Q, beta = programme.design[b::3], programme.slope[b::3]
         v, lam = consensus.copies[b], consensus.multipliers[b::3]
@@ -99,7 +99,7 @@ def test_batches_receive_their_own_rows_only() -> None:
         sent.extend(arguments for _, arguments, _ in tasks)
         return run_in_order(tasks)
 
-    consensus.round(record)
+    consensus.run_round(record)
     for b, (rows, scale, numbers, start) in enumerate(sent):
         own = programme.design[b::4]
         assert np.allclose(rows @ rows.T, own @ own.T)  # its rows, but for a rotation

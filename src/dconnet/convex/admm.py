@@ -61,11 +61,12 @@ class ADMM:
     Examples
     --------
     >>> import numpy as np
-    >>> from dconnet import DCONRegressor
+    >>> from dconnet import DCONRegressor, PaperAlgorithm
     >>> from dconnet.convex.admm import ADMM
     >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)
     >>> y = np.abs(X[:, 0])
-    >>> model = DCONRegressor(2, gamma=0.01, algorithm="paper", solver=ADMM(), tol=0.1, random_state=0).fit(X, y)
+    >>> algorithm = PaperAlgorithm(solver=ADMM())
+    >>> model = DCONRegressor(2, gamma=0.01, algorithm=algorithm, tol=0.1, random_state=0).fit(X, y)
     >>> bool(np.all(np.diff(model.history_.objective) <= 0.0))
     True
     """
@@ -147,24 +148,13 @@ class ADMMSolver:
 class State(NamedTuple):
     """State of the iteration; all vectors but y have the shape (2 n_rows + 2 rank,).
 
-    Attributes
-    ----------
-    x : array or tensor
-        The copy that satisfies the equations, ``Ax = 0``.
-    z : array or tensor
-        The copy that satisfies the bounds, ``z ≥ 0``.
-    u : array or tensor
-        Sum of x - z over the iterations: the multipliers of the bounds over -ρ.
-    y : array or tensor of shape (n_rows,)
-        Multipliers of the equations.
-    residual : float
-        The larger of primal and dual residual, root mean squares.
+    The residual is the larger of the primal and the dual one, both root mean squares.
     """
 
-    x: Array
-    z: Array
-    u: Array
-    y: Array
+    x: Array  # the copy with Ax = 0
+    z: Array  # the copy with z ≥ 0
+    u: Array  # sum of x - z over the iterations: the multipliers of the bounds over -ρ
+    y: Array  # multipliers of the equations, of shape (n_rows,)
     residual: float = float("inf")
 
 

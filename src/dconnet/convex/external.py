@@ -58,12 +58,6 @@ class External:
     options : mapping
         Settings of the solver, as qpsolvers takes them; they override those of `ACCURATE`. For example, "max_iter"
         limits the iterations of OSQP, Clarabel and PIQP.
-
-    Examples
-    --------
-    >>> from dconnet import DCONRegressor
-    >>> from dconnet.convex.external import External
-    >>> solver = External("osqp", options={"max_iter": 500})  # doctest: +SKIP
     """
 
     name: str

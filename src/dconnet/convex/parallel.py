@@ -4,21 +4,21 @@ Let Q_b be the rows of batch b. Because Q is orthonormal, Σ_b Q_bᵀQ_b = I, an
 
     P(v) = Σ_b f_b(v),    f_b(v) = gamma |Q_b v|² - <Q_b t, Q_b v> + Σ_{j in b} phi_j(q_j v).
 
-Every batch gets a copy v_b of its own, and all are drawn to a centre c:
+Every batch has its own copy v_b, and a penalty draws all copies to a centre c:
 
     min  Σ_b f_b(v_b) + <y_b, v_b - c> + ½ μ |v_b - c|²    over all v_b and c,
 
-with y = 0 in the paper's penalty method. A round is one step of its block coordinate descent: all batches solve for
-their v_b, each by itself, and c becomes the mean of v_b + y_b / μ. With eigenvalues s and eigenvectors V of Q_bᵀQ_b,
+with prices y = 0 in the paper's penalty method. In a round, all batches solve for v_b independently, and c becomes the
+mean of v_b + y_b / μ. With eigenvalues s and eigenvectors V of Q_bᵀQ_b,
 
     v_b = V D w,    D² = (gamma + ½ μ) / (gamma s + ½ μ),
 
-turns the problem of a batch into a programme over the design Q_b V D, none of whose singular values exceeds one,
+turns the problem of a batch into a programme over the design Q_b V D, whose singular values are at most one,
 
     min_w  (gamma + ½ μ) |w|² - <D Vᵀ(Q_bᵀQ_b t + μ c - y_b), w> + Σ_{j in b} phi_j((Q_b V D w)_j),
 
-of the kind that the native solver takes. Two residuals measure what is missing to a solution, the spread of the copies
-and the way of the centre: 2 gamma c - t + Qᵀλ is at most 2 gamma max |v_b - c| + μ B |c - c_before|.
+which the native solver accepts. Two residuals measure the distance to a solution, the spread of the copies and the
+movement of the centre: 2 gamma c - t + Qᵀλ is at most 2 gamma max |v_b - c| + μ B |c - c_before|.
 """
 
 from __future__ import annotations
@@ -37,39 +37,38 @@ from dconnet.convex.programme import Programme
 
 PENALTY, AUGMENTED_LAGRANGIAN = "penalty", "augmented-lagrangian"
 
-# The penalty method needs rounds in proportion to the accuracy, or more: it is asked for three digits only.
+# The rounds of the penalty method grow with the accuracy: three digits are affordable.
 DEFAULT_TOL = {PENALTY: 1e-3, AUGMENTED_LAGRANGIAN: 1e-9}
 
-# The inner loop of the penalty method ends when the centre moves by this fraction of the spread of the copies, both in
-# units of the gradient: the closer the copies are to each other, the better their problem is solved.
-INNER = 0.3
+# The penalty method raises μ when the centre moves by less than this fraction of the spread, in units of the gradient.
+INNER_TOL = 0.3
 
-# The augmented Lagrangian changes μ where one residual is this many times the other, and only in so many rounds: with a
-# μ that stays, it converges.
+# The augmented Lagrangian changes μ if one residual is this many times the other. After so many rounds μ stays, because
+# convergence is only proved for a constant μ.
 IMBALANCE = 3.0
-BALANCED_ROUNDS = 1000
+MAX_BALANCED_ROUNDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """Backend that splits the rows into batches and solves them through joblib, in rounds.
+    """Backend that splits the rows into batches and solves them with joblib, in rounds.
 
-    The batches go to whatever carries joblib at the time: threads, processes, or with
-    ``joblib.parallel_config(backend="dask")`` a cluster. The answer is the same to the last bit.
+    The joblib backend of the caller runs the batches: threads, processes, or a cluster with
+    ``joblib.parallel_config(backend="dask")``. The answer is the same to the last bit.
 
     Parameters
     ----------
     n_batches : int
-        Number of batches, of every ``n_batches``-th row each.
+        Number of batches; each has every ``n_batches``-th row.
     method : {"augmented-lagrangian", "penalty"}
-        "penalty" is the paper's: copies that differ are fined, with a μ that grows. The augmented Lagrangian also
-        learns the price of a difference, so that μ may stay small; it needs far fewer rounds.
+        "penalty" is the paper's method, in which μ grows. The augmented Lagrangian also updates prices of the
+        differences, so that μ may stay small; it needs far fewer rounds.
     mu : float
-        The first μ, in units of ``(alpha_l² + gamma) / n_batches``, which is the curvature of a batch.
+        The first μ, in units of ``(alpha_l² + gamma) / n_batches``, the curvature of a batch.
     growth : float
-        Factor by which μ changes, above one: after every inner loop ("penalty"), or to balance the residuals.
+        Factor, above one, by which μ changes.
     n_jobs : int or None
-        Batches to solve at the same time, as in joblib: None is one, unless ``joblib.parallel_config`` says more.
+        Number of batches solved at the same time, as in joblib.
     tol : float or None
         Both residuals, in units of order one, at which an answer counts as solved. None is 1e-9 for the augmented
         Lagrangian, and 1e-3 for the penalty method.
@@ -106,7 +105,7 @@ class Parallel:
         if not 1.0 < self.growth < np.inf:
             raise ValueError(f"growth must be above 1 and finite, got {self.growth}.")
         if self.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0: give None, a number of jobs, or -1 for all processors.")
+            raise ValueError("n_jobs must not be 0. Pass None, a number of jobs, or -1 for all processors.")
         if self.tol is not None and not self.tol > 0.0:
             raise ValueError(f"tol must be positive or None, got {self.tol}.")
         if self.max_iter < 1:
@@ -115,52 +114,31 @@ class Parallel:
     def prepare(self, design: FloatArray) -> ParallelSolver:
         """Split the rows into batches, and decompose each of them."""
         require_orthonormal(design)
-        # The rows of a training are sorted: every n-th of them makes batches that are alike, and soon agree.
-        members = [slice(first, None, self.n_batches) for first in range(min(self.n_batches, len(design)))]
-        return ParallelSolver([Batch.of(design[rows], rows) for rows in members], self)
+        batches = []
+        # The rows of a fit are sorted: taking every n-th row makes batches alike, and alike batches agree soon.
+        for first in range(min(self.n_batches, len(design))):
+            members = slice(first, None, self.n_batches)
+            squares, basis = np.linalg.eigh(design[members].T @ design[members])
+            batches.append(Batch(members, design[members] @ basis, basis, np.clip(squares, 0.0, 1.0)))
+        return ParallelSolver(batches, self)
 
 
 class Batch(NamedTuple):
-    """One batch, which knows its own rows alone.
+    """The rows of one batch, decomposed."""
 
-    Attributes
-    ----------
-    members : slice
-        Which rows they are.
-    rows : array of shape (batch_size, rank)
-        ``Q_b V``.
-    basis : array of shape (rank, rank)
-        V, the eigenvectors of ``Q_bᵀQ_b``.
-    squares : array of shape (rank,)
-        s, the eigenvalues.
-    """
+    members: slice  # rows of the design
+    rows: FloatArray  # Q_b V, of shape (batch_size, rank)
+    basis: FloatArray  # V, the eigenvectors of Q_bᵀQ_b
+    squares: FloatArray  # s, the eigenvalues
 
-    members: slice
-    rows: FloatArray
-    basis: FloatArray
-    squares: FloatArray
-
-    @classmethod
-    def of(cls, rows: FloatArray, members: slice) -> Batch:
-        """Decompose the rows of a batch."""
-        squares, basis = np.linalg.eigh(rows.T @ rows)
-        return cls(members, rows @ basis, basis, np.clip(squares, 0.0, 1.0))
-
-    def scale(self, gamma: float, mu: float) -> FloatArray:
-        """The diagonal of D."""
-        return np.sqrt((gamma + 0.5 * mu) / (gamma * self.squares + 0.5 * mu))
-
-    def gram(self, v: FloatArray) -> FloatArray:
-        """``Q_bᵀQ_b v``."""
+    def multiply_gram(self, v: FloatArray) -> FloatArray:
+        """Return ``Q_bᵀQ_b v``."""
         product: FloatArray = self.basis @ (self.squares * (self.basis.T @ v))
         return product
 
 
 def solve_batch(rows: FloatArray, scale: FloatArray, numbers: dict[str, Any], start: ConvexSolution) -> ConvexSolution:
-    """Solve the programme of one batch: all that joblib carries away.
-
-    It does without BLAS, whose sums depend on the number of its threads.
-    """
+    """Solve the programme of one batch; without BLAS, whose sums depend on the number of its threads."""
     programme = Programme(rows * scale, **numbers)
     return Native().prepare(programme.design).solve(programme, start)
 
@@ -177,45 +155,27 @@ class ParallelSolver:
         return solve_scaled(programme, start, self._solve)
 
     def _solve(self, scaled: Programme, start: ConvexSolution | None) -> ConvexSolution:
-        consensus = Consensus(self.batches, scaled, self.options.mu / len(self.batches))
+        options = self.options
+        tol = DEFAULT_TOL[options.method] if options.tol is None else options.tol
+        consensus = Consensus(self.batches, scaled, options.mu / len(self.batches))
         if start is not None:
             consensus.start_at(start.v, start.multipliers)
-        with joblib.Parallel(n_jobs=self.options.n_jobs) as pool:
-            rounds = self._run(consensus, pool)
-        return ConvexSolution(consensus.centre, consensus.multipliers, rounds, consensus.residual <= self._tol)
-
-    @property
-    def _tol(self) -> float:
-        return DEFAULT_TOL[self.options.method] if self.options.tol is None else self.options.tol
-
-    def _run(self, consensus: Consensus, pool: joblib.Parallel) -> int:
-        """Rounds until the residuals are small enough; how many it took."""
-        advance = self._raise_penalty if self.options.method == PENALTY else self._learn_price
-        for done in range(1, self.options.max_iter + 1):
-            consensus.round(pool)
-            if consensus.residual <= self._tol:
-                return done
-            advance(consensus, done)
-        return self.options.max_iter
-
-    def _raise_penalty(self, consensus: Consensus, done: int) -> None:
-        """The paper's outer loop: once the copies are the best for this μ, a larger one."""
-        if consensus.movement <= max(INNER * consensus.spread, self._tol):
-            consensus.mu *= self.options.growth
-
-    def _learn_price(self, consensus: Consensus, done: int) -> None:
-        """The multipliers of v_b = c take over what μ has to pull, and μ keeps the residuals in balance."""
-        consensus.prices += consensus.mu * (consensus.copies - consensus.centre)
-        if done > BALANCED_ROUNDS:
-            return
-        if consensus.spread > IMBALANCE * consensus.movement:
-            consensus.mu *= self.options.growth
-        elif consensus.movement > IMBALANCE * consensus.spread:
-            consensus.mu /= self.options.growth
+        n_rounds = 0
+        with joblib.Parallel(n_jobs=options.n_jobs) as pool:
+            while n_rounds < options.max_iter:
+                consensus.run_round(pool)
+                n_rounds += 1
+                if consensus.residual <= tol:
+                    break
+                if options.method == AUGMENTED_LAGRANGIAN:
+                    consensus.update_prices(options.growth if n_rounds <= MAX_BALANCED_ROUNDS else 1.0)
+                elif consensus.movement <= max(INNER_TOL * consensus.spread, tol):
+                    consensus.mu *= options.growth
+        return ConvexSolution(consensus.centre, consensus.multipliers, n_rounds, consensus.residual <= tol)
 
 
 class Consensus:
-    """The copies of v for one programme, in units of order one, and what draws them together.
+    """The copies of v for one programme in units of order one, and their centre.
 
     Attributes
     ----------
@@ -241,22 +201,24 @@ class Consensus:
 
     @property
     def residual(self) -> float:
-        """The larger one of both residuals."""
+        """The larger residual."""
         return max(self.spread, self.movement)
 
     def start_at(self, v: FloatArray, multipliers: FloatArray) -> None:
-        """All copies at v, and the prices that would keep them there: minus the gradients of f_b."""
+        """Set all copies to v, and the prices to minus the gradients of f_b, which keep the copies there."""
         self.centre, self.multipliers = v, multipliers.copy()
         self.copies[:] = v
         for price, batch in zip(self.prices, self.batches, strict=True):
             hinges = batch.basis @ (batch.rows.T @ multipliers[batch.members])
-            price[:] = batch.gram(self.programme.linear - 2.0 * self.programme.gamma * v) - hinges
-        self.prices -= np.mean(self.prices, axis=0)  # they add up to zero at any centre that is the best one
+            price[:] = batch.multiply_gram(self.programme.linear - 2.0 * self.programme.gamma * v) - hinges
+        self.prices -= np.mean(self.prices, axis=0)  # the prices of a best centre sum to zero
 
-    def round(self, pool: joblib.Parallel) -> None:
-        """All batches solve, each by itself; then the centre moves."""
-        scales = [batch.scale(self.programme.gamma, self.mu) for batch in self.batches]
-        answers = pool(self._tasks(scales))
+    def run_round(self, pool: joblib.Parallel) -> None:
+        """Solve all batches, and move the centre."""
+        half = 0.5 * self.mu
+        gamma = self.programme.gamma
+        scales = [np.sqrt((gamma + half) / (gamma * batch.squares + half)) for batch in self.batches]
+        answers = pool(self._build_tasks(scales))
         for b, (batch, scale, answer) in enumerate(zip(self.batches, scales, answers, strict=True)):
             self.copies[b] = batch.basis @ (scale * answer.v)
             self.multipliers[batch.members] = answer.multipliers
@@ -264,15 +226,22 @@ class Consensus:
         self.spread = float(np.max(np.abs(self.copies - self.centre)))
         self.movement = self.mu * len(self.batches) * float(np.max(np.abs(self.centre - before)))
 
-    def _tasks(self, scales: list[FloatArray]) -> Iterator[Any]:
-        gamma, curvature = self.programme.gamma, self.programme.curvature
+    def update_prices(self, growth: float) -> None:
+        """Add μ (v_b - c) to the prices, and change μ by the factor `growth` to balance the residuals."""
+        self.prices += self.mu * (self.copies - self.centre)
+        if self.spread > IMBALANCE * self.movement:
+            self.mu *= growth
+        elif self.movement > IMBALANCE * self.spread:
+            self.mu /= growth
+
+    def _build_tasks(self, scales: list[FloatArray]) -> Iterator[Any]:
         for b, (batch, scale) in enumerate(zip(self.batches, scales, strict=True)):
-            pull = batch.gram(self.programme.linear) + self.mu * self.centre - self.prices[b]
+            pull = batch.multiply_gram(self.programme.linear) + self.mu * self.centre - self.prices[b]
             numbers = {
                 "linear": scale * (batch.basis.T @ pull),
                 "slope": self.programme.slope[batch.members].copy(),
-                "curvature": curvature,
-                "gamma": gamma + 0.5 * self.mu,
+                "curvature": self.programme.curvature,
+                "gamma": self.programme.gamma + 0.5 * self.mu,
             }
             w = batch.basis.T @ self.copies[b] / scale
             start = ConvexSolution(w, self.multipliers[batch.members].copy(), 0, True)
