@@ -123,11 +123,18 @@ class WatchedSweep(PythonSweep):
         self.last: dict[int, Visit] = {}
         self.ended: list[Visit] = []
 
-    def run(self, V: FloatArray, alpha: FloatArray, order: NDArray[np.intp], seconds: float) -> Tally:
+    def run(
+        self,
+        V: FloatArray,
+        alpha: FloatArray,
+        order: NDArray[np.intp],
+        seconds: float,
+        kinks: FloatArray | None = None,
+    ) -> Tally:
         """See `Sweep.run`."""
         self.look_back(V, alpha)
         self.ended = []
-        tally = super().run(V, alpha, order, seconds)
+        tally = super().run(V, alpha, order, seconds, kinks)
         self.last = dict(zip(order.tolist(), self.ended, strict=False))
         return tally
 
