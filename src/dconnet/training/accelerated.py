@@ -235,7 +235,7 @@ class AcceleratedDescent(Descent):
             self.extrapolate(state, V, alpha)
         sweep_cost = ITERATION * state.tally.iterations / len(alpha)
         self.budget = max(ROUND, round(sweep_cost / SWEEP_SHARE))
-        state.tally = found.and_swept(state.tally)
+        state.tally = found.with_sweep(state.tally)
 
     def explore(self, state: State) -> None:
         """Bursts, hops and revivals by the kernel."""
@@ -244,7 +244,7 @@ class AcceleratedDescent(Descent):
         try:
             budget = int(min(self.budget, self.evaluations_left(state)))
             counts = self.kernel.explore(evaluations=budget, seconds=self.seconds_left(), V=V, alpha=outputs)
-            state.tally = Tally.explored(*counts)
+            state.tally = Tally.from_exploration(*counts)
         finally:  # an interrupt, too, leaves the best network in V and outputs
             self.move(state, root * V, root * outputs.reshape(state.alpha.shape))
 

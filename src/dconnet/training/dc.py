@@ -25,12 +25,12 @@ from dconnet.convex.backend import ConvexSolution, Solver, solve_inexactly
 from dconnet.convex.programme import Programme
 from dconnet.model.problem import WhitenedProblem
 
-# The kernel, which runs the same DCA, holds the figures.
+# The constants are defined in the kernel, which runs the same DCA.
 # Norm of the difference of two iterates at which the paper ends the DCA.
 DCA_TOLERANCE = _native.DCA_TOLERANCE
 
-# A row whose z_j is within this share of |v| |q_j| is at its kink: solvers return such rows as tiny numbers of either
-# sign. There, every vertex of the subdifferential of h gives a valid tangent.
+# A row whose z_j is within this fraction of |v| |q_j| is at its kink: solvers return tiny numbers of either sign for such
+# rows. There, every vertex of the subdifferential of h gives a valid tangent.
 KINK_TOLERANCE = _native.KINK_TOLERANCE
 # With a kink direction, rows at zero weights are at their kinks by this much.
 LEAST_KINK_NOISE = _native.LEAST_KINK_NOISE
@@ -46,17 +46,9 @@ Split = Callable[[FloatArray, FloatArray, FloatArray, int], tuple[FloatArray, Fl
 
 
 def paper_split(y: FloatArray, hidden: FloatArray, alpha: FloatArray, unit: int) -> tuple[FloatArray, FloatArray]:
-    """The paper's (beta^g, beta^h): the target and every other neuron are split by sign on their own.
+    """Return the paper's (beta^g, beta^h) of neuron ``unit``: target and every other neuron are split by sign.
 
     With several outputs, it is the sum of the splits of all outputs.
-
-    Parameters
-    ----------
-    y : array of shape (n_rows,) or (n_rows, n_outputs)
-    hidden : array of shape (n_rows, n_hidden)
-    alpha : array of shape (n_hidden,) or (n_hidden, n_outputs)
-    unit : int
-        l, the neuron of the subproblem.
     """
     if alpha.ndim == 2:
         parts = [paper_split(target, hidden, weights, unit) for target, weights in zip(y.T, alpha.T, strict=True)]
@@ -71,9 +63,9 @@ def paper_split(y: FloatArray, hidden: FloatArray, alpha: FloatArray, unit: int)
 
 
 def net_split(y: FloatArray, hidden: FloatArray, alpha: FloatArray, unit: int) -> tuple[FloatArray, FloatArray]:
-    """The smallest (beta^g, beta^h): the positive and the negative part of the slope c itself.
+    """Return the smallest (beta^g, beta^h): the positive and the negative part of the slope c.
 
-    Its convex majoriser lies below that of every other split, so a DCA step promises at least the same decrease.
+    Its convex majoriser lies below that of every other split, so a DCA step guarantees at least the same decrease.
     """
     others = alpha.copy()
     others[unit] = 0.0
@@ -94,7 +86,7 @@ class NeuronProblem:
     beta_h: FloatArray  # (n_rows,)
     curvature: float
     gamma: float
-    size: float = 0.0  # of F, of which O is a part and with which it is rounded
+    size: float = 0.0  # value of F, which determines the rounding of O
     kink_direction: FloatArray | None = None  # (rank,): active rows at kinks; None for all of them
 
     @classmethod
@@ -108,28 +100,29 @@ class NeuronProblem:
         size: float = 0.0,
         kink_direction: FloatArray | None = None,
     ) -> NeuronProblem:
-        """The subproblem of one neuron of a network with these activations (n_rows, n_hidden) and output weights."""
+        """Build the subproblem of neuron ``unit`` of a network with activations ``hidden`` (n_rows, n_hidden)."""
         if split not in SPLITS:
             raise ValueError(f"split must be one of {sorted(SPLITS)}, got {split!r}.")
         beta_g, beta_h = SPLITS[split](white.y, hidden, alpha, unit)
-        return cls(white.Q, beta_g, beta_h, _square(alpha[unit]), white.gamma, size, kink_direction)
+        curvature = float(alpha[unit]) ** 2 if alpha.ndim == 1 else float(alpha[unit] @ alpha[unit])
+        return cls(white.Q, beta_g, beta_h, curvature, white.gamma, size, kink_direction)
 
     def value(self, v: FloatArray, z: FloatArray) -> float:
-        """O(v), given ``z = design @ v``."""
+        """Return O(v), given ``z = design @ v``."""
         active = np.maximum(z, 0.0)
         hinges = float((self.beta_g - self.beta_h) @ active) + self.curvature * float(active @ active)
         return hinges + self.gamma * float(v @ v)
 
     def rounding(self, z: FloatArray) -> float:
-        """How much of the objective may be rounding: a share of it, and of the slopes that cancel in `value`."""
+        """Return a bound on the rounding of O: a fraction of F and of the slopes that cancel in `value`."""
         cancelling = float((self.beta_g + self.beta_h) @ np.maximum(z, 0.0))
         return ROUNDING * (self.size + cancelling)
 
     def without_noise(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A solver's answer and its preactivations; both exactly zero if they are nothing but noise about zero."""
+        """Return a solver's answer and its preactivations; both exactly zero if they are rounding noise."""
         z = self.design @ v
-        called_for = max(np.max(self.beta_g), np.max(self.beta_h)) / (2.0 * (self.gamma + self.curvature))
-        if np.max(np.abs(z)) <= KINK_TOLERANCE * called_for:
+        typical_size = max(np.max(self.beta_g), np.max(self.beta_h)) / (2.0 * (self.gamma + self.curvature))
+        if np.max(np.abs(z)) <= KINK_TOLERANCE * typical_size:
             return np.zeros_like(v), np.zeros_like(z)
         return v, z
 
@@ -147,45 +140,22 @@ class NeuronProblem:
         return z >= -noise * norms
 
     def majoriser(self, active: BoolArray) -> Programme:
-        """The convex programme that replaces h by its tangent at a point with these active rows."""
+        """Return the convex programme that replaces h by its tangent at a point with these active rows."""
         tangent = self.design.T @ np.where(active, self.beta_h, 0.0)
         return Programme(self.design, tangent, self.beta_g, self.curvature, self.gamma)
 
 
-def _square(weights: FloatArray) -> float:
-    """Square of the output weight of a neuron, or of the length of several."""
-    return float(weights) ** 2 if weights.ndim == 0 else float(weights @ weights)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class DCAOutcome:
-    """Where the DCA of one neuron ended.
+    """Result of the DCA of one neuron."""
 
-    Attributes
-    ----------
-    v : array of shape (rank,)
-        The new weights; the old ones if nothing better was found.
-    programmes : int
-        Convex programmes solved.
-    iterations : int
-        Iterations that the backend took for them.
-    refused : int
-        One if the last step would have raised the objective by more than rounding, else zero.
-    unsolved : int
-        Programmes that the backend gave up at its iteration limit.
-    converged : bool
-        Whether the iteration came to a fixed point within its limit.
-    restarts : int
-        How often a better tangent led on from a fixed point.
-    """
-
-    v: FloatArray
-    programmes: int
-    iterations: int
-    refused: int
-    unsolved: int
-    converged: bool
-    restarts: int = 0
+    v: FloatArray  # (rank,), the new weights; the old ones if nothing better was found
+    programmes: int  # convex programmes solved
+    iterations: int  # of the backend, for all programmes
+    refused: int  # one if the last step would have raised the objective by more than rounding, else zero
+    unsolved: int  # programmes that reached the iteration limit of the backend
+    converged: bool  # whether the DCA reached a fixed point within its limit
+    restarts: int = 0  # successful restarts from a fixed point
 
 
 def dca(
@@ -197,18 +167,17 @@ def dca(
     tangent: BoolArray | None = None,
     inexact: bool = False,
 ) -> DCAOutcome:
-    """Run the DCA from ``v`` until it stands still: linearise h, minimise the majoriser, repeat.
+    """Run the DCA from ``v`` to a fixed point: linearise h, minimise the majoriser, repeat.
 
-    The first tangent of h is the one with the given active rows, or else that of all rows where z is not negative.
+    The first tangent of h has the active rows ``tangent``, by default those of `NeuronProblem.not_negative`. The DCA
+    has converged when two iterates differ by less than 1e-12, or when the tangent of h repeats, since the next
+    programme would then be the same.
 
-    It stands still when two iterates differ by less than 1e-12, or, which is the same in exact arithmetic, when the
-    tangent of h is that of the step before, since the next programme would be the last one again.
-
-    With ``inexact``, each programme is solved only until a fair part of its decrease is certain, by solvers that can
-    stop early. An unchanged tangent then means that little is left to gain, and the next visit to the neuron goes on.
+    With ``inexact``, solvers that can stop early solve each programme only until most of its decrease is certain. A
+    repeated tangent then means that little is left to gain, and the next visit to the neuron continues.
     """
     if neuron.curvature == 0.0:
-        # alpha_l = 0 leaves only the penalty: its minimiser is zero.
+        # With alpha_l = 0 only the penalty remains, and its minimiser is zero.
         return DCAOutcome(np.zeros_like(v), programmes=0, iterations=0, refused=0, unsolved=0, converged=True)
     z = neuron.design @ v
     value = neuron.value(v, z)
@@ -218,7 +187,7 @@ def dca(
     for programmes in range(max_iter):
         active = neuron.not_negative(v, z) if tangent is None or tangent_rows is not None else tangent
         if inexact:
-            # Rows that have no part in the tangent may be on any side of a kink that an exact answer would meet.
+            # Rows without weight in the tangent may be on either side of a kink that an exact answer would meet.
             active = active & (neuron.beta_h > 0.0)
         if tangent_rows is not None and np.array_equal(active, tangent_rows):
             return DCAOutcome(v, programmes, iterations, 0, unsolved, converged=True)

@@ -1,4 +1,4 @@
-"""Many short fits: plain L-BFGS on coded features, from random or given starts and capped by evaluations."""
+"""Many short fits: L-BFGS on coded features with a limited number of evaluations."""
 
 from __future__ import annotations
 
@@ -15,21 +15,11 @@ from dconnet.encoding.design import CodedDesign
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShortFits:
-    """The networks of short fits, in whitened coordinates; they unpack to ``U, alpha``, in those of the columns.
+    """The networks of short fits; they unpack to ``U, alpha``, where U holds the weights of the columns."""
 
-    Attributes
-    ----------
-    V : array of shape (n_fits, n_hidden, rank)
-        Whitened hidden weights.
-    alpha : array of shape (n_fits, n_hidden)
-        Output weights.
-    from_white : array of shape (n_columns + 1, rank)
-        Weights of the columns for whitened weights.
-    """
-
-    V: FloatArray
-    alpha: FloatArray
-    from_white: FloatArray
+    V: FloatArray  # (n_fits, n_hidden, rank), whitened hidden weights
+    alpha: FloatArray  # (n_fits, n_hidden), output weights
+    from_white: FloatArray  # (n_columns + 1, rank), map from whitened weights to weights of the columns
 
     @property
     def U(self) -> FloatArray:  # noqa: N802 (the name of the matrix)
@@ -56,44 +46,31 @@ def short_fits(
 ) -> ShortFits:
     """Train a network for each gamma and seed, all on the same rows.
 
-    A fit minimises ``m · RegLoss`` in whitened coordinates, as `Problem` defines it, in single precision. It begins at
-    a random network, balanced and scaled to the targets, or at a given one, and ends after so many evaluations of the
-    loss, so that the same seed gives the same network; with ``seconds`` it may end before. Python's lock is released:
-    fits on different designs can run in threads.
+    A fit minimises ``m · RegLoss`` of `Problem` in whitened coordinates and single precision, from a random balanced
+    network or a given one. A limit on the evaluations makes the result reproducible; with ``seconds`` a fit may end
+    earlier. The GIL is released, so fits on different designs can run in threads.
 
-    A fit can begin with a part of the rows and go on with all of them, if both have the same ``from_white`` and the
-    weights of the part add up to those of all rows.
+    A fit can begin with a part of the rows and continue with all of them, if both have the same ``from_white`` and the
+    sample weights of the part add up to those of all rows.
 
     Parameters
     ----------
     design : CodedDesign
-        The rows of the training.
+        The training rows.
     from_white : array of shape (n_columns + 1, rank)
-        Weights of the columns for whitened weights, from `Standardisation.from_white`.
+        Map from whitened weights to weights of the columns, from `Standardisation.from_white`.
     targets : array-like of shape (n_samples,) or (n_targets, n_samples)
-        What the networks learn.
     gammas : array-like of shape (n_fits,)
-        Strength of the regularisation of each fit.
     seeds : array-like of int, of shape (n_fits,), optional
-        Seed of the random start of each fit; needed unless there is a ``start``.
+        Seeds of the random starts; required without ``start``.
     start : pair of arrays V and alpha, optional
-        Networks where the fits begin, in whitened coordinates as in the result: the loss ends no higher than there.
+        Initial networks in whitened coordinates, as in the result; the final loss is not higher than theirs.
     which : array-like of int, of shape (n_fits,), optional
-        The target of each fit; by default the first.
-    n_hidden : int, default=50
-        Number of neurons.
+        Index of the target of each fit; by default the first.
     evaluations : int, default=200
-        Number of evaluations of the loss and its gradient, up to those of the last line search.
-    sample_weight : array of shape (n_samples,), optional
-        Weights of the rows.
+        Limit on the evaluations of loss and gradient, up to the end of the last line search.
     seconds : callable, optional
-        Asked before each fit for how many seconds it may take at most; the network is then what it has reached.
-
-    Returns
-    -------
-    ShortFits
-        The networks, to be unpacked as ``U, alpha``: the weights of the columns of the design, the intercept last, of
-        shape (n_fits, n_columns + 1, n_hidden), and the output weights, of shape (n_fits, n_hidden).
+        Called before each fit; returns its time limit in seconds.
 
     Examples
     --------
@@ -110,13 +87,6 @@ def short_fits(
     >>> errors = np.mean((design.predict(U, alpha) - y[:, None]) ** 2, axis=0)
     >>> bool(errors.max() < 0.01)
     True
-
-    The same with a start on every other row:
-
-    >>> half = design.rows(np.arange(0, 200, 2))
-    >>> parameters = {"gammas": [1e-4, 1e-3], "n_hidden": 8}
-    >>> first = short_fits(half, from_white, y[::2], seeds=[0, 1], sample_weight=np.full(100, 2.0), **parameters)
-    >>> U, alpha = short_fits(design, from_white, y, start=(first.V, first.alpha), **parameters)
     """
     gammas, targets = np.asarray(gammas, dtype=np.float64), np.atleast_2d(np.asarray(targets, dtype=np.float64))
     if not np.all(np.isfinite(gammas) & (gammas > 0.0)):
@@ -126,7 +96,7 @@ def short_fits(
     if n_hidden < 1 or evaluations < 1:
         raise ValueError(f"n_hidden and evaluations must be positive, got {n_hidden} and {evaluations}.")
     if (seeds is None) == (start is None):
-        raise ValueError("Either seeds or a start must be given.")
+        raise ValueError("Pass either seeds or start.")
     V, alpha = _start(start, (len(gammas), n_hidden, from_white.shape[1]))
     first: NDArray[np.uintp] = np.zeros(len(gammas), dtype=np.uintp)
     target_of = first if which is None else np.asarray(which, dtype=np.uintp)
@@ -160,7 +130,7 @@ def short_fits(
 
 
 def _start(given: tuple[FloatArray, FloatArray] | None, shape: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
-    """Arrays for V and alpha of these fits, neurons and rank, that hold a copy of the start if there is one."""
+    """Return new arrays for V and alpha with a copy of the start, or zeros without one."""
     V, alpha = np.zeros(shape), np.zeros(shape[:2])
     for name, array, values in zip(("V", "alpha"), (V, alpha), given or (), strict=False):
         if np.shape(values) != array.shape or not np.isfinite(values).all():

@@ -1,7 +1,7 @@
 """One sweep over the neurons: the DC subproblem of each, in a given order.
 
-The compiled backend brings a compiled sweep; every other backend is called from the sweep in Python, which is the
-readable specification of the compiled one.
+The native backend has a compiled sweep. Every other backend is called from the sweep in Python, the readable
+specification of the compiled one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dconnet.training.restart import dca_with_restarts
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What an epoch did; the counts are those of `Epoch`, and the neurons that a sweep visited."""
+    """Counts of an epoch: those of `Epoch`, and the number of neurons that a sweep visited."""
 
     visited: int = 0
     programmes: int = 0
@@ -40,39 +40,26 @@ class Tally:
     restarts: int = 0
 
     def counts(self) -> dict[str, int]:
-        """What goes into the record of the epoch."""
+        """Return the counts for the record of the epoch."""
         return {name: getattr(self, name) for name in _COUNTS}
 
     @classmethod
-    def explored(cls, evaluations: int, hops: int, accepted: int, revived: int, barren: int) -> Tally:
-        """The counts of an exploration by the kernel."""
+    def from_exploration(cls, evaluations: int, hops: int, accepted: int, revived: int, barren: int) -> Tally:
+        """Build the counts of an exploration by the kernel."""
         return cls(evaluations=evaluations, hops=hops, accepted=accepted, revived=revived, barren=barren)
 
-    def and_swept(self, swept: Tally) -> Tally:
-        """The counts of this exploration and of the sweep after it."""
-        return replace(
-            self,
-            visited=swept.visited,
-            programmes=swept.programmes,
-            iterations=swept.iterations,
-            refused=swept.refused,
-            unsolved=swept.unsolved,
-            restarts=swept.restarts,
-        )
+    def with_sweep(self, swept: Tally) -> Tally:
+        """Return the counts of this exploration and of the sweep after it."""
+        return replace(self, visited=swept.visited, **{name: getattr(swept, name) for name in _SWEEP_COUNTS})
 
-    def plus(self, outcome: DCAOutcome) -> Tally:
-        """The counts after one more neuron."""
-        return Tally(
-            visited=self.visited + 1,
-            programmes=self.programmes + outcome.programmes,
-            iterations=self.iterations + outcome.iterations,
-            refused=self.refused + outcome.refused,
-            unsolved=self.unsolved + outcome.unsolved,
-            restarts=self.restarts + outcome.restarts,
-        )
+    def add(self, outcome: DCAOutcome) -> Tally:
+        """Return the counts after one more neuron."""
+        sums = {name: getattr(self, name) + getattr(outcome, name) for name in _SWEEP_COUNTS}
+        return Tally(visited=self.visited + 1, **sums)
 
 
 _COUNTS = tuple(field.name for field in fields(Tally) if field.name != "visited")
+_SWEEP_COUNTS = ("programmes", "iterations", "refused", "unsolved", "restarts")
 
 
 class Sweep(Protocol):
@@ -97,14 +84,14 @@ class Sweep(Protocol):
         order : array of shape (n_hidden,)
             The neurons in the order of their visits.
         seconds : float
-            No neuron is begun after this time.
+            No neuron is started after this time.
         kinks : array of shape (n_hidden, rank), optional
-            Kink directions of the neurons, see `NeuronProblem.not_negative`.
+            Kink directions of the neurons; see `NeuronProblem.not_negative`.
         """
         ...
 
     def renew(self) -> None:
-        """Forget what sweeps so far have left, so that another process can go on to the same bits."""
+        """Discard the state of earlier sweeps, so that another process can resume with the same bits."""
         ...
 
 
@@ -137,7 +124,7 @@ class PythonSweep:
     backend: Backend | None = None
 
     def renew(self) -> None:
-        """Prepare the solver anew: it may have a memory that cannot be looked into."""
+        """Prepare the solver again, since its internal state cannot be saved."""
         assert self.backend is not None
         self.solver = self.backend.prepare(self.problem.Q)
 
@@ -163,17 +150,17 @@ class PythonSweep:
             outcome = self.improve(neuron, V[unit])
             V[unit] = outcome.v
             hidden[:, unit] = np.maximum(self.problem.Q @ outcome.v, 0.0)
-            tally = tally.plus(outcome)
+            tally = tally.add(outcome)
         return tally
 
     def improve(self, neuron: NeuronProblem, v: FloatArray) -> DCAOutcome:
-        """The DCA of one neuron."""
+        """Run the DCA of one neuron."""
         improve = dca_with_restarts if self.restart else dca
         return improve(neuron, v, self.solver, self.max_dca_iter, inexact=self.inexact)
 
 
 class NativeSweep:
-    """The sweep in C++. It holds its room for work: use one in each thread."""
+    """The compiled sweep. It owns its working memory: use one in each thread."""
 
     def __init__(
         self,
@@ -185,8 +172,7 @@ class NativeSweep:
         team: Team | None = None,
     ) -> None:
         self.problem, self.backend = problem, backend
-        self.net_split = split == "net"
-        self.max_dca_iter = max_dca_iter
+        self.net_split, self.max_dca_iter = split == "net", max_dca_iter
         self.y = by_output(problem.y)
         self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1], team)
 
@@ -215,4 +201,4 @@ class NativeSweep:
         return Tally(*counts)
 
     def renew(self) -> None:
-        """Nothing to forget: one sweep leaves nothing to the next."""
+        """Do nothing: a sweep keeps no state for the next one."""
