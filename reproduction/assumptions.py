@@ -157,7 +157,7 @@ class WatchedSweep(PythonSweep):
             kinked = at_kink(visit.neuron.design @ visit.v, KINK_TOLERANCE)
             if visit.neuron.curvature == 0.0 or not kinked.any():
                 continue
-            after = self.neuron(hidden, alpha, unit, 0.0)
+            after = NeuronProblem.of(self.problem, hidden, alpha, unit, self.split)
             self.counts.kinked += 1
             self.counts.concave += bool(np.any(_concave(after)[kinked]))
             self.counts.technical += not has_common_subgradient(visit.neuron, after, visit.v, kinked)

@@ -29,8 +29,8 @@ from dconnet.model.problem import WhitenedProblem
 # Norm of the difference of two iterates at which the paper ends the DCA.
 DCA_TOLERANCE = _native.DCA_TOLERANCE
 
-# A row whose z_j is within this fraction of |v| |q_j| is at its kink: solvers return tiny numbers of either sign for such
-# rows. There, every vertex of the subdifferential of h gives a valid tangent.
+# A row whose z_j is within this fraction of |v| |q_j| is at its kink: solvers return tiny numbers of either sign for
+# such rows. There, every vertex of the subdifferential of h gives a valid tangent.
 KINK_TOLERANCE = _native.KINK_TOLERANCE
 # With a kink direction, rows at zero weights are at their kinks by this much.
 LEAST_KINK_NOISE = _native.LEAST_KINK_NOISE
