@@ -84,21 +84,6 @@ def test_iterates_are_those_of_the_papers_square_form(case: str, rho: float, rel
 
 
 @pytest.mark.parametrize("case", SOME)
-def test_equations_are_solved_as_by_a_dense_solver(case: str) -> None:
-    programme, rho = CASES[case].programme, 0.7
-    m, p = programme.design.shape
-    identity, M = np.eye(m), np.sqrt(m) * programme.design
-    a, gamma = programme.curvature, programme.gamma
-    A = np.hstack([-identity, identity, M, -M])
-    block = 2.0 * np.block([[(a + gamma) * identity, -gamma * identity], [-gamma * identity, gamma * identity]])
-    G = np.pad(block, (0, 2 * p)) + rho * np.eye(2 * (m + p))
-    w = np.random.default_rng(0).standard_normal(A.shape[1])
-    expected = np.linalg.solve(np.block([[G, A.T], [A, np.zeros((m, m))]]), np.concatenate([w, np.zeros(m)]))
-    found = build_iteration(programme, ADMM(rho=rho)).solve_equations(w.copy())
-    assert np.allclose(np.concatenate(found), expected, atol=1e-10)
-
-
-@pytest.mark.parametrize("case", SOME)
 def test_default_settings_give_three_digits_and_tight_ones_the_solution(case: str) -> None:
     programme = CASES[case].programme
     exact = Native().prepare(programme.design).solve(programme)

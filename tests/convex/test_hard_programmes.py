@@ -1,8 +1,4 @@
-"""The native backend on the programmes that are hardest for it: those of real fits, and seeded ones of the same kinds.
-
-The fits are some that runs of `benchmarks/harvest.py` found hardest; which ones are depends on the build. They are
-repeated from their seeds, since no data of theirs are kept here; the synthetic programmes need no data at all.
-"""
+"""The native backend on hard programmes: those of real fits, repeated from their seeds, and synthetic ones."""
 
 from __future__ import annotations
 
@@ -27,30 +23,21 @@ from shared_data import needs_data
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 harvest = import_module("harvest")
 
-# Fits with the hardest programmes of a harvest: dataset, gamma, N, split, seed, epochs before the first programme
-# looked at, and the number of the hardest one: by its KKT residual, by its iterations, or by its gap.
+# Fits with the hardest programmes that `benchmarks/harvest.py` found: dataset, gamma, N, split, seed, epochs before the
+# first programme, and the number of the hardest one.
 HARD_FITS = [
     ("DS9", 1e-2, 30, "paper", 0, 0, 10),
     ("DS6", 1e-5, 10, "paper", 2, 0, 2),
-    ("DS6", 1e-2, 30, "paper", 3, 15, 8),
     ("DS6", 1e-5, 10, "net", 2, 0, 32),
-    ("DS6", 1e-4, 10, "net", 2, 0, 4),
-    ("DS8", 1e-2, 20, "paper", 3, 15, 58),
     ("DS8", 1e-3, 20, "paper", 2, 15, 41),
     ("DS2", 1e-5, 20, "net", 1, 0, 29),
-    ("DS2", 1e-5, 30, "paper", 1, 0, 75),
-    ("DS7", 1e-5, 20, "paper", 1, 15, 21),
     ("DS7", 1e-3, 10, "net", 2, 15, 8),
-    ("DS4", 1e-2, 30, "paper", 3, 15, 26),
     ("DS4", 1e-4, 20, "paper", 3, 0, 0),
-    ("DS5", 1e-2, 30, "paper", 0, 0, 0),
     ("DS5", 1e-3, 20, "paper", 0, 15, 40),
-    ("DS3", 1e-5, 20, "net", 1, 0, 0),
-    ("DS1", 1e-5, 20, "net", 1, 0, 0),
 ]
-SEEDS = range(3)
+SEEDS = range(2)
 
-# Seeds beyond those at which a build has returned answers far from optimal: its last method diverged.
+# Seeds at which an earlier build returned answers far from optimal, because its last method diverged.
 DIVERGED = [
     ("dead, many columns, few multipliers off zero", 310),
     *(("dead, many columns, few multipliers off zero, small gamma", seed) for seed in (309, 348)),
@@ -60,7 +47,7 @@ Maker = Callable[[Generator], Programme]
 
 
 def violations(programme: Programme, answer: ConvexSolution, best: float) -> list[str]:
-    """What is wrong with an answer; ``best`` is the objective that another backend reached, NaN if none was asked."""
+    """Faults of an answer; ``best`` is the objective of another backend, or NaN."""
     gap, kkt = answer.relative_gap(programme), answer.kkt_residual(programme)
     excess = harvest.excesses(programme, answer, best)["excess"]
     faults = {
@@ -76,6 +63,7 @@ def reference_value(programme: Programme) -> float:
     return programme.value(get_backend("reference").prepare(programme.design).solve(programme).v)
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize("fit", HARD_FITS, ids=lambda fit: " ".join(map(str, fit)))
 def test_programmes_of_hard_fits_are_solved(fit: tuple[str, float, int, str, int, int, int]) -> None:
@@ -233,7 +221,7 @@ SCALES = {
 
 
 def answers(programme: Programme, rng: Generator) -> dict[str, ConvexSolution]:
-    """Cold, from a neuron that has nothing to do with it, from the answer to a similar programme, and from its own."""
+    """Answers without a start, from another neuron, from a similar programme, and from the answer itself."""
     solver = get_backend("native").prepare(programme.design)
     similar = replace(programme, slope=programme.slope * rng.uniform(0.8, 1.25, size=len(programme.slope)))
     cold = solver.solve(programme)
@@ -255,8 +243,8 @@ def test_synthetic_programmes_are_solved(kind: str, seed: int) -> None:
     assert {start: faults for start, faults in found.items() if faults} == {}
 
 
-def test_an_answer_short_of_the_tolerance_says_so() -> None:
-    """Here gamma is below the rounding of the curvature, which no solver at hand resolves."""
+def test_an_answer_short_of_the_tolerance_is_not_converged() -> None:
+    """Here gamma is below the rounding of the curvature, which no solver resolves."""
     programme = SCALES["gamma=1e-08, alpha=10000"](default_rng([145, 7]))
     answer = get_backend("native").prepare(programme.design).solve(programme)
     assert answer.converged == (violations(programme, answer, reference_value(programme)) == [])

@@ -6,7 +6,7 @@ import pytest
 from dconnet.convex.backend import ConvexSolution, get_backend
 from dconnet.convex.native import Native
 from dconnet.convex.programme import Programme
-from dconnet.model.whitening import Whitening, padded
+from dconnet.model.whitening import Whitening
 from problems import catalogue
 from tolerances import KKT
 
@@ -21,7 +21,7 @@ def dying_neuron(seed):
 
 
 @pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_misleading_start_is_left(seed, size):
     programme = dying_neuron(seed)
     v = size * np.random.default_rng(seed + 100).normal(size=5)
@@ -49,12 +49,6 @@ def test_any_layout_of_the_design_gives_the_same_answer():
     answers = [Native().prepare(design).solve(programme).v for design in [*layouts, wide[:, :5]]]
     for v in answers[1:]:
         np.testing.assert_array_equal(v, answers[0])
-
-
-def test_padded_rows_begin_at_multiples_of_four():
-    matrix = padded((3, 5))
-    assert matrix.shape == (3, 5)
-    assert matrix.strides == (64, 8)
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,10 @@ class TestTorch:
         chain = CHAINS[name]
         X = inputs(chain)
         assert_agrees(to_torch(chain)(torch.tensor(X)).detach().numpy(), chain, X)
-
-    def test_single_precision(self, torch):
-        X = inputs(HINGES.to_chain())
-        for dtype in ("float32", torch.float32, np.float32):
-            module = HINGES.to_torch(dtype=dtype)
-            found = module(torch.tensor(X, dtype=torch.float32)).detach().numpy()
+        if not name.startswith("large"):
+            found = to_torch(chain, torch.float32)(torch.tensor(X, dtype=torch.float32)).detach().numpy()
             assert found.dtype == np.float32
-            assert_agrees(found, HINGES.to_chain(), X, 1e-6)
+            assert_agrees(found, chain, X, 1e-6)
 
     def test_is_a_module_that_can_be_trained_and_leaves_random_numbers_alone(self, torch):
         torch.manual_seed(0)

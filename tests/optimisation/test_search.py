@@ -80,13 +80,6 @@ def test_integer_inputs_against_all_integer_points(seed, method):
     assert mixed.value == pytest.approx(max(each), abs=CLOSE)
 
 
-def test_fifty_neurons_need_a_small_tree():
-    # By interval arithmetic alone there are 12 307 nodes; with ranges by programmes over the parts, 1519.
-    found = optimise(random_network(3, n_hidden=50, n_features=8), [(-1, 1)] * 8)
-    assert found.status is OptimumStatus.OPTIMAL
-    assert found.nodes < 4000
-
-
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_units_do_not_matter(scale):
     network = random_network(3)
