@@ -287,11 +287,14 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         """
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage must lie between 0 and 1, such as 0.9 for 90 %, got {coverage}.")
-        predicted = self.predict(X)
+        predicted, half_width = self.predict(X), self._half_width(coverage)
+        return predicted - half_width, predicted + half_width
+
+    def _half_width(self, coverage: float) -> float:
         reached = np.cumsum(self._residual_weights)
         wanted = coverage * (reached[-1] + self._residual_weights.mean())  # with one more row, the new one
         place = min(int(np.searchsorted(reached, wanted * (1.0 - 1e-12))), len(reached) - 1)
-        return predicted - self._residuals[place], predicted + self._residuals[place]
+        return float(self._residuals[place])
 
     def distil(self, n_hidden: int = 50, *, X: Any = None) -> Pipeline:
         """Train one small network to predict nearly the same.

@@ -11,6 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight
 
 from dconnet._arrays import FloatArray
+from dconnet.encoding.columns import is_missing
 from dconnet.training.early_stopping import Validation
 
 
@@ -173,11 +174,6 @@ def refuse_missing(labels: object) -> None:
     """Refuse missing class labels, of which NumPy would only say that they cannot be compared."""
     # In an array of its own type, a NaN among the text of a list would be a text.
     array = np.array(labels, dtype=object) if isinstance(labels, (list, tuple)) else np.asarray(labels)
-    if array.ndim > 0 and array.dtype == object and any(map(_is_missing, array.ravel().tolist())):
+    cells = array.ravel().tolist() if array.ndim > 0 and array.dtype == object else []
+    if any(is_missing(cell) and not isinstance(cell, str) for cell in cells):
         raise ValueError("y contains missing class labels (NaN or None). Drop these rows, or give them a class.")
-
-
-def _is_missing(label: object) -> bool:
-    return (
-        label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)
-    )
