@@ -1,4 +1,4 @@
-"""Clusters for the tests: two workers in this process, and two worker processes for tests of faults."""
+"""Data and clusters for the tests: two workers in this process, or worker processes for tests of faults."""
 
 from importlib.util import find_spec
 
@@ -8,12 +8,16 @@ import pytest
 collect_ignore_glob = [] if find_spec("distributed") else ["test_*.py"]
 
 
-def make_rows(n_rows, seed=0):
-    """Sorted rows, because one machine sorts them, too."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_rows, 3))
-    X = X[np.lexsort(X.T[::-1])]
-    return X, np.abs(X[:, 0]) + np.maximum(X[:, 1] - X[:, 2], 0.0) + 0.1 * rng.normal(size=n_rows)
+@pytest.fixture(scope="session")
+def rows():
+    def make(n_rows, seed=0):
+        """Return sorted rows, because one machine sorts them, too."""
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n_rows, 3))
+        X = X[np.lexsort(X.T[::-1])]
+        return X, np.abs(X[:, 0]) + np.maximum(X[:, 1] - X[:, 2], 0.0) + 0.1 * rng.normal(size=n_rows)
+
+    return make
 
 
 @pytest.fixture(scope="session")
@@ -25,42 +29,21 @@ def partition():
 
 
 @pytest.fixture(scope="session")
-def rows():
-    return make_rows
-
-
-def start_cluster(n_workers=2, **options):
+def local_cluster():
     from distributed import LocalCluster
 
-    defaults = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
-    return LocalCluster(n_workers=n_workers, **defaults | options)
+    def start(n_workers=2, **options):
+        defaults = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+        return LocalCluster(n_workers=n_workers, **defaults | options)
 
-
-@pytest.fixture(scope="session")
-def local_cluster():
-    """Return the function that starts a cluster on this machine."""
-    return start_cluster
+    return start
 
 
 @pytest.fixture(scope="module")
-def client():
+def client(local_cluster):
     from distributed import Client
 
-    with start_cluster(processes=False) as cluster, Client(cluster) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def process_client():
-    import dask
-    from distributed import Client
-
-    # On a busy machine, workers that were killed may take longer than 15 seconds to come back.
-    with (
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
-        start_cluster(processes=True) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    with local_cluster(processes=False) as cluster, Client(cluster) as client:
         yield client
 
 

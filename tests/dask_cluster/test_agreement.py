@@ -1,6 +1,5 @@
 """A fit on a cluster agrees with the fit on one machine."""
 
-import dask.array as da
 import numpy as np
 import pytest
 
@@ -12,55 +11,41 @@ from dconnet.model.rows import LEAF, joined_triangle, leaf_triangle, leaves, tre
 N_ROWS = 2 * LEAF + 1808
 WHOLE_LEAVES = (LEAF, LEAF, 0, N_ROWS - 2 * LEAF)
 UNEVEN = (1, 0, 4000, 17, 0, 3983, N_ROWS - 8001)
-
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
+OPTIONS = {"n_hidden": 4, "gamma": 0.01, "scale": False, "max_epochs": 1, "random_state": 0}
 ALGORITHMS = {
     "accelerated": {"max_evaluations": 20},
     "paper": {"algorithm": "paper"},
     "net": {"algorithm": PaperAlgorithm(split="net")},
 }
 
-
-def settings(**changes):
-    return {"n_hidden": 4, "gamma": 0.01, "scale": False, "max_epochs": 1, "random_state": 0} | changes
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_partitions_of_whole_leaves_give_the_same_bits(client, rows, partition, algorithm):
+def test_agreement_with_one_machine(client, rows, partition, algorithm):
+    """To the last bit with partitions of whole leaves, and otherwise up to rounding."""
     X, y = rows(N_ROWS)
-    options = settings(**ALGORITHMS[algorithm])
+    options = OPTIONS | ALGORITHMS[algorithm]
     local = DCONRegressor(**options).fit(X, y)
-    model = DaskDCONRegressor(**options).fit(*partition(WHOLE_LEAVES, X, y))
-    assert np.array_equal(model.history_.objective, local.history_.objective)
-    assert np.array_equal(model.network_.parameters, local.network_.parameters)
-    assert model.objective_ == pytest.approx(local.objective_, rel=1e-12)
-    assert model.stationarity_ == pytest.approx(local.stationarity_, rel=1e-6, abs=1e-9)
-    assert model.history_.total("rounds") > model.history_.total("programmes") > 0
-    assert model.history_.total("traffic") > 1000
-    assert local.history_.total("rounds") == 0
+    same, other = (DaskDCONRegressor(**options).fit(*partition(p, X, y)) for p in (WHOLE_LEAVES, UNEVEN))
+    assert np.array_equal(same.history_.objective, local.history_.objective)
+    assert np.array_equal(same.network_.parameters, local.network_.parameters)
+    assert same.objective_ == pytest.approx(local.objective_, rel=1e-12)
+    assert same.stationarity_ == pytest.approx(local.stationarity_, rel=1e-6, abs=1e-9)
+    assert same.history_.total("rounds") > same.history_.total("programmes") > 0
+    assert same.history_.total("traffic") > 1000
+    np.testing.assert_allclose(other.history_.objective, local.history_.objective, rtol=1e-8)
 
 
 def test_a_converged_accelerated_fit_has_the_same_bits(client, rows, partition):
     """It takes more than 1,000 evaluations: random starts, hops, sweeps and Newton steps."""
     X, y = rows(N_ROWS)
-    options = settings(n_hidden=2, gamma=1.0, tol=1e-4, max_epochs=None)
+    options = OPTIONS | {"n_hidden": 2, "gamma": 1.0, "tol": 1e-4, "max_epochs": None}
     local = DCONRegressor(**options).fit(X, y)
     model = DaskDCONRegressor(**options).fit(*partition(WHOLE_LEAVES, X, y))
     assert local.status_.name == "CONVERGED"
     assert local.history_.total("evaluations") > 1000
-    assert np.array_equal(model.history_.objective, local.history_.objective)
     assert np.array_equal(model.network_.parameters, local.network_.parameters)
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_other_partitions_agree_to_rounding(client, rows, partition, algorithm):
-    X, y = rows(N_ROWS)
-    options = settings(**ALGORITHMS[algorithm])
-    local = DCONRegressor(**options).fit(X, y)
-    model = DaskDCONRegressor(**options).fit(*partition(UNEVEN, X, y))
-    np.testing.assert_allclose(model.history_.objective, local.history_.objective, rtol=1e-8)
-    assert model.history_.objective[-1] < 0.5 * model.history_.objective[0]
 
 
 class OnePartition:
@@ -87,63 +72,47 @@ def test_signs_of_whitened_columns_are_those_of_one_machine(n_rows):
         np.testing.assert_allclose(fixed, local if n_rows > 3 else other, atol=1e-9)
 
 
-REGRESSIONS = {
-    "chosen gamma": {"gamma": "auto", "scale": True},
-    "shrinkage": {"shrinkage": 0.1},
-    "scaled shrinkage": {"shrinkage": 0.1, "scale": True},
-}
-
-
-@pytest.mark.parametrize("case", REGRESSIONS)
-def test_units_and_weights(client, rows, partition, case):
+@pytest.mark.parametrize("changes", [{"gamma": "auto", "scale": True}, {"shrinkage": 0.1}], ids=["scaled", "shrunk"])
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_units_weights_and_targets(client, rows, partition, changes, n_targets):
     X, y = rows(1200)
-    X, y = X * [1.0, 1000.0, 0.01] + [0.0, 7e4, 3.0], 50.0 * y + 700.0
+    X = X * [1.0, 1000.0, 0.01] + [0.0, 7e4, 3.0]
     X = np.column_stack([X, X[:, 0] + X[:, 1], np.ones(len(X))])  # of smaller rank
+    y = 50.0 * y + 700.0 if n_targets == 1 else np.column_stack([y, 100.0 * X[:, 0] ** 2])
     weight = np.random.default_rng(1).integers(0, 3, size=len(y)).astype(float)
-    options = settings(algorithm="paper", **REGRESSIONS[case])
+    options = OPTIONS | {"algorithm": "paper"} | changes
     local = DCONRegressor(**options).fit(X, y, weight)
-    model = DaskDCONRegressor(**options).fit(*partition((300, 900), X, y, weight))
+    X_dask, *others = partition((300, 900), X, y, weight)
+    model = DaskDCONRegressor(**options).fit(X_dask, *others)
     assert model.gamma_ == pytest.approx(local.gamma_, rel=1e-12)
     np.testing.assert_allclose(model.history_.objective, local.history_.objective, rtol=1e-8)
-    np.testing.assert_allclose(model.predict(X), local.predict(X), rtol=1e-6)
-
-
-def test_several_targets(client, rows, partition):
-    X, y = rows(1200)
-    Y = np.column_stack([y, 100.0 * X[:, 0] ** 2])
-    options = settings(scale=True, algorithm="paper")
-    local = DCONRegressor(**options).fit(X, Y)
-    model = DaskDCONRegressor(**options).fit(*partition((500, 700), X, Y))
-    np.testing.assert_allclose(model.history_.objective, local.history_.objective, rtol=1e-8)
-    predictions = model.predict(partition((500, 700), X)[0])
-    assert isinstance(predictions, da.Array)
-    assert predictions.shape == (1200, 2)
-    np.testing.assert_allclose(predictions.compute(), local.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(model.predict(X_dask).compute(), local.predict(X), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "shared"])
 def test_classes(client, rows, partition, multi_class):
     X, y = rows(1200)
     labels = np.array(["low", "middle", "high"])[np.digitize(y, [0.7, 1.5])]
-    options = settings(scale=True, algorithm="paper", multi_class=multi_class, class_weight="balanced", n_jobs=2)
-    local = DCONClassifier(**options).fit(X, labels)
-    model = DaskDCONClassifier(**options).fit(*partition((500, 700), X, labels))
+    options = {"scale": True, "algorithm": "paper", "multi_class": multi_class, "class_weight": "balanced", "n_jobs": 2}
+    local = DCONClassifier(**OPTIONS | options).fit(X, labels)
+    X_dask, labels_dask = partition((500, 700), X, labels)
+    model = DaskDCONClassifier(**OPTIONS | options).fit(X_dask, labels_dask)
     assert model.classes_.tolist() == ["high", "low", "middle"]
     for own, expected in zip(model.histories_, local.histories_, strict=True):
         np.testing.assert_allclose(own.objective, expected.objective, rtol=1e-8)
-    (X_dask,) = partition((500, 700), X)
     assert np.mean(model.predict(X_dask).compute() == local.predict(X)) > 0.999
-    np.testing.assert_allclose(model.predict_proba(X_dask).compute(), local.predict_proba(X), rtol=1e-6, atol=1e-9)
-    outputs = model.decision_function(X_dask).compute()
-    np.testing.assert_allclose(outputs, local.decision_function(X), rtol=1e-5, atol=1e-9)
+    for method in ("predict_proba", "predict_log_proba", "decision_function", "transform"):
+        found, expected = getattr(model, method)(X_dask), getattr(local, method)(X)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found.compute(), expected, rtol=1e-5, atol=1e-8)
 
 
 def test_early_stopping_on_validation_data(client, rows, partition):
     (X, y), (X_val, y_val) = rows(1200), rows(400, seed=5)
-    options = settings(algorithm="paper", early_stopping=True, n_iter_no_change=2, max_epochs=6)
+    options = OPTIONS | {"algorithm": "paper", "early_stopping": True, "n_iter_no_change": 2, "max_epochs": 6}
     local = DCONRegressor(**options).fit(X, y, X_val=X_val, y_val=y_val)
-    X_val_dask, y_val_dask = partition((100, 300), X_val, y_val)
-    model = DaskDCONRegressor(**options).fit(*partition((500, 700), X, y), X_val=X_val_dask, y_val=y_val_dask)
+    validation = dict(zip(("X_val", "y_val"), partition((100, 300), X_val, y_val), strict=True))
+    model = DaskDCONRegressor(**options).fit(*partition((500, 700), X, y), **validation)
     np.testing.assert_allclose(model.history_.validation_mse, local.history_.validation_mse, rtol=1e-8)
     assert model.status_ is local.status_
     np.testing.assert_allclose(model.predict(X), local.predict(X), rtol=1e-6)

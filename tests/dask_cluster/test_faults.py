@@ -12,13 +12,13 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, Nanny, wait
+from distributed import Client, Nanny
 
 from dconnet import DCONRegressor
 from dconnet.dask import DaskDCONRegressor, worker
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import Partition
-from dconnet.dask.waiting import NO_WORKERS_TIMEOUT, LostRowsError, NoWorkersError, task_result
+from dconnet.dask.waiting import NO_WORKERS_TIMEOUT, LostRowsError, NoWorkersError
 from dconnet.dask.worker import Outdated, Request
 from dconnet_test_workers import drop_all_partitions, kill_this_process
 
@@ -35,24 +35,28 @@ def data(rows, partition):
 
 
 @pytest.fixture(scope="module")
-def expected(rows):
-    return DCONRegressor(**OPTIONS).fit(*rows(sum(LENGTHS))).history_.objective
+def check(rows):
+    """Compare RegLoss of every epoch with the fit on one machine."""
+    expected = DCONRegressor(**OPTIONS).fit(*rows(sum(LENGTHS))).history_.objective
+    return lambda model: np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
 
 
-def check_objective(model, expected):
-    np.testing.assert_allclose(model.history_.objective, expected, rtol=1e-8)
+@contextmanager
+def connect(cluster, **settings):
+    with dask.config.set(settings), cluster, Client(cluster, set_as_default=False) as client:
+        yield client
 
 
-# --- lost partitions, in workers of this process ---
+# --- workers in this process ---
 
 
-def test_lost_partitions_are_loaded_again(client, data, expected, before_rounds):
+def test_lost_partitions_are_loaded_again(client, data, check, before_rounds):
     before_rounds([3, 15, 22], drop_all_partitions)
-    check_objective(DaskDCONRegressor(**OPTIONS).fit(*data), expected)
+    check(DaskDCONRegressor(**OPTIONS).fit(*data))
 
 
 @pytest.mark.parametrize("options", [{"max_epochs": 1}, SEARCH], ids=["sweep", "search"])
-def test_many_rows_that_are_lost_give_the_same_bits(client, rows, partition, before_rounds, options):
+def test_many_lost_rows_give_the_same_bits(client, rows, partition, before_rounds, options):
     """A sweep over many rows keeps a state on the workers, which is lost with them."""
     data = partition((5000, 4000), *rows(9000))
     expected = DaskDCONRegressor(**OPTIONS | options).fit(*data).network_.parameters
@@ -66,20 +70,6 @@ def test_partitions_that_are_lost_in_every_round_are_an_error(client, data, befo
     before_rounds(range(15, 1000), drop_all_partitions)
     with pytest.raises(RuntimeError, match=r"Partition 0 could not run .* died each time, 5 times in a row"):
         DaskDCONRegressor(**OPTIONS).fit(*data)
-
-
-def test_an_update_whose_result_is_lost(client, data, expected, monkeypatch):
-    plain, lost = Partitions._run_round, []
-
-    def run_round(partitions, *arguments, is_update=False):
-        found = plain(partitions, *arguments, is_update=is_update)
-        if is_update and not lost:
-            lost.append(found.pop(0))
-        return found
-
-    monkeypatch.setattr(Partitions, "_run_round", run_round)
-    check_objective(DaskDCONRegressor(**OPTIONS).fit(*data), expected)
-    assert lost
 
 
 class ReplacedPartition:
@@ -96,7 +86,7 @@ class ReplacedPartition:
         pass
 
 
-def test_a_partition_that_replaces_another_has_not_received_its_update():
+def test_a_partition_that_replaces_another_has_not_received_its_update(monkeypatch):
     state = worker.WorkerState(None, None)
     new = ReplacedPartition(state)
     old = ReplacedPartition(state, new)
@@ -107,14 +97,9 @@ def test_a_partition_that_replaces_another_has_not_received_its_update():
     assert state.call(update, 0) is None
     assert state.call(update, 0) == Outdated(1)
     assert state.call(update, 1) == Outdated(None)
-
-
-def test_partitions_of_abandoned_fits_are_dropped(monkeypatch):
-    state = worker.WorkerState(None, None)
-    state.add("abandoned", 0, None)
     monkeypatch.setattr(worker, "ABANDONED_SECONDS", -1.0)
-    state.add("some fit", 0, None)
-    assert ("abandoned", 0) not in state.partitions
+    state.add("another fit", 0, None)
+    assert ("some fit", 0) not in state.partitions
 
 
 def test_an_error_on_a_worker_is_raised_with_its_traceback(client, data, monkeypatch):
@@ -127,71 +112,63 @@ def test_an_error_on_a_worker_is_raised_with_its_traceback(client, data, monkeyp
     assert "in fail" in caught.value.__notes__[0]
 
 
-def test_an_interrupt_keeps_the_network(client, data, before_rounds):
+def test_an_interrupt_keeps_the_network_and_frees_the_workers(client, data, before_rounds):
     model = DaskDCONRegressor(**OPTIONS)
     before_rounds([20], lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt, match="network reached so far was kept"):
         model.fit(*data)
     assert model.status_.name == "INTERRUPTED"
-    assert not any(state.partitions for state in worker._states.values())
+    assert not any(client.run(lambda dask_worker: len(worker.state_of(dask_worker).partitions)).values())
     assert not client.futures
     assert model.predict(data[0]).compute().shape == data[1].shape
 
 
 def test_a_time_limit(client, data):
-    began = time.monotonic()
     model = DaskDCONRegressor(**OPTIONS | {"max_epochs": None, "tol": 0.0, "max_seconds": 0.5}).fit(*data)
     assert model.status_.name == "TIME_LIMIT"
-    assert time.monotonic() - began < 30.0
 
 
-def test_a_checkpoint_resumes_on_another_cluster(client, data, expected, tmp_path, local_cluster):
+def test_a_checkpoint_resumes_on_another_cluster(client, data, check, tmp_path, local_cluster):
     path = tmp_path / "fit.checkpoint"
-    first = DaskDCONRegressor(**OPTIONS | {"max_epochs": 2}, checkpoint=path).fit(*data)
-    assert first.n_iter_ == 2
-    with local_cluster(1, processes=False) as cluster, Client(cluster, set_as_default=False) as other:
-        check_objective(DaskDCONRegressor(**OPTIONS, client=other, checkpoint=path).fit(*data), expected)
+    DaskDCONRegressor(**OPTIONS | {"max_epochs": 2}, checkpoint=path).fit(*data)
+    with connect(local_cluster(1, processes=False)) as other:
+        check(DaskDCONRegressor(**OPTIONS, client=other, checkpoint=path).fit(*data))
     with pytest.raises(ValueError, match="partitions of the data is not the same"):
         DaskDCONRegressor(**OPTIONS, checkpoint=path).fit(data[0], data[1] + 1.0)
 
 
 def test_workers_without_memory_to_start_tasks(data, local_cluster):
-    settings = {
-        "distributed.worker.memory.pause": 1e-6,
-        "distributed.worker.memory.monitor-interval": "50ms",
-        NO_WORKERS_TIMEOUT: "1s",
-    }
-    with (
-        dask.config.set(settings),
-        local_cluster(1, processes=False, memory_limit="1GiB") as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    settings = {"distributed.worker.memory.pause": 1e-6, "distributed.worker.memory.monitor-interval": "50ms"}
+    with dask.config.set(settings):
+        cluster = local_cluster(1, processes=False, memory_limit="1GiB")
+    with connect(cluster, **{NO_WORKERS_TIMEOUT: "1s"}) as client:
         while {about["status"] for about in client.scheduler_info()["workers"].values()} != {"paused"}:
             time.sleep(0.05)
         with pytest.raises(NoWorkersError, match="paused for lack of memory"):
             DaskDCONRegressor(**OPTIONS, client=client).fit(*data)
 
 
-def test_workers_that_leave_and_join(data, expected, before_rounds, monkeypatch, local_cluster):
-    moved, plain = [], Partitions.balance
+def test_workers_that_leave_and_join(data, check, before_rounds, monkeypatch, local_cluster):
+    addresses, plain = [], Partitions.balance
 
     def balance(partitions):
         plain(partitions)
-        moved.append(partitions.n_moved)
+        addresses.append(sorted(partitions.addresses.values()))
 
     monkeypatch.setattr(Partitions, "balance", balance)
-    with local_cluster(2, processes=False) as cluster, Client(cluster, set_as_default=False) as client:
+    cluster = local_cluster(2, processes=False)
+    with connect(cluster) as client:
         before_rounds([16], lambda: cluster.scale(1))
-        check_objective(DaskDCONRegressor(**OPTIONS, client=client).fit(*data), expected)
-        assert moved[-1] == 0
+        check(DaskDCONRegressor(**OPTIONS, client=client).fit(*data))
+        assert len(set(addresses[-1])) == 1
 
         def join():
             cluster.scale(2)
             client.wait_for_workers(2, timeout=60)
 
         before_rounds([18], join)
-        check_objective(DaskDCONRegressor(**OPTIONS, client=client).fit(*data), expected)
-        assert moved[-1] == 2  # of four partitions
+        check(DaskDCONRegressor(**OPTIONS, client=client).fit(*data))
+        assert [addresses[-1].count(address) for address in set(addresses[-1])] == [2, 2]
 
 
 # --- killed processes ---
@@ -204,21 +181,13 @@ def kill_one(client):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [(3,), (22, 26)], ids=["while whitening", "in the epochs"])
-def test_a_killed_worker_is_replaced(process_client, data, expected, before_rounds, rounds):
-    process_client.wait_for_workers(2, timeout=60)
-    count = before_rounds(rounds, lambda: kill_one(process_client))
-    check_objective(DaskDCONRegressor(**OPTIONS, client=process_client).fit(*data), expected)
-    assert count[0] > max(rounds)
-
-
-@contextmanager
-def one_worker(local_cluster, timeout="1s"):
-    with (
-        dask.config.set({NO_WORKERS_TIMEOUT: timeout}),
-        local_cluster(1, processes=True) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+def test_a_killed_worker_is_replaced(local_cluster, data, check, before_rounds, rounds):
+    # On a busy machine, killed workers may take longer than the usual 15 seconds to come back.
+    settings = {"distributed.deploy.lost-worker-timeout": "10 minutes"}
+    with connect(local_cluster(processes=True), **settings) as client:
+        count = before_rounds(rounds, lambda: kill_one(client))
+        check(DaskDCONRegressor(**OPTIONS, client=client).fit(*data))
+        assert count[0] > max(rounds)
 
 
 @pytest.fixture
@@ -228,7 +197,7 @@ def last_worker(monkeypatch, local_cluster):
     async def stay_dead(nanny):
         pass
 
-    with one_worker(local_cluster) as client:
+    with connect(local_cluster(1, processes=True), **{NO_WORKERS_TIMEOUT: "1s"}) as client:
         monkeypatch.setattr(Nanny, "instantiate", stay_dead)
         yield client
 
@@ -249,15 +218,6 @@ def test_the_last_worker_dies_while_rows_load(last_worker, data):
     with pytest.raises(NoWorkersError, match=r"no worker that can load the partitions .* for 1 seconds"):
         DaskDCONRegressor(**OPTIONS, client=last_worker).fit(X, data[1])
     assert not last_worker.futures
-
-
-@pytest.mark.slow
-def test_a_result_that_died_with_its_worker(last_worker):
-    task = last_worker.submit(abs, -1)
-    with last_worker.as_current():
-        wait([task])
-    kill_one(last_worker)
-    assert task_result(last_worker, task) is None
 
 
 @pytest.mark.slow
@@ -283,58 +243,44 @@ def test_a_worker_that_stops_responding(last_worker, data, before_rounds):
 @pytest.mark.slow
 def test_rows_in_the_memory_of_a_lost_worker(before_rounds, local_cluster):
     X, y = np.random.default_rng(0).normal(size=(500, 2)), da.zeros(500, chunks=500)
-    with one_worker(local_cluster, timeout="60s") as client:
+    with connect(local_cluster(1, processes=True), **{NO_WORKERS_TIMEOUT: "60s"}) as client:
         scattered = da.from_delayed(dask.delayed(client.scatter(X)), X.shape, dtype=float)
         before_rounds([12], lambda: kill_one(client))
         with pytest.raises(LostRowsError, match="lost with their worker and cannot be read again"):
             DaskDCONRegressor(**OPTIONS, client=client).fit(scattered, y)
 
 
-@pytest.fixture
-def start_process():
-    """Return a function that starts a command of Dask; the processes are killed at the end."""
-    started = []
-
-    def start(*arguments):
-        command = [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:], "--no-dashboard"]
-        started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # raised in many ways by a client without a scheduler
-def test_a_killed_scheduler_is_an_error_and_a_checkpoint_resumes(
-    start_process, client, data, expected, tmp_path, monkeypatch
-):
+def test_a_killed_scheduler_is_an_error_and_a_checkpoint_resumes(client, data, check, tmp_path, monkeypatch):
     monkeypatch.setattr("dconnet.training.checkpoint.SECONDS_BETWEEN_WRITES", 0.0)
-    path, address = tmp_path / "fit.checkpoint", ("--scheduler-file", str(tmp_path / "address"))
-    scheduler = start_process("dask_scheduler", "--port", "0", *address)
-    start_process("dask_worker", *address, "--no-nanny", "--local-directory", str(tmp_path), "--nthreads", "1")
-    epochs = []
+    options, address = OPTIONS | {"checkpoint": tmp_path / "fit.checkpoint"}, str(tmp_path / "address")
+    command = [sys.executable, "-m", "distributed.cli.dask_{}", "--scheduler-file", address, "--no-dashboard"]
+    scheduler, worker = (
+        subprocess.Popen([part.format(role) for part in command] + extra, stderr=subprocess.DEVNULL)
+        for role, extra in (("scheduler", ["--port", "0"]), ("worker", ["--no-nanny", "--nthreads", "1"]))
+    )
+    epochs, resumed = [], []
 
     def kill_after_two(epoch):
         epochs.append(epoch)
         if len(epochs) == 2:
-            scheduler.send_signal(signal.SIGKILL)
+            scheduler.kill()
 
-    options = OPTIONS | {"checkpoint": path}
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
-        Client(scheduler_file=address[1], timeout=60, set_as_default=False) as other,
-    ):
-        other.wait_for_workers(1, timeout=60)
-        other._timeout = 3
-        model = DaskDCONRegressor(**options, client=other, callback=kill_after_two)
-        with pytest.raises(RuntimeError, match=r"scheduler of the cluster cannot be reached.*checkpoint"):
-            model.fit(*data)
-    assert len(epochs) >= 2
+    try:
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+            Client(scheduler_file=address, timeout=60, set_as_default=False) as other,
+        ):
+            other.wait_for_workers(1, timeout=60)
+            other._timeout = 3
+            model = DaskDCONRegressor(**options, client=other, callback=kill_after_two)
+            with pytest.raises(RuntimeError, match=r"scheduler of the cluster cannot be reached.*checkpoint"):
+                model.fit(*data)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
     assert not hasattr(model, "network_")
-    resumed = []
-    model = DaskDCONRegressor(**options, client=client, callback=resumed.append).fit(*data)
-    check_objective(model, expected)
+    check(DaskDCONRegressor(**options, client=client, callback=resumed.append).fit(*data))
     assert len(resumed) <= OPTIONS["max_epochs"] - 1

@@ -1,4 +1,4 @@
-"""Work that goes through joblib runs on a Dask cluster."""
+"""Independent fits run on a Dask cluster through joblib, with the same results."""
 
 import signal
 import time
@@ -15,155 +15,102 @@ from dconnet._threads import as_carried, carried, is_carried
 from dconnet.ensemble import fold_runner
 from dconnet.estimators import levels
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+OPTIONS = {"n_hidden": 3, "max_epochs": 2, "random_state": 0}
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:.*tasks which were still being processed"),
+]
 
 
-def rows(n_rows=240):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_rows, 2))
-    return X, np.abs(X[:, 0]) + 0.1 * rng.normal(size=n_rows)
+@pytest.fixture(scope="module")
+def data(rows):
+    X, y = rows(240)
+    return X, y, np.digitize(y, [0.7, 1.5])
 
 
-@pytest.fixture
-def counts(client):
-    """How many tasks the cluster has done, and how many of them since."""
+def test_joblib_runs_work_on_the_cluster(client, monkeypatch):
+    def square(n):
+        return n**2
 
-    def n_tasks():
-        return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.transition_log))
-
-    return n_tasks
-
-
-@pytest.fixture
-def is_used(client, counts):
-    """Whether the cluster does something for a while."""
-
-    def used(work):
-        before = counts()
-        with joblib.parallel_config("dask"):
-            done = work()
-        return done, counts() > before
-
-    return used
-
-
-def test_whether_joblib_carries_work(client):
     assert not is_carried()
-    with joblib.parallel_config("threading"):
-        assert not is_carried()
+    assert carried(square, [1, 2, 3], 1) == [1, 4, 9]
     with joblib.parallel_config("dask"):
         assert is_carried()
-        assert carried(lambda n: n**2, [1, 2, 3], 1) == [1, 4, 9]
-    assert carried(lambda n: n**2, [1, 2, 3], 1) == [1, 4, 9]
+        assert carried(square, [1, 2, 3], 1) == [1, 4, 9]
+        monkeypatch.setattr(type(joblib.parallel.get_active_backend()[0]), "supports_return_generator", False)
+        assert list(as_carried(square, [1, 2, 3])) == [(0, 1), (1, 4), (2, 9)]
 
 
-@pytest.mark.parametrize("gamma", [0.01, "auto"])
-def test_a_grid_search_on_the_workers(is_used, gamma):
-    X, y = rows(120)
-    search = GridSearchCV(
-        DCONRegressor(3, gamma=gamma, max_epochs=2, random_state=0),
-        {"shrinkage": [0.0, 1.0]},
-        cv=3,
-        error_score="raise",
-    )
-    there, used = is_used(lambda: search.fit(X, y).cv_results_)
-    here = search.fit(X, y).cv_results_
-    assert used
-    np.testing.assert_array_equal(there["mean_test_score"], here["mean_test_score"])
+def search_grid(X, y, labels):
+    search = GridSearchCV(DCONRegressor(**OPTIONS, gamma=0.01), {"shrinkage": [0.0, 1.0]}, cv=3, error_score="raise")
+    return search.fit(X, y).cv_results_["mean_test_score"]
 
 
-def test_folds_and_gammas(is_used):
-    model = DCONRegressor(3, gamma="auto", max_epochs=1, random_state=0)
-    there, used = is_used(lambda: model.fit(*rows()).mse_path_)
-    assert used
-    np.testing.assert_array_equal(there, model.fit(*rows()).mse_path_)
+def classify(X, y, labels, **options):
+    return DCONClassifier(**OPTIONS, **options).fit(X, labels).predict_proba(X)
 
 
-@pytest.mark.parametrize("options", [{}, {"early_stopping": True}, {"gamma": "auto"}], ids=["plain", "early", "auto"])
-def test_classes(is_used, options):
-    X, y = rows()
-    labels = np.digitize(y, [0.4, 1.0])
-    model = DCONClassifier(**{"n_hidden": 3, "gamma": 0.01, "max_epochs": 2, "random_state": 0} | options)
-
-    def fitted():
-        return [network.parameters for network in model.fit(X, labels).networks_], model.predict_proba(X)
-
-    (networks, probabilities), used = is_used(fitted)
-    assert used
-    here, probabilities_here = fitted()
-    assert len(networks) == 3
-    np.testing.assert_array_equal(networks, here)
-    np.testing.assert_array_equal(probabilities, probabilities_here)
+CASES = {
+    "grid search": search_grid,
+    "gamma": lambda X, y, labels: DCONRegressor(**OPTIONS).fit(X, y).mse_path_,
+    "classes": lambda *data: classify(*data, gamma=0.01, early_stopping=True),
+    "classes and gamma": classify,
+    "members": lambda X, y, labels: AutoDCONRegressor(random_state=0).fit(X, y).predict(X),
+}
 
 
-def test_a_backend_that_tells_all_results_at_once(client, monkeypatch):
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_those_of_one_machine(client, data, case):
+    def count_transitions(dask_scheduler):
+        return len(dask_scheduler.transition_log)
+
+    before = client.run_on_scheduler(count_transitions)
     with joblib.parallel_config("dask"):
-        backend = type(joblib.parallel.get_active_backend()[0])
-        monkeypatch.setattr(backend, "supports_return_generator", False)
-        assert list(as_carried(lambda n: n**2, [1, 2, 3])) == [(0, 1), (1, 4), (2, 9)]
+        found = CASES[case](*data)
+    assert client.run_on_scheduler(count_transitions) > before
+    np.testing.assert_array_equal(found, CASES[case](*data))
 
 
-def sleep_or_not(seconds):
+def sleep(seconds):
     time.sleep(seconds)
     return seconds
 
 
-def test_an_interrupt_keeps_what_has_ended(client):
+def test_an_interrupt_keeps_finished_work(client):
     with joblib.parallel_config("dask"):
-        results = as_carried(sleep_or_not, [30.0, 0.0])
+        results = as_carried(sleep, [3.0, 0.0])
         assert next(results) == (1, 0.0)
         Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
             next(results)
 
 
-def interrupted_after(n_results, monkeypatch, module):
-    """Ctrl-C as soon as so many results are there."""
-
-    def some(*arguments):
+def interrupt_after(n_results, monkeypatch, module):
+    def run(*arguments):
         yield from islice(as_carried(*arguments), n_results)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "as_carried", some)
+    monkeypatch.setattr(module, "as_carried", run)
 
 
-@pytest.mark.filterwarnings("ignore:.*tasks which were still being processed")
-def test_an_interrupt_keeps_the_networks_that_are_there(client, monkeypatch):
-    X, y = rows()
-    labels = np.digitize(y, [0.4, 1.0])
-    model = DCONClassifier(n_hidden=3, gamma=0.01, max_epochs=2, random_state=0)
-    complete = [network.parameters for network in model.fit(X, labels).networks_]
-    interrupted_after(2, monkeypatch, levels)
+def test_an_interrupt_keeps_finished_networks_and_members(client, data, monkeypatch):
+    X, y, labels = data
+    model = DCONClassifier(**OPTIONS, gamma=0.01).fit(X, labels)
+    complete = [network.parameters for network in model.networks_]
+    interrupt_after(2, monkeypatch, levels)
     with joblib.parallel_config("dask"), pytest.raises(KeyboardInterrupt, match="Interrupted"):
         model.fit(X, labels)
-    kept = [np.array_equal(n.parameters, all_) for n, all_ in zip(model.networks_, complete, strict=True)]
-    assert sum(kept) == 2
-    assert model.predict(X).shape == labels.shape
-
-
-@pytest.mark.filterwarnings("ignore:.*tasks which were still being processed")
-def test_an_interrupt_keeps_the_families_that_are_there(client, monkeypatch):
-    X, y = rows()
+    assert sum(np.array_equal(n.parameters, c) for n, c in zip(model.networks_, complete, strict=True)) == 2
     model = AutoDCONRegressor(random_state=0)
-    interrupted_after(3, monkeypatch, fold_runner)
-    with joblib.parallel_config("dask"), pytest.raises(KeyboardInterrupt, match="predicts with the members"):
+    interrupt_after(3, monkeypatch, fold_runner)
+    with joblib.parallel_config("dask"), pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
-    assert len(model.members_) > 0
     assert model.predict(X).shape == y.shape
 
 
-def test_families(is_used):
-    X, y = rows()
-    model = AutoDCONRegressor(random_state=0)
-    there, used = is_used(lambda: model.fit(X, y).predict(X))
-    assert used
-    np.testing.assert_array_equal(there, model.fit(X, y).predict(X))
-
-
-def test_what_needs_somebody_here_stays_here(client):
-    X, y = rows()
-    labels, epochs = np.digitize(y, [0.4, 1.0]), []
-    model = DCONClassifier(3, gamma=0.01, max_epochs=2, random_state=0, callback=epochs.append)
+def test_fits_with_a_callback_stay_in_this_process(client, data):
+    epochs = []
     with joblib.parallel_config("dask"):
-        model.fit(X, labels)
+        DCONClassifier(**OPTIONS, gamma=0.01, callback=epochs.append).fit(data[0], data[2])
     assert len(epochs) == 6
