@@ -8,7 +8,6 @@ from sklearn.preprocessing import scale
 from dconnet import DCONRegressor, Network, PaperAlgorithm, Problem
 from dconnet.certificates import dead_neurons, local_optimality, stationarity
 from dconnet.cli.inspect import count_dead
-from dconnet.inspection.path import count_active
 from dconnet.model.piecewise import active_neurons
 from dconnet.training.dc import NeuronProblem
 from dconnet.training.kinks import MAX_CHOICES
@@ -114,12 +113,11 @@ def test_the_certificate_and_the_restart_procedure_agree():
     [(1.0, "paper", 0), (1.0, "accelerated", 1), (10.0, "paper", 0), (10.0, "accelerated", 0)],
 )
 def test_dead_neurons_are_counted_alike_everywhere(gamma, algorithm, seed):
-    """With data and without, in the certificate, the path and the summary of a model file."""
+    """With data and without, in the certificate and in the summary of a model file."""
     X, y = (scale(part) for part in load_diabetes(return_X_y=True))
     model = DCONRegressor(12, gamma=gamma, algorithm=algorithm, max_epochs=60, random_state=seed, scale=False).fit(X, y)
     problem, network = Problem(X, y, gamma), model.network_
     dead = dead_neurons(problem, network)
-    assert count_active(problem, network) == np.count_nonzero(~dead)
     assert count_dead(network) == np.count_nonzero(dead)
     np.testing.assert_array_equal(active_neurons(network), ~dead)
     # They are of no use: without them, the error is the same to four digits.

@@ -1,4 +1,4 @@
-"""A fit once more, with the network of every epoch kept."""
+"""Repeat a fit and keep the network of every epoch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from dconnet.certificates import Trajectory
-from dconnet.inspection.path import check_is_dcon
+from dconnet.inspection.selection import check_is_dcon
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.descent import Visitor
@@ -22,16 +22,16 @@ def replay(
 ) -> tuple[Trajectory, ...]:
     """Repeat the fit of an estimator, and keep the network of every epoch.
 
-    It takes as long as the fit did. The same seed gives the same network, and that is checked.
+    This takes as long as the fit. The same seed gives the same network, which is checked.
 
     Parameters
     ----------
     estimator : DCONRegressor or DCONClassifier
         A fitted estimator; it is not changed.
     X, y : array-like
-        The data that it was fitted to.
+        The training data.
     fit_params : mapping, optional
-        What else `fit` was given, such as ``sample_weight``.
+        Other arguments of `fit`, such as ``sample_weight``.
 
     Returns
     -------
@@ -71,33 +71,27 @@ def record(
         recorded.append((problem, []))
         return recorded[-1][1].append
 
-    check_is_dcon(estimator)
     verbose, estimator.verbose = estimator.verbose, 0
     try:
         estimator._fit(X, y, **(fit_params or {}), visitor=visitor)
     finally:
         estimator.verbose = verbose
-    options = estimator._trainer().options
+    trainer = estimator._trainer()
+    algorithm, options = "accelerated" if trainer.is_accelerated else "paper", trainer.options
     return tuple(
-        Trajectory(
-            problem, tuple(networks), s.history, s.status, estimator.algorithm, options.split, options.max_dca_iter
-        )
+        Trajectory(problem, tuple(networks), s.history, s.status, algorithm, options.split, options.max_dca_iter)
         for (problem, networks), s in zip(recorded, estimator.solutions_, strict=True)
     )
 
 
-def check_same(reached: Sequence[Network], trajectories: Sequence[Trajectory]) -> None:
-    """Refuse runs that do not pass through the networks that were reached.
-
-    Early stopping returns a network from the way, not the last one.
-    """
-    same = len(reached) == len(trajectories) and all(
+def check_same(fitted: Sequence[Network], trajectories: Sequence[Trajectory]) -> None:
+    """Raise a ValueError unless each run passes through its fitted network, which need not be the last one."""
+    is_same = len(fitted) == len(trajectories) and all(
         any(np.array_equal(network.parameters, passed.parameters) for passed in reversed(run.networks))
-        for network, run in zip(reached, trajectories, strict=True)
+        for network, run in zip(fitted, trajectories, strict=True)
     )
-    if not same:
+    if not is_same:
         raise ValueError(
-            "The fit cannot be repeated: it took another way. It needs the data and the fit_params of the fit, and an "
-            "integer random_state; and the fit must not have been stopped by max_seconds or an interrupt, nor "
-            "warm-started."
+            "The repeated fit ended at another network. Pass the training data and fit_params of the fit. A fit with "
+            "a random_state that is no integer, a warm start, a time limit or an interrupt cannot be repeated."
         )

@@ -1,4 +1,4 @@
-"""Colours, style, panels, labels and legends that all plots share."""
+"""Colours, style, panels, labels and legends of all plots."""
 
 from __future__ import annotations
 
@@ -71,13 +71,17 @@ def import_matplotlib() -> Any:
 def make_panels(
     ax: Any, n_panels: int, n_columns: int, size: tuple[float, float], share_y: bool = False
 ) -> NDArray[Any]:
-    """Return the axes of the panels: in a new or given figure, in the place of a single axes, or the given axes."""
+    """Return the axes of the panels: those given, in a new or given figure, or instead of a single given axes."""
     from matplotlib.figure import Figure
 
     n_columns = min(n_columns, n_panels)
     n_rows = -(-n_panels // n_columns)
     if ax is None or isinstance(ax, Figure):
-        figure = _new_figure() if ax is None else ax
+        figure: Any = ax
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            figure = plt.figure()
         figure.set_size_inches(n_columns * size[0], n_rows * size[1])
         figure.set_layout_engine("constrained")
         return _grid(figure.add_gridspec(n_rows, n_columns), figure, n_panels, share_y)
@@ -94,12 +98,6 @@ def make_panels(
     return _grid(ax.get_subplotspec().subgridspec(n_rows, n_columns), ax.figure, n_panels, share_y)
 
 
-def _new_figure() -> Any:
-    import matplotlib.pyplot as plt
-
-    return plt.figure()
-
-
 def _grid(spec: Any, figure: Any, n_panels: int, share_y: bool) -> NDArray[Any]:
     axes = np.empty(n_panels, dtype=object)
     n_columns = spec.ncols
@@ -111,23 +109,19 @@ def _grid(spec: Any, figure: Any, n_panels: int, share_y: bool) -> NDArray[Any]:
     return axes
 
 
-def shortened(name: object, limit: int = 40) -> str:
+def shorten(name: object, limit: int = 40) -> str:
     """Shorten a name so that it fits below an axis."""
     text = " ".join(str(name).split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def wrapped(name: object, width: int = 24) -> str:
-    """Wrap a name over at most two lines so that it fits beside an axis."""
-    return "\n".join(textwrap.wrap(shortened(name, 3 * width), width, max_lines=2, placeholder="…"))
-
-
 def label_axes(axis: Any, x: object | None = None, y: object | None = None) -> None:
     """Label the axes with names taken literally: a dollar sign does not start a formula."""
     if x is not None:
-        axis.set_xlabel(shortened(x), parse_math=False)
+        axis.set_xlabel(shorten(x), parse_math=False)
     if y is not None:
-        axis.set_ylabel(wrapped(y), parse_math=False)
+        lines = textwrap.wrap(shorten(y, 72), 24, max_lines=2, placeholder="…")
+        axis.set_ylabel("\n".join(lines), parse_math=False)
 
 
 def add_legend(axis: Any, handles: Sequence[Any] | None = None, **options: Any) -> None:
@@ -206,7 +200,7 @@ def line_styles(n: int) -> list[dict[str, Any]]:
     ]
 
 
-def padded(values: FloatArray, share: float = 0.04) -> tuple[FloatArray, FloatArray]:
+def add_margins(values: FloatArray, share: float = 0.04) -> tuple[FloatArray, FloatArray]:
     """Return minimum and maximum of each column, with a margin of a share of their distance."""
     low, high = values.min(axis=0), values.max(axis=0)
     margin = np.where(high > low, share * (high - low), np.maximum(np.abs(low), 1.0) * share)

@@ -1,4 +1,4 @@
-"""Plot of the convergence of a fit."""
+"""A plot of the convergence of a fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray
 from dconnet.certificates import Trajectory, convergence_order, subgradient
-from dconnet.inspection.path import chosen_networks
 from dconnet.inspection.plotting.canvas import (
     BLUE,
     GREEN,
@@ -25,12 +24,16 @@ from dconnet.inspection.plotting.canvas import (
     style,
 )
 from dconnet.inspection.replay import replay
+from dconnet.inspection.selection import select_networks
 from dconnet.training.result import History
+
+# Epochs of a run at which the norm of a subgradient is computed.
+MAX_NORMS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """The history of one fit: values after each epoch, starting with the initial network. Unknown values are None.
+    """The history of one fit: values at the start and after each epoch. Unknown values are None.
 
     Attributes
     ----------
@@ -62,9 +65,13 @@ class Run:
 
     @classmethod
     def of_trajectory(cls, trajectory: Trajectory) -> Run:
-        """Make a run from a trajectory, with the norm of a subgradient, in the paper's form, at up to 200 epochs."""
-        norms = np.full(len(trajectory.networks), np.nan)
-        for k in _spread(len(norms)):
+        """Make a run from a trajectory, with the norm of a subgradient at up to 200 epochs: most at the beginning."""
+        n_networks = len(trajectory.networks)
+        norms, epochs = np.full(n_networks, np.nan), np.arange(n_networks)
+        if n_networks > MAX_NORMS:
+            later = np.geomspace(MAX_NORMS // 2, n_networks - 1, MAX_NORMS // 2).round().astype(int)
+            epochs = np.unique([*range(MAX_NORMS // 2), *later])
+        for k in epochs:
             norms[k] = subgradient(trajectory.problem, trajectory.networks[k], trajectory.split).norm
         return replace(cls.of_history(trajectory.history), stationarity=norms)
 
@@ -73,10 +80,9 @@ class Run:
 class ConvergenceDisplay:
     """Convergence of a fit: the four plots of the paper.
 
-    RegLoss (with the errors on training and validation data), the norm of an element of the limiting subdifferential,
-    and the distance between iterates over the epochs; and the estimated order of convergence, which is the slope of
-    ``ln e^(k+1)`` over ``ln e^k``, where ``e^k`` is the distance of RegLoss from its final value. Panels without data
-    are left out.
+    Three panels show RegLoss with the errors on training and validation data, the norm of a subgradient, and the
+    length of the step, by epoch. The fourth estimates the order of convergence: the slope of ``ln e^(k+1)`` over
+    ``ln e^k``, where ``e^k`` is the distance of RegLoss from its final value. Panels without data are left out.
 
     Parameters
     ----------
@@ -151,7 +157,7 @@ class ConvergenceDisplay:
         -------
         ConvergenceDisplay
         """
-        chosen, labels = chosen_networks(estimator, classes), estimator.targets_.labels
+        chosen, labels = select_networks(estimator, classes), estimator.targets_.labels
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together.")
         if X is not None and y is not None:
@@ -164,22 +170,20 @@ class ConvergenceDisplay:
     @property
     def alt_text(self) -> str:
         """Description of the plot."""
-        names = {"_plot_loss": "RegLoss", "_plot_stationarity": "stationarity", "_plot_steps": "step norm"}
-        listed = [names[panel.__name__] for panel in self._drawn() if panel.__name__ in names]
-        return f"By epoch: {', '.join(listed)}. Last panel: estimated order of convergence."
+        return f"By epoch: {', '.join(list(self._panels())[:-1])}. Last panel: estimated order of convergence."
 
     @property
     def _last_epoch(self) -> int:
         return max(len(run.objective) for run in self.runs) - 1
 
-    def _drawn(self) -> list[Callable[[Any], None]]:
-        """Return the methods that draw the panels with data."""
-        panels = [self._plot_loss]
+    def _panels(self) -> dict[str, Callable[[Any], None]]:
+        """Return the methods that draw the panels with data, by name."""
+        panels: dict[str, Callable[[Any], None]] = {"RegLoss": self._plot_loss}
         if any(run.stationarity is not None for run in self.runs):
-            panels.append(self._plot_stationarity)
+            panels["stationarity"] = self._plot_stationarity
         if any(run.step_norm is not None for run in self.runs):
-            panels.append(self._plot_steps)
-        return [*panels, self._plot_order]
+            panels["step norm"] = self._plot_steps
+        return {**panels, "order": self._plot_order}
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the plot.
@@ -193,10 +197,10 @@ class ConvergenceDisplay:
         -------
         ConvergenceDisplay
         """
-        panels = self._drawn()
+        panels = self._panels()
         with style():
             self.axes_ = make_panels(ax, len(panels), 3 if len(panels) == 3 else 2, (3.4, 2.6))
-            for axis, draw in zip(self.axes_, panels, strict=True):
+            for axis, draw in zip(self.axes_, panels.values(), strict=True):
                 draw(axis)
             if len(self.runs) > 1:
                 legend_above(self.axes_, self._entries(), ax)
@@ -226,7 +230,6 @@ class ConvergenceDisplay:
         self._plot_lines(axis, [run.step_norm for run in self.runs], r"step $\|\theta^{k}-\theta^{k-1}\|_2$")
 
     def _plot_lines(self, axis: Any, columns: Sequence[FloatArray | None], name: str) -> None:
-        """Draw one line for each run."""
         for run, values, line in zip(self.runs, columns, line_styles(len(self.runs)), strict=True):
             if values is not None:
                 self._plot_line(axis, values, label=run.label or None, **line)
@@ -240,7 +243,7 @@ class ConvergenceDisplay:
 
     def _over_epochs(self, axis: Any) -> None:
         if self._last_epoch > 60:
-            # Most of the decrease is in the first epochs; symlog stretches them, and can show epoch 0.
+            # Most of the decrease is in the first epochs, which symlog stretches; it can show epoch 0.
             axis.set_xscale("symlog", linthresh=1)
             axis.xaxis.set_major_formatter("{x:g}")
         else:
@@ -267,7 +270,6 @@ class ConvergenceDisplay:
             axis.text(0.5, 0.5, "too few epochs for an order", ha="center", transform=axis.transAxes, color=GREY)
 
     def _entries(self) -> list[Any]:
-        """Return the entries of the common legend: the runs with their orders of convergence."""
         from matplotlib.lines import Line2D
 
         orders = [f": order {order.all:.2f}" if np.isfinite(order.all) else "" for order in self.orders_]
@@ -283,11 +285,3 @@ def _fitted_line(axis: Any, before: FloatArray, after: FloatArray, slope: float,
     if np.isfinite(slope):
         ends = np.array([before.min(), before.max()])
         axis.plot(ends, after.mean() + slope * (ends - before.mean()), linewidth=1.3, **options)
-
-
-def _spread(n_epochs: int, dense: int = 100, most: int = 200) -> list[int]:
-    """Return at most ``most`` epochs: the first ``dense`` ones, and then ever fewer up to the last."""
-    if n_epochs <= most:
-        return list(range(n_epochs))
-    later = np.geomspace(dense, n_epochs - 1, most - dense).round().astype(int)
-    return sorted({*range(dense), *later.tolist()})

@@ -19,7 +19,7 @@ from dconnet.inspection.plotting.canvas import (
     legend_above,
     make_panels,
     scatter,
-    shortened,
+    shorten,
 )
 from dconnet.inspection.saved.ensemble import EnsembleExamination
 from dconnet.inspection.saved.report.figures import Picture, picture
@@ -178,7 +178,7 @@ class _ImportancePlot:
         self.figure_ = axis.figure
         places = np.arange(len(self.names))[::-1]
         axis.barh(places, 100.0 * self.shares, color=np.where(self.shares > 0.0, BLUE, PALE).tolist(), height=0.7)
-        axis.set_yticks(places, [shortened(name, 30) for name in self.names], parse_math=False)
+        axis.set_yticks(places, [shorten(name, 30) for name in self.names], parse_math=False)
         axis.grid(visible=False, axis="y")
         label_axes(axis, x="importance in per cent")
         return self

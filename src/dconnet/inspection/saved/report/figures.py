@@ -126,14 +126,13 @@ def _network_figure(
 ) -> Picture:
     model = examination.model
     display = NetworkDisplay(
-        networks,
+        [Network(n.W, n.b, n.alpha, n.intercept + offset) for n in networks],
         examination.X,
         targets,
         features=features[:MAX_FEATURES] if len(model.feature_names) > 2 else None,
         feature_names=[printable(name) for name in model.feature_names],
         target_name=printable(target_name),
         labels=labels,
-        offset=offset,
     )
     captions = {
         "curve": "The network over the data. Circles mark its hinges, where a neuron bends it.",
