@@ -17,15 +17,7 @@ DTYPES = ("float64", "float32")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Affine(Frozen):
-    """The affine map ``x ↦ W x + b``.
-
-    Parameters
-    ----------
-    W : array-like of shape (n_outputs, n_inputs)
-        Weights.
-    b : array-like of shape (n_outputs,)
-        Intercepts.
-    """
+    """The affine map ``x ↦ W x + b``, with W of shape (n_outputs, n_inputs) and b of shape (n_outputs,)."""
 
     W: FloatArray
     b: FloatArray
@@ -109,10 +101,8 @@ class Chain:
         for below, above in pairwise(self.layers):
             if below.n_outputs != above.n_inputs:
                 raise ValueError(f"A map of {above.n_inputs} inputs cannot follow one of {below.n_outputs} outputs.")
-        for kind, names, count in (
-            ("feature", self.feature_names, self.n_features),
-            ("output", self.output_names, self.n_outputs),
-        ):
+        kinds = ("feature", self.feature_names, self.n_features), ("output", self.output_names, self.n_outputs)
+        for kind, names, count in kinds:
             if names and len(names) != count:
                 raise ValueError(f"{len(names)} {kind} names were given for {count} {kind}s.")
 
@@ -228,15 +218,7 @@ def softmax(logits: FloatArray) -> FloatArray:
 
 
 def dtype_name(dtype: object) -> str:
-    """Return the name of a type of NumPy or torch, which must be one of `DTYPES`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.export.chain import dtype_name
-    >>> dtype_name("float32"), dtype_name(np.float64), dtype_name(np.dtype("float32"))
-    ('float32', 'float64', 'float32')
-    """
+    """Return the name of a type of NumPy or torch, which must be one of `DTYPES`."""
     name = dtype.__name__ if isinstance(dtype, type) else str(dtype).removeprefix("torch.")
     if name not in DTYPES:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")

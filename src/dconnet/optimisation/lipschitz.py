@@ -147,19 +147,14 @@ class _Search:
         sign = np.array(signs)
         rows = np.hstack([sign[:, None] * self.W[:k], -np.ones((k, 1))])
         walls = np.vstack([np.hstack([np.eye(n), -np.ones((n, 1))]), np.hstack([-np.eye(n), -np.ones((n, 1))])])
-        found = milp(
-            np.append(np.zeros(n), -1.0),
-            bounds=Bounds(np.zeros(n + 1), np.ones(n + 1)),
-            constraints=LinearConstraint(
-                np.vstack([rows, walls]), np.concatenate([-sign * self.b[:k], np.zeros(n), -np.ones(n)]), np.inf
-            ),
-        )
+        least = np.concatenate([-sign * self.b[:k], np.zeros(n), -np.ones(n)])
+        constraints = LinearConstraint(np.vstack([rows, walls]), least, np.inf)
+        found = milp(np.append(np.zeros(n), -1.0), bounds=Bounds(0.0, 1.0), constraints=constraints)
         return None if found.x is None or found.x[n] <= RADIUS else np.asarray(found.x[:n])
 
     def gradient_at(self, point: FloatArray) -> FloatArray:
         """Return the gradient of the piece that contains a point."""
-        gradient: FloatArray = self.always + (self.W @ point + self.b > 0.0) @ self.parts
-        return gradient
+        return np.asarray(self.always + (self.W @ point + self.b > 0.0) @ self.parts)
 
     def run(self, rel_gap: float, max_seconds: float | None, began: float) -> Steepest:
         centre = self.inner_point(())
@@ -185,10 +180,9 @@ class _Search:
                 point = self.inner_point(longer)
                 if point is None:
                     continue
-                found = self.length(total) if depth == len(self.parts) else self.length(self.gradient_at(point))
-                if found > value:
-                    value, best = found, point
-                    gradient = total if depth == len(self.parts) else self.gradient_at(point)
+                found = total if depth == len(self.parts) else self.gradient_at(point)
+                if self.length(found) > value:
+                    value, best, gradient = self.length(found), point, found
                 if depth < len(self.parts):
                     heapq.heappush(heap, (-limit, next(ticket), longer, total))
         bound = max(value, closed, -heap[0][0] if heap else 0.0)

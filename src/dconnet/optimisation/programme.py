@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,33 +62,28 @@ class PiecewiseLinearProgramme(Frozen):
 
 def build_programme(network: Network, region: Region) -> PiecewiseLinearProgramme:
     """Return the maximisation of a network with one output over a region."""
-    frame = _box_frame(region) if region.corners is None else _hull_frame(region, region.corners)
+    is_hull = region.corners is not None
+    frame = _build_box_frame(region) if region.corners is None else _build_hull_frame(region, region.corners)
     W = network.W @ frame.directions
     b = network.W @ frame.origin + network.b
-    low, high = _ranges(W, b, frame.weights_of_corners)
+    low, high = _ranges(W, b, is_hull)
     always = low >= 0.0
-    open_ = (low < 0.0) & (high > 0.0) & (network.alpha != 0.0)
-    span = (high - low)[open_]
+    bends = (low < 0.0) & (high > 0.0) & (network.alpha != 0.0)
+    span = (high - low)[bends]
     return PiecewiseLinearProgramme(
         float(network.intercept) + float(network.alpha[always] @ b[always]),
         network.alpha[always] @ W[always],
-        W[open_] / span[:, None],
-        b[open_] / span,
-        network.alpha[open_] * span,
-        low[open_] / span,
-        high[open_] / span,
-        frame.A,
-        frame.least,
-        frame.most,
-        frame.step,
-        frame.origin,
-        frame.directions,
+        W[bends] / span[:, None],
+        b[bends] / span,
+        network.alpha[bends] * span,
+        low[bends] / span,
+        high[bends] / span,
+        *frame,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Frame:
-    """The part of a programme that depends on the region alone."""
+class _Frame(NamedTuple):
+    """The attributes of a programme that depend on the region alone."""
 
     A: FloatArray
     least: FloatArray
@@ -95,28 +91,27 @@ class _Frame:
     step: FloatArray
     origin: FloatArray
     directions: FloatArray
-    weights_of_corners: bool
 
 
-def _ranges(W: FloatArray, b: FloatArray, weights_of_corners: bool) -> tuple[FloatArray, FloatArray]:
+def _ranges(W: FloatArray, b: FloatArray, is_hull: bool) -> tuple[FloatArray, FloatArray]:
     """Return the least and the largest value of ``W v + b``, without regard to other constraints."""
-    if weights_of_corners:
+    if is_hull:
         return W.min(axis=1, initial=np.inf) + b, W.max(axis=1, initial=-np.inf) + b
     return np.minimum(W, 0.0).sum(axis=1) + b, np.maximum(W, 0.0).sum(axis=1) + b
 
 
-def _box_frame(region: Region) -> _Frame:
+def _build_box_frame(region: Region) -> _Frame:
     span = region.high - region.low
     free = np.flatnonzero(span > 0.0)
     directions = np.diag(span)[:, free]
     rows = region.A @ directions
     shift = region.A @ region.low
-    A, least, most = _scale_rows(rows, region.least - shift, region.most - shift, weights_of_corners=False)
+    A, least, most = _scale_rows(rows, region.least - shift, region.most - shift, is_hull=False)
     step = np.where(region.integer[free], 1.0 / span[free], 0.0)
-    return _Frame(A, least, most, np.concatenate([step, np.zeros(len(A))]), region.low, directions, False)
+    return _Frame(A, least, most, np.concatenate([step, np.zeros(len(A))]), region.low, directions)
 
 
-def _hull_frame(region: Region, corners: FloatArray) -> _Frame:
+def _build_hull_frame(region: Region, corners: FloatArray) -> _Frame:
     """Add constraints: the weights sum to one, and inputs that the box cuts or that are integers have bounds."""
     directions = corners.T
     span = region.high - region.low
@@ -124,7 +119,7 @@ def _hull_frame(region: Region, corners: FloatArray) -> _Frame:
     bounded = np.flatnonzero(cut)
     unit = np.where(span > 0.0, span, 1.0)[bounded]
     places = (corners.T[bounded] - region.low[bounded, None]) / unit[:, None]
-    A, least, most = _scale_rows(region.A @ directions, region.least, region.most, weights_of_corners=True)
+    A, least, most = _scale_rows(region.A @ directions, region.least, region.most, is_hull=True)
     low, high = _ranges(places, np.zeros(len(places)), True)
     step = np.where(region.integer[bounded], 1.0 / unit, 0.0)
     return _Frame(
@@ -134,16 +129,15 @@ def _hull_frame(region: Region, corners: FloatArray) -> _Frame:
         np.concatenate([np.zeros(len(corners) + len(A) + 1), step]),
         np.zeros(len(region.low)),
         directions,
-        True,
     )
 
 
 def _scale_rows(
-    rows: FloatArray, least: FloatArray, most: FloatArray, *, weights_of_corners: bool
+    rows: FloatArray, least: FloatArray, most: FloatArray, *, is_hull: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the constraints with coefficients of order one and equivalent finite bounds."""
-    low, high = _ranges(rows, np.zeros(len(rows)), weights_of_corners)
-    size = np.abs(rows).sum(axis=1) if not weights_of_corners else np.abs(rows).max(axis=1, initial=0.0)
+    low, high = _ranges(rows, np.zeros(len(rows)), is_hull)
+    size = np.abs(rows).sum(axis=1) if not is_hull else np.abs(rows).max(axis=1, initial=0.0)
     size = np.where(size > 0.0, size, 1.0)
     # The bound of a constraint that cannot bind is outside the range, so that rounding cannot make it bind.
     low, high = low / size - 1.0, high / size + 1.0
