@@ -1,4 +1,4 @@
-"""Coded features stand for the columns that they say, and the design is whitened as a dense one would be."""
+"""Coded features represent the right columns, and the design is whitened like a dense one."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ LEVELS = RNG.integers(0, 5, size=200).astype(float)
 
 
 def coded(shuffled=False):
-    """A feature of each kind."""
+    """Return a design with a feature of each kind."""
     features = [Linear.of(VALUES), Ramps.of(VALUES**3, 5), Levels(3)]
     columns = [VALUES, VALUES**3, LEVELS]
     order = [2, 0, 1] if shuffled else [0, 1, 2]
     return CodedDesign.of([features[i] for i in order], [columns[i] for i in order])
 
 
-def test_linear_features_are_standardised_and_gaps_are_filled():
+def test_linear_features_are_standardised_and_missing_values_filled():
     values = np.append(VALUES, np.nan)
     feature = Linear.of(values)
     (column,) = feature.columns(feature.code(values)).T
@@ -29,13 +29,13 @@ def test_linear_features_are_standardised_and_gaps_are_filled():
     assert Linear.of(np.full(5, 3.0)).code(np.full(5, 3.0))[1].tolist() == [0.0] * 5
 
 
-def test_ramps_rise_from_zero_to_one_in_their_bins_and_go_on_outside():
+def test_ramps_rise_from_zero_to_one_in_their_bins_and_continue_outside():
     feature = Ramps(np.array([0.0, 1.0, 3.0]))
     columns = feature.columns(feature.code(np.array([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 5.0])))
     assert columns.tolist() == [[-1, 0], [0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1], [1, 2]]
 
 
-def test_ramps_have_bins_of_equal_counts_or_are_plain_values():
+def test_ramps_have_bins_of_equal_counts_or_become_linear():
     feature = Ramps.of(VALUES, 4)
     counts = np.bincount(feature.code(VALUES)[0])
     assert set(counts.tolist()) <= {49, 50, 51}
@@ -63,7 +63,7 @@ def test_the_dense_design_has_the_columns_of_all_features_by_kind(shuffled):
 
 @pytest.mark.parametrize("shrinkage", [0.0, 0.3])
 def test_whitened_weights_have_the_penalty_of_the_problem(shrinkage):
-    """|v|² is the weighted |M u|² and the shrinkage of standardised weights, for the weights u = B v."""
+    """|v|² is the weighted |M u|² plus the shrinkage of standardised weights, for the weights u = B v."""
     design, weight = coded(), RNG.uniform(0.5, 2.0, size=200)
     gram = design.gram(weight)
     scaling = Standardisation.of(gram)
@@ -97,7 +97,7 @@ def test_predictions_are_those_of_the_dense_design(n_networks, n_hidden):
     np.testing.assert_array_equal(design.rows(np.arange(70, 90)).predict(U, alpha), outputs[70:90])
 
 
-def test_networks_must_fit_the_design():
+def test_networks_of_another_shape_are_refused():
     design = coded()
     with pytest.raises(ValueError, match="U has the wrong length"):
         design.predict(np.ones((1, design.n_columns, 4)), np.ones((1, 4)))

@@ -1,4 +1,4 @@
-"""The logistic regression on activations is that of scikit-learn, and every step goes down."""
+"""The logistic regression agrees with that of scikit-learn, and every step lowers the objective."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_agrees_with_scikit_learn(penalty):
     assert value(theta, penalty) <= best * (1 + 1e-6)
 
 
-def test_every_step_goes_down(monkeypatch):
+def test_every_step_lowers_the_objective(monkeypatch):
     values = []
     for steps in range(8):
         monkeypatch.setattr(logistic, "MAX_STEPS", steps)
@@ -44,10 +44,10 @@ def test_a_start_at_the_optimum_stays_there():
 
 
 @pytest.mark.parametrize("hot", [np.zeros(M), np.ones(M), (H[:, 0] > 0.0).astype(float)])
-def test_classes_that_are_alone_or_separated_have_finite_coefficients(hot):
+def test_single_or_separable_classes_have_finite_coefficients(hot):
     assert np.isfinite(ridge_logistic(H, hot, np.ones(M), 3.0)).all()
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e-18, 1e18])
-def test_weights_of_any_size_give_finite_coefficients(size):
+def test_extreme_weights_give_finite_coefficients(size):
     assert np.isfinite(ridge_logistic(H, HOT, size * WEIGHT, 3.0)).all()

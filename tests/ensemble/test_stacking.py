@@ -1,4 +1,4 @@
-"""Weights of members are optimal: they fulfil their conditions, and agree with an independent solver."""
+"""Weights of members satisfy their optimality conditions and agree with an independent solver."""
 
 import numpy as np
 import pytest
@@ -10,9 +10,8 @@ from dconnet.ensemble.stacking import (
     WEIGHT_PENALTY,
     SoftmaxStack,
     convex_weights,
-    one_hot,
 )
-from dconnet.model.calibration import log_loss, probabilities_of
+from dconnet.model.calibration import probabilities_of
 
 RNG = np.random.default_rng(0)
 M, MEMBERS = 200, 6
@@ -29,7 +28,7 @@ def mean_error(weights, predictions=PREDICTIONS, y=TARGET, sample_weight=SAMPLE_
 
 
 @pytest.mark.parametrize("size", [1e-100, 1.0, 1e100])
-def test_convex_weights_fulfil_their_optimality_conditions(size):
+def test_convex_weights_satisfy_their_optimality_conditions(size):
     weights = convex_weights(size * PREDICTIONS, size * TARGET, SAMPLE_WEIGHT)
     assert weights.min() >= 0.0
     assert weights.sum() == pytest.approx(1.0, rel=1e-12)
@@ -54,40 +53,25 @@ def test_convex_weights_agree_with_slsqp():
     np.testing.assert_allclose(weights, found.x, atol=1e-4)
 
 
-def test_convex_weights_with_fewer_rows_than_members():
-    weights = convex_weights(PREDICTIONS[:3], TARGET[:3], SAMPLE_WEIGHT[:3])
-    assert weights.min() >= 0.0
-    assert weights.sum() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("column", [0, 3])
-def test_a_perfect_member_has_all_the_weight(column):
-    predictions = PREDICTIONS.copy()
-    predictions[:, column] = TARGET
-    weights = convex_weights(predictions, TARGET, SAMPLE_WEIGHT)
-    assert weights[column] == pytest.approx(1.0, abs=1e-6)
-
-
-def test_members_that_are_all_the_same_have_weights_of_sum_one():
-    for offset in (0.0, 1.0):
-        weights = convex_weights(np.repeat(TARGET[:, None] + offset, 3, axis=1), TARGET, SAMPLE_WEIGHT)
+def test_convex_weights_in_special_cases():
+    few = convex_weights(PREDICTIONS[:3], TARGET[:3], SAMPLE_WEIGHT[:3])
+    assert few.min() >= 0.0
+    perfect = PREDICTIONS.copy()
+    perfect[:, 3] = TARGET
+    assert convex_weights(perfect, TARGET, SAMPLE_WEIGHT)[3] == pytest.approx(1.0, abs=1e-6)
+    equal = [convex_weights(np.tile(TARGET[:, None] + c, 3), TARGET, SAMPLE_WEIGHT) for c in (0.0, 1.0)]
+    for weights in (few, *equal):
         assert weights.sum() == pytest.approx(1.0)
-
-
-def test_rows_without_weight_do_not_count():
     half = np.where(np.arange(M) < M // 2, SAMPLE_WEIGHT, 0.0)
-    np.testing.assert_allclose(
-        convex_weights(PREDICTIONS, TARGET, half),
-        convex_weights(PREDICTIONS[: M // 2], TARGET[: M // 2], SAMPLE_WEIGHT[: M // 2]),
-        atol=1e-9,
-    )
+    first = convex_weights(PREDICTIONS[: M // 2], TARGET[: M // 2], SAMPLE_WEIGHT[: M // 2])
+    np.testing.assert_allclose(convex_weights(PREDICTIONS, TARGET, half), first, atol=1e-9)
 
 
-# --- the ensemble of classes ---
+# --- classes ---
 
 
 def scores_of(n_columns):
-    """Scores of members, and classes that depend on them."""
+    """Return scores of members, and classes that depend on them."""
     rng = np.random.default_rng(n_columns)
     scores = rng.normal(size=(4, M, n_columns))
     total = scores[0] + 0.5 * scores[1] + rng.gumbel(size=(M, n_columns))
@@ -96,7 +80,7 @@ def scores_of(n_columns):
 
 
 def penalised(theta, scores, classes):
-    """The loss of a ensemble, written in another way."""
+    """Return the penalised log loss, computed in another way."""
     n_members, _, n_columns = scores.shape
     totals = sum(w * s for w, s in zip(theta[:n_members], scores, strict=True)) + theta[n_members:]
     if n_columns == 1:
@@ -107,31 +91,20 @@ def penalised(theta, scores, classes):
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 30])
-def test_the_derivative_of_the_log_loss_is_that_of_finite_differences(n_columns):
+def test_softmax_stacks_satisfy_their_optimality_conditions(n_columns):
     scores, classes = scores_of(n_columns)
-    share = SAMPLE_WEIGHT / SAMPLE_WEIGHT.sum()
-    hot = one_hot(classes, n_columns)
-    _, derivative = log_loss(scores[0], hot, share)
-    direction = np.random.default_rng(1).normal(size=scores[0].shape)
-    ahead, behind = (log_loss(scores[0] + t * direction, hot, share)[0] for t in (1e-5, -1e-5))
-    assert np.sum(derivative * direction) == pytest.approx((ahead - behind) / 2e-5, rel=1e-7, abs=1e-10)
-
-
-@pytest.mark.parametrize("n_columns", [1, 3, 30])
-def test_softmax_stacks_fulfil_their_optimality_conditions(n_columns):
-    scores, classes = scores_of(n_columns)
-    ensemble = SoftmaxStack.of(scores, classes, SAMPLE_WEIGHT)
-    theta = np.append(ensemble.weights, ensemble.intercepts)
+    stack = SoftmaxStack.of(scores, classes, SAMPLE_WEIGHT)
+    theta = np.append(stack.weights, stack.intercepts)
     gradient = optimize.approx_fprime(theta, penalised, 1e-7, scores, classes)
-    assert ensemble.weights.min() >= 0.0
-    free = np.append(ensemble.weights > 0.0, np.ones(n_columns, dtype=bool))
+    assert stack.weights.min() >= 0.0
+    free = np.append(stack.weights > 0.0, np.ones(n_columns, dtype=bool))
     np.testing.assert_allclose(gradient[free], 0.0, atol=1e-4)
     assert (gradient[~free] > -1e-4).all()
 
 
-def test_softmax_stacks_have_the_least_loss_of_all_that_an_independent_solver_finds():
+def test_softmax_stacks_agree_with_slsqp():
     scores, classes = scores_of(3)
-    ensemble = SoftmaxStack.of(scores, classes, SAMPLE_WEIGHT)
+    stack = SoftmaxStack.of(scores, classes, SAMPLE_WEIGHT)
     found = optimize.minimize(
         penalised,
         np.append(np.ones(4), np.zeros(3)),
@@ -140,29 +113,29 @@ def test_softmax_stacks_have_the_least_loss_of_all_that_an_independent_solver_fi
         bounds=[(0.0, None)] * 4 + [(None, None)] * 3,
         options={"ftol": 1e-14, "maxiter": 1000},
     )
-    assert penalised(np.append(ensemble.weights, ensemble.intercepts), scores, classes) <= found.fun + 1e-7
+    assert penalised(np.append(stack.weights, stack.intercepts), scores, classes) <= found.fun + 1e-7
 
 
 def test_a_stack_of_one_member_and_two_classes_is_a_logistic_regression():
     scores, classes = scores_of(1)
-    ensemble = SoftmaxStack.of(scores[:1], classes, SAMPLE_WEIGHT)
-    # Its intercept has no penalty: it is a column of its own, scaled so that its penalty is that of the ensemble.
+    stack = SoftmaxStack.of(scores[:1], classes, SAMPLE_WEIGHT)
+    # Its intercept has no penalty: it is a column of its own, scaled so that its penalty is that of the stack.
     X = np.column_stack([scores[0, :, 0], np.full(M, np.sqrt(WEIGHT_PENALTY / INTERCEPT_PENALTY))])
     C = 1.0 / (2.0 * WEIGHT_PENALTY * SAMPLE_WEIGHT.sum())
     model = LogisticRegression(C=C, fit_intercept=False, tol=1e-10).fit(X, classes, sample_weight=SAMPLE_WEIGHT)
-    np.testing.assert_allclose(ensemble.probabilities(scores[:1]), model.predict_proba(X), atol=1e-4)
+    np.testing.assert_allclose(stack.probabilities(scores[:1]), model.predict_proba(X), atol=1e-4)
 
 
-def test_classes_that_can_be_separated_do_not_lead_astray():
+def test_separable_classes_have_finite_weights():
     scores = np.where(np.arange(M) < M // 2, -1e3, 1e3)[None, :, None]
-    ensemble = SoftmaxStack.of(scores, (np.arange(M) >= M // 2).astype(np.intp), np.ones(M))
-    assert np.isfinite(ensemble.weights).all()
-    assert np.isfinite(ensemble.probabilities(scores)).all()
+    stack = SoftmaxStack.of(scores, (np.arange(M) >= M // 2).astype(np.intp), np.ones(M))
+    assert np.isfinite(stack.weights).all()
+    assert np.isfinite(stack.probabilities(scores)).all()
 
 
 @pytest.mark.parametrize("n_columns", [1, 3])
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e4])
-def test_probabilities_are_of_sum_one(n_columns, size):
+def test_probabilities_sum_to_one(n_columns, size):
     totals = size * np.random.default_rng(0).normal(size=(50, n_columns))
     probabilities = probabilities_of(totals)
     assert probabilities.shape == (50, max(2, n_columns))

@@ -25,12 +25,10 @@ X = RNG.normal(size=(80, 3))
 FRAME = pd.DataFrame(X, columns=list("abc")).assign(
     t=np.array(["u", "v", "w"])[np.arange(80) % 3], d=pd.date_range("2020", periods=80)
 )
-
-
-# Two hundred rows of forty cities, of which some are dear.
+# Two hundred rows of forty cities with three levels of prices.
 CITIES = np.array([f"city {k:02}" for k in range(40)])[RNG.integers(0, 40, size=200)]
-DEAR = np.array([int(city[-2:]) % 3 for city in CITIES]) + 0.1 * RNG.normal(size=200)
-MANY = pd.DataFrame({"size": RNG.normal(size=200), "city": CITIES})
+PRICES = np.array([int(city[-2:]) % 3 for city in CITIES]) + 0.1 * RNG.normal(size=200)
+HOUSES = pd.DataFrame({"size": RNG.normal(size=200), "city": CITIES})
 
 
 @parametrize_with_checks([TableEncoder(), TableEncoder(6)])
@@ -40,48 +38,32 @@ def test_contract(estimator, check):
     check(estimator)
 
 
-def test_numbers_are_standardised_and_named():
-    encoder = TableEncoder(n_bins=1).fit(FRAME)
-    encoded = encoder.transform(FRAME)
-    np.testing.assert_allclose(encoded[:, :3], (X - X.mean(axis=0)) / X.std(axis=0), rtol=1e-5, atol=1e-6)
-    names = encoder.get_feature_names_out()
-    assert list(names[:3]) == ["a", "b", "c"]
-    assert list(names[3:6]) == ["t: u", "t: v", "t: w"]
-    assert len(names) == encoded.shape[1] == len(set(names))
-
-
 @pytest.mark.parametrize(
     "check",
     [
         "check_transformer_get_feature_names_out",
         "check_transformer_get_feature_names_out_pandas",
-        "check_set_output_transform",
         "check_set_output_transform_pandas",
         "check_set_output_transform_polars",
         "check_global_output_transform_pandas",
-        "check_global_set_output_transform_polars",
     ],
 )
 @pytest.mark.filterwarnings("ignore:X .*feature names")  # the checks mix arrays and tables
 def test_names_and_output_of_transformers(check):
-    """Checks that scikit-learn applies to its own transformers only."""
-    if "polars" in check:
-        pytest.importorskip("polars", reason="polars is not installed")
+    """Run checks that scikit-learn applies to its own transformers only."""
     getattr(estimator_checks, check)("TableEncoder", TableEncoder(2))
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_output_has_names(kind):
-    pytest.importorskip(kind, reason=f"{kind} is not installed")
-    encoder = TableEncoder().set_output(transform=kind)
-    found = encoder.fit_transform(FRAME)
-    assert list(found.columns) == list(encoder.get_feature_names_out())
-    np.testing.assert_array_equal(found.to_numpy(), TableEncoder().fit(FRAME).transform(FRAME))
-
-
-def test_names_are_all_different():
-    table = pd.DataFrame({"a": ["u", "v", "w"] * 20, "a: u": np.arange(60.0), "a: v": np.arange(60.0) ** 2})
-    names = TableEncoder().fit(table).get_feature_names_out()
+def test_numbers_are_standardised_and_columns_named():
+    encoder = TableEncoder(n_bins=1).fit(FRAME)
+    encoded = encoder.transform(FRAME)
+    np.testing.assert_allclose(encoded[:, :3], (X - X.mean(axis=0)) / X.std(axis=0), rtol=1e-5, atol=1e-6)
+    names = encoder.get_feature_names_out()
+    assert list(names[:6]) == ["a", "b", "c", "t: u", "t: v", "t: w"]
+    assert len(names) == encoded.shape[1] == len(set(names))
+    assert np.isfinite(encoder.transform(FRAME.assign(t="unknown", a=np.nan))).all()
+    repeated = pd.DataFrame({"a": ["u", "v", "w"] * 20, "a: u": np.arange(60.0), "a: v": np.arange(60.0) ** 2})
+    names = TableEncoder().fit(repeated).get_feature_names_out()
     assert list(names) == ["a: u", "a: v", "a: w", "a: u (2)", "a: v (2)"]
 
 
@@ -91,42 +73,35 @@ def test_a_linear_map_of_ramps_is_piecewise_linear():
     assert make_pipeline(TableEncoder(n_bins=2), LinearRegression()).fit(x, y).score(x, y) > 0.999
 
 
-def test_levels_that_are_not_known_and_gaps_are_encoded():
-    encoder = TableEncoder().fit(FRAME)
-    other = FRAME.assign(t="never seen", a=np.nan)
-    assert np.isfinite(encoder.transform(other)).all()
-
-
-def test_a_fit_that_fails_leaves_the_encoder_as_it_was():
+def test_a_failed_fit_leaves_the_encoder_unchanged():
     faulty = pd.DataFrame({"a": [1.0, np.inf, 2.0]})
-    with pytest.raises(ValueError, match="infinity"):
-        (fresh := TableEncoder()).fit(faulty)
+    fresh, encoder = TableEncoder(), TableEncoder().fit(FRAME)
+    expected = encoder.transform(FRAME)
+    for own in (fresh, encoder):
+        with pytest.raises(ValueError, match="infinity"):
+            own.fit(faulty)
     with pytest.raises(NotFittedError):
         fresh.transform(FRAME)
-    encoder = TableEncoder().fit(FRAME)
-    expected = encoder.transform(FRAME)
-    with pytest.raises(ValueError, match="infinity"):
-        encoder.fit(faulty)
     np.testing.assert_array_equal(encoder.transform(FRAME), expected)
 
 
-def test_threads_of_the_linear_algebra_have_no_influence():
+def test_the_number_of_blas_threads_does_not_matter():
     table = RNG.normal(size=(5000, 12))
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads):
-            found.append(clone(TableEncoder(6)).fit(table).encoding_.mean)
+            found.append(TableEncoder(6).fit(table).encoding_.mean)
     np.testing.assert_array_equal(found[0], found[1])
 
 
-def test_all_kinds_of_tables_are_the_same():
+def test_all_kinds_of_tables_give_the_same_columns():
     pa, pl = pytest.importorskip("pyarrow", reason="pyarrow"), pytest.importorskip("polars", reason="polars")
     expected = TableEncoder(3).fit(FRAME).transform(FRAME)
     for table in (pl.DataFrame(FRAME.to_dict("series")), pa.Table.from_pandas(FRAME)):
         np.testing.assert_array_equal(TableEncoder(3).fit(table).transform(table), expected)
 
 
-def test_a_table_without_anything_that_varies_has_no_columns():
+def test_a_constant_table_has_no_columns():
     constant = pd.DataFrame({"a": ["u"] * 30})
     encoder = TableEncoder().fit(constant)
     assert encoder.transform(constant).shape == (30, 0)
@@ -135,115 +110,90 @@ def test_a_table_without_anything_that_varies_has_no_columns():
         make_pipeline(TableEncoder(), DCONRegressor()).fit(constant, np.arange(30.0))
 
 
-def test_one_column_of_text_is_enough():
-    table = pd.DataFrame({"a": ["u", "v", "w"] * 20})
-    y = np.array([1.0, 2.0, 4.0] * 20)
-    model = make_pipeline(TableEncoder(), DCONRegressor(3, gamma=1e-3, random_state=0)).fit(table, y)
-    assert model.score(table, y) > 0.99
-
-
-def test_sparse_tables_are_refused():
+def test_invalid_tables_are_refused_or_warned_about():
     with pytest.raises(TypeError, match="dense"):
         TableEncoder().fit(sparse.csr_array(X))
-
-
-def test_text_in_place_of_a_number_is_told():
-    table = pd.DataFrame({"a": ["1", "2", "3", "four", "5", "6"] * 4})
-    with pytest.warns(MixedColumnWarning, match="'four'"):
-        TableEncoder().fit(table)
-
-
-class TestMeansOfTheTarget:
-    def test_means_are_those_of_scikit_learn(self):
-        """Which are smoothed by the same formula, in units of the target."""
-        encoder = TableEncoder(random_state=0).fit(MANY, DEAR)
-        theirs = TargetEncoder(target_type="continuous", random_state=0).fit(MANY[["city"]], DEAR)
-        feature = encoder.encoding_.coder.features[1]
-        ours = encoder.transform(MANY)[:, 1] * feature.scale + feature.center
-        np.testing.assert_allclose(ours, theirs.transform(MANY[["city"]])[:, 0], rtol=1e-9)
-        assert list(encoder.get_feature_names_out()) == ["size", "city: target"]
-        assert encoder.columns_[1]["treatment"] == "40 levels, by the target"
-
-    def test_the_target_of_a_row_has_no_part_in_its_code(self):
-        """In the training, a change of one target leaves its own row as it was, up to the common unit."""
-        changed = DEAR.copy()
-        changed[7] += 1e-3
-        encoders = [TableEncoder(random_state=0) for _ in range(2)]
-        raw = []
-        for encoder, y in zip(encoders, (DEAR, changed), strict=True):
-            crossed = encoder.fit_transform(MANY, y)[:, 1]
-            feature = encoder.encoding_.coder.features[1]
-            raw.append(crossed * feature.scale + feature.center)
-        assert abs(raw[0][7] - raw[1][7]) < 1e-12
-        assert np.abs(raw[0] - raw[1]).max() > 1e-6
-
-    def test_random_levels_tell_nothing(self):
-        """Without cross-fitting, a model would find the noise of the target in the means of the levels."""
-        noise = np.random.default_rng(1).normal(size=200)
-        encoder = TableEncoder(random_state=0)
-        crossed = encoder.fit_transform(MANY, noise)[:, 1]
-        assert abs(np.corrcoef(crossed, noise)[0, 1]) < 0.2 < np.corrcoef(encoder.transform(MANY)[:, 1], noise)[0, 1]
-
-    def test_levels_that_are_not_known_get_the_mean_of_all(self):
-        encoder = TableEncoder(random_state=0).fit(MANY, DEAR)
-        feature = encoder.encoding_.coder.features[1]
-        found = encoder.transform(MANY.assign(city="elsewhere"))[:, 1] * feature.scale + feature.center
-        np.testing.assert_allclose(found, DEAR.mean(), rtol=1e-12)
-
-    def test_classes_get_a_column_each(self):
-        three = np.array(["low", "middle", "high"])[np.round(DEAR).astype(int).clip(0, 2)]
-        names = TableEncoder().fit(MANY, three).get_feature_names_out()
-        assert list(names) == ["size", "city: target 1", "city: target 2", "city: target 3"]
-        assert TableEncoder().fit(MANY, three == "low").transform(MANY).shape == (200, 2)
-
-    def test_several_targets_get_a_column_each(self):
-        both = np.column_stack([DEAR, -DEAR])
-        assert TableEncoder().fit_transform(MANY, both).shape == (200, 3)
-        with pytest.raises(ValueError, match="several columns of classes"):
-            TableEncoder(target_type="class").fit(MANY, both)
-
-    @pytest.mark.parametrize(
-        ("y", "n_columns"),
-        [(np.arange(200), 1), (np.arange(200) % 3, 3), (np.arange(200) % 3 + 0.5, 1), (np.arange(200) % 2 == 0, 1)],
-    )
-    def test_whole_numbers_of_few_values_are_classes(self, y, n_columns):
-        assert TableEncoder().fit(MANY[["city"]], y).transform(MANY[["city"]]).shape[1] == n_columns
-
-    def test_the_target_can_be_left_out(self):
-        without = TableEncoder(target_type=None).fit(MANY, DEAR)
-        np.testing.assert_array_equal(without.transform(MANY), TableEncoder().fit(MANY).transform(MANY))
-
-    def test_missing_targets_are_refused(self):
-        with pytest.raises(ValueError, match="NaN"):
-            TableEncoder().fit(MANY, np.where(DEAR > 2.0, np.nan, DEAR))
-
-
-class TestBeforeANetwork:
-    model = make_pipeline(TableEncoder(), DCONRegressor(4, gamma=0.03, tol=1e-3, random_state=0))
-
-    def test_cross_validation_and_grid_search(self):
-        assert cross_val_score(self.model, MANY, DEAR, cv=3).min() > 0.5
-        search = GridSearchCV(self.model, {"tableencoder__n_bins": [1, 3]}, cv=2).fit(MANY, DEAR)
-        assert search.best_score_ > 0.5
-
-    def test_clones_and_pickles_predict_the_same(self):
-        model = clone(self.model).set_params(tableencoder__random_state=0).fit(MANY, DEAR)
-        other = clone(model).fit(MANY, DEAR)
-        again = pickle.loads(pickle.dumps(model))
-        for found in (other, again):
-            np.testing.assert_array_equal(found.predict(MANY), model.predict(MANY))
-
-    def test_classes(self):
-        labels = np.where(DEAR > 1.5, "dear", "cheap")
-        model = make_pipeline(TableEncoder(), DCONClassifier(3, gamma=0.03, tol=1e-3, random_state=0))
-        assert model.fit(MANY, labels).score(MANY, labels) > 0.9
-
-    def test_for_some_columns_alone(self):
-        encoder = make_column_transformer((TableEncoder(), ["t", "d"]), remainder="passthrough")
-        found = encoder.fit_transform(FRAME)
-        assert found.shape[1] == len(encoder.get_feature_names_out()) > 3
-
-
-def test_a_target_of_another_length_is_refused_also_where_it_is_not_used():
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         TableEncoder().fit(pd.DataFrame({"a": np.arange(30.0)}), np.arange(5))
+    with pytest.warns(MixedColumnWarning, match="'four'"):
+        TableEncoder().fit(pd.DataFrame({"a": ["1", "2", "3", "four", "5", "6"] * 4}))
+
+
+# --- target means ---
+
+
+def unscaled(encoder, encoded):
+    feature = encoder.encoding_.coder.features[1]
+    return encoded[:, 1] * feature.scale + feature.center
+
+
+def test_target_means_are_those_of_scikit_learn():
+    encoder = TableEncoder(random_state=0).fit(HOUSES, PRICES)
+    theirs = TargetEncoder(target_type="continuous", random_state=0).fit(HOUSES[["city"]], PRICES)
+    expected = theirs.transform(HOUSES[["city"]])[:, 0]
+    np.testing.assert_allclose(unscaled(encoder, encoder.transform(HOUSES)), expected, rtol=1e-9)
+    unknown = encoder.transform(HOUSES.assign(city="elsewhere"))
+    np.testing.assert_allclose(unscaled(encoder, unknown), PRICES.mean(), rtol=1e-12)
+    assert list(encoder.get_feature_names_out()) == ["size", "city: target"]
+    assert encoder.columns_[1]["treatment"] == "40 levels, by the target"
+
+
+def test_the_code_of_a_training_row_does_not_depend_on_its_own_target():
+    changed = PRICES.copy()
+    changed[7] += 1e-3
+    raw = []
+    for y in (PRICES, changed):
+        encoder = TableEncoder(random_state=0)
+        raw.append(unscaled(encoder, encoder.fit_transform(HOUSES, y)))
+    assert abs(raw[0][7] - raw[1][7]) < 1e-12
+    assert np.abs(raw[0] - raw[1]).max() > 1e-6
+    noise = np.random.default_rng(1).normal(size=200)
+    encoder = TableEncoder(random_state=0)
+    crossed = encoder.fit_transform(HOUSES, noise)[:, 1]
+    # Without cross-fitting, a model would find the noise of the target in the means of the levels.
+    assert abs(np.corrcoef(crossed, noise)[0, 1]) < 0.2 < np.corrcoef(encoder.transform(HOUSES)[:, 1], noise)[0, 1]
+
+
+@pytest.mark.parametrize(
+    ("y", "n_columns"),
+    [
+        (np.arange(200), 1),
+        (np.arange(200) % 3, 3),
+        (np.arange(200) % 3 + 0.5, 1),
+        (np.arange(200) % 2 == 0, 1),
+        (np.array(["low", "middle", "high"])[np.arange(200) % 3], 3),
+        (np.column_stack([PRICES, -PRICES]), 2),
+    ],
+)
+def test_each_class_or_target_has_a_column(y, n_columns):
+    encoder = TableEncoder().fit(HOUSES[["city"]], y)
+    assert encoder.transform(HOUSES[["city"]]).shape[1] == n_columns
+    names = [f"city: target {k + 1}" for k in range(n_columns)] if n_columns > 1 else ["city: target"]
+    assert list(encoder.get_feature_names_out()) == names
+
+
+def test_targets_that_are_ignored_or_refused():
+    without = TableEncoder(target_type=None).fit(HOUSES, PRICES)
+    np.testing.assert_array_equal(without.transform(HOUSES), TableEncoder().fit(HOUSES).transform(HOUSES))
+    with pytest.raises(ValueError, match="several columns of classes"):
+        TableEncoder(target_type="class").fit(HOUSES, np.column_stack([PRICES, -PRICES]))
+    with pytest.raises(ValueError, match="NaN"):
+        TableEncoder().fit(HOUSES, np.where(PRICES > 2.0, np.nan, PRICES))
+
+
+# --- pipelines ---
+
+
+def test_pipelines_with_a_network():
+    model = make_pipeline(TableEncoder(random_state=0), DCONRegressor(4, gamma=0.03, tol=1e-3, random_state=0))
+    assert cross_val_score(model, HOUSES, PRICES, cv=2).min() > 0.5
+    search = GridSearchCV(model, {"tableencoder__n_bins": [1, 3]}, cv=2).fit(HOUSES, PRICES)
+    assert search.best_score_ > 0.5
+    model.fit(HOUSES, PRICES)
+    for other in (clone(model).fit(HOUSES, PRICES), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict(HOUSES), model.predict(HOUSES))
+    labels = np.where(PRICES > 1.5, "dear", "cheap")
+    model = make_pipeline(TableEncoder(), DCONClassifier(3, gamma=0.03, tol=1e-3, random_state=0))
+    assert model.fit(HOUSES, labels).score(HOUSES, labels) > 0.9
+    encoder = make_column_transformer((TableEncoder(), ["t", "d"]), remainder="passthrough")
+    assert encoder.fit_transform(FRAME).shape[1] == len(encoder.get_feature_names_out()) > 3
