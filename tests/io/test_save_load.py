@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import copy
+import json
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,7 @@ from dconnet import (
     DCONRegressor,
     LayerwiseDCONClassifier,
     LayerwiseDCONRegressor,
+    PaperAlgorithm,
     TableEncoder,
 )
 from dconnet.io.stored_estimators import NOT_STORED_ATTRIBUTES
@@ -45,6 +51,9 @@ ESTIMATORS: dict[str, Any] = {
     "regressor": lambda: DCONRegressor(3, gamma=1e-3, **SHORT).fit(X, y),
     "regressor that chooses gamma": lambda: DCONRegressor(3, **SHORT).fit(pd.DataFrame(X, columns=list("abc")), y),
     "regressor of two targets": lambda: DCONRegressor(3, **SHORT).fit(X, pd.DataFrame({"p": y, "q": -y})),
+    "regressor of Algorithm 1": lambda: DCONRegressor(3, algorithm=PaperAlgorithm("net", restart=True), **SHORT).fit(
+        X, y
+    ),
     "growing regressor": lambda: DCONRegressor("auto", gamma=0.01, **SHORT).fit(X, y),
     "classifier": lambda: DCONClassifier(3, class_weight={"low": 1.0, "middle": 2.0, "high": 3.0}, **SHORT).fit(
         X, LABELS
@@ -135,3 +144,188 @@ def test_what_cannot_be_saved_is_refused_and_leaves_the_file_alone(tmp_path: Pat
         dconnet.save(DCONRegressor(), path)
     assert path.read_text() == "precious"
     assert list(tmp_path.iterdir()) == [path]
+
+
+# --- invalid files ---
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, Any]:
+    """Return the JSON of small models, by kind."""
+    short: dict[str, Any] = {"gamma": 0.1, "max_epochs": 1, "random_state": 0}
+    table = TABLE[["size", "colour", "sold"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {
+            "regressor": DCONRegressor(2, **short).fit(X, y),
+            "classifier": DCONClassifier(2, class_weight="balanced", **short).fit(X, LABELS),
+            "pipeline": make_pipeline(TableEncoder(3), DCONRegressor(2, **short)).fit(table, y),
+            "auto": AutoDCONRegressor(max_seconds=1e-9, random_state=0).fit(table, y),
+        }
+
+
+def as_json(model: Any, path: Path) -> Any:
+    dconnet.save(model, path)
+    return json.loads(path.read_text())
+
+
+def refuse(content: str | bytes, path: Path, message: str = "") -> None:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(ValueError, match=f"(?s)not a valid model file: .*{message}"):
+        dconnet.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", ""),
+        ("{", ""),
+        ("[]", ""),
+        ("{}", "format"),
+        (b"\xff\xfe{}", ""),
+        ('{"format": "other", "version": 1}', "its format is 'other'"),
+        ('{"format": "dconnet-model", "version": 99}', "version 99"),
+        ("[" * 100_000, ""),
+    ],
+)
+def test_other_files_are_refused(content: str | bytes, message: str, tmp_path: Path) -> None:
+    refuse(content, tmp_path / "model.json", message)
+
+
+def numbers(*values: float, dtype: str = "float64") -> Any:
+    """Return an array entry with a block of its own, whose place `change` fills in."""
+    return {"array": {"dtype": dtype, "shape": [len(values)], "blocks": [np.array(values, dtype).tobytes()]}}
+
+
+def labels(*items: Any) -> Any:
+    return {"array": {"dtype": "object", "shape": [len(items)], "items": list(items)}}
+
+
+def parameters(**values: Any) -> Any:
+    return {"dict": [list(pair) for pair in values.items()]}
+
+
+WEIGHTS_OF_2 = {"dtype": "float64", "shape": [2, 3], "blocks": [0]}
+CHANGES: list[tuple[str, str, str, Any, str]] = [
+    ("regressor", "Network", "evil", 1, "no field 'evil'"),
+    ("regressor", "Network", "W", None, "invalid value None"),
+    ("regressor", "Network", "W", {"array": WEIGHTS_OF_2 | {"shape": [-1, -6]}}, "cannot have the shape"),
+    ("regressor", "Network", "W", {"array": WEIGHTS_OF_2 | {"shape": [2, 4]}}, "bytes"),
+    ("regressor", "Network", "W", {"array": WEIGHTS_OF_2 | {"blocks": [10**6]}}, "block of an array"),
+    ("regressor", "Network", "W", {"array": WEIGHTS_OF_2 | {"dtype": "object_"}}, "arrays of 'object_'"),
+    ("regressor", "Network", "W", {"array": WEIGHTS_OF_2 | {"evil": 1}}, "evil"),
+    ("regressor", "Network", "alpha", numbers(1.0), "must agree"),
+    ("regressor", "Network", "alpha", numbers(1.0, np.nan), "invalid value array"),
+    ("regressor", "Network", "alpha", numbers(1, 1, dtype="int64"), "invalid value array"),
+    ("regressor", "Network", "intercept", {"float": "inf"}, "invalid value inf"),
+    ("regressor", "Solution", "network", {"object": 999}, "'object' 999"),
+    ("regressor", "Solution", "network", {"object": -1}, "'object' -1"),
+    ("regressor", "Solution", "network", {"object": 0, "tuple": []}, "exactly one type"),
+    ("regressor", "Solution", "status", {"enum": ["Status", "__class__"]}, "'enum'"),
+    ("regressor", "DCONRegressor", "parameters", parameters(x=1), "no parameter 'x'"),
+    ("regressor", "DCONRegressor", "parameters", parameters(n_hidden=-1), "'n_hidden' parameter"),
+    ("regressor", "DCONRegressor", "n_features_in_", 3.5, "invalid value 3.5"),
+    ("regressor", "DCONRegressor", "n_features_in_", 4, "do not match|4 features"),
+    ("regressor", "DCONRegressor", "n_features_in_", 10**12, "n_features_in_"),
+    ("regressor", "DCONRegressor", "feature_names_in_", labels(1, 2, 3), "feature_names_in_"),
+    ("regressor", "DCONRegressor", "feature_names_in_", labels("a"), "every feature needs a name"),
+    ("regressor", "DCONRegressor", "predict", 1, "no field 'predict'"),
+    ("classifier", "Targets", "classes", labels("a", "a", "b"), "different labels"),
+    ("classifier", "Targets", "classes", labels("a", "b"), "3 outputs for 1 columns"),
+    ("pipeline", "Pipeline", "steps", {"tuple": [{"tuple": ["encoder", 5]}]}, "is no estimator"),
+    ("pipeline", "TableEncoding", "scale", numbers(), "positive scale"),
+    ("pipeline", "Coder", "plain", {"tuple": [99]}, "coded field does not exist"),
+    ("pipeline", "CategoryColumn", "levels", {"tuple": ["a", "a"]}, "must differ"),
+    ("pipeline", "DateColumn", "parts", {"tuple": ["century"]}, "are invalid"),
+    ("pipeline", "Ramps", "edges", numbers(1.0, 1.0), "ascending"),
+    ("auto", "Ensemble", "weights", numbers(*range(99)), "99 weights for"),
+    ("auto", "AutoDCONRegressor", "_residuals", numbers(-1.0), "ascending"),
+]
+
+
+@pytest.mark.parametrize(("model", "kind", "field", "value", "message"), CHANGES)
+def test_changed_objects_are_refused(
+    model: str, kind: str, field: str, value: Any, message: str, small: dict[str, Any], tmp_path: Path
+) -> None:
+    file = as_json(small[model], tmp_path / "model.json")
+    value = copy.deepcopy(value)
+    if (
+        isinstance(value, dict)
+        and "blocks" in value.get("array", {})
+        and isinstance(value["array"]["blocks"][0], bytes)
+    ):
+        file["blocks"].append(base64.b64encode(value["array"]["blocks"][0]).decode())
+        value["array"]["blocks"] = [len(file["blocks"]) - 1]
+    next(entry["fields"] for entry in file["objects"] if entry["type"] == kind)[field] = value
+    refuse(json.dumps(file), tmp_path / "model.json", message)
+
+
+def test_changed_files_are_refused(small: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    file = as_json(small["regressor"], path)
+    repeated = {"array": {"dtype": "float64", "shape": [10**6, 6], "blocks": [0] * 10**6}}
+    *rest, estimator = file["objects"]
+    for change, message in (
+        ({"objects": []}, "there are no objects"),
+        ({"objects": rest}, "not an estimator"),
+        ({"objects": [*rest, estimator | {"type": "Popen"}]}, "no class 'Popen'"),
+        ({"objects": [*rest, estimator | {"fields": estimator["fields"] | {"gammas_": repeated}}]}, "bytes|larger"),
+        ({"objects": [*rest, estimator | {"fields": {}}]}, "lacks the field"),
+        ({"metadata": file["metadata"] | {"feature_names": ["a"]}}, "3 features, but 1"),
+        ({"metadata": file["metadata"] | {"feature_names": [1, 2, 3]}}, "Expected `str`"),
+        ({"blocks": ["no base64"]}, ""),
+        ({"evil": 1}, "evil"),
+    ):
+        refuse(json.dumps(file | change), path, message)
+
+
+def test_names_that_occur_twice_are_refused(small: dict[str, Any], tmp_path: Path) -> None:
+    text = json.dumps(as_json(small["regressor"], tmp_path / "model.json"))
+    refuse(text.replace('"n_targets": 1', '"n_targets": 1, "n_targets": 1'), tmp_path / "model.json", "twice")
+
+
+def mutations(node: Any) -> Iterator[Callable[[], Callable[[], None]]]:
+    """Yield functions that change one value of a JSON document, and return a function that restores the value."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in list(items):
+        for other in (None, -1, 10**9, 1.5, "text", [], {}, {"tuple": []}):
+
+            def change(key: Any = key, value: Any = value, other: Any = other) -> Callable[[], None]:
+                node[key] = other
+                return lambda: node.__setitem__(key, value)
+
+            yield change
+        yield from mutations(value)
+
+
+@pytest.mark.parametrize("kind", ["regressor", "classifier", "pipeline", "auto"])
+def test_every_mutation_is_refused_or_loads_a_model_that_predicts(
+    kind: str, small: dict[str, Any], tmp_path: Path
+) -> None:
+    file = as_json(small[kind], tmp_path / "model.json")
+    data = TABLE[["size", "colour", "sold"]].to_numpy(dtype=object) if kind in ("pipeline", "auto") else X
+    every = list(mutations({"objects": file["objects"], "metadata": file["metadata"]}))
+    n_refused = 0
+    for number in rng.permutation(len(every))[:300]:
+        restore = every[number]()
+        (tmp_path / "model.json").write_text(json.dumps(file))
+        restore()
+        try:
+            loaded = dconnet.load(tmp_path / "model.json")
+        except ValueError:
+            n_refused += 1
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert len(loaded.predict(data)) == len(data)
+    assert n_refused > 150
+
+
+def test_a_large_file_is_read_back(tmp_path: Path) -> None:
+    """A file of 51.6 MB was refused by a limit on the size."""
+    names = [f"column {j}" for j in range(1000)]
+    wide = np.random.default_rng(0).standard_normal((20, len(names)))
+    model = DCONRegressor(1500, gamma=0.1, max_epochs=1, max_evaluations=1).fit(wide, wide[:, 0])
+    dconnet.save(model, tmp_path / "model.json", feature_names=names)
+    assert (tmp_path / "model.json").stat().st_size > 10_000_000
+    np.testing.assert_array_equal(dconnet.load(tmp_path / "model.json").predict(wide), model.predict(wide))

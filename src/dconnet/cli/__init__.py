@@ -1,46 +1,35 @@
 """The command line: ``dconnet fit | predict | inspect | export``.
 
-There is a module for each command. Everything heavy is imported inside the commands, so that ``dconnet --help`` answers
-at once.
+Each command is a module with ``add_parser``, which declares the options, and ``run``. Everything heavy is imported
+inside ``run``, so that ``dconnet --help`` answers at once.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+import sys
+from collections.abc import Sequence
 
 from dconnet import __version__
 from dconnet.cli import export, fit, inspect, predict
+from dconnet.cli.shared import CommandParser, report_errors
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="One-hidden-layer ReLU networks, trained to convergence without a learning rate.",
-)
-for command in (fit.fit, predict.predict, inspect.inspect, export.export):
-    app.command()(command)
+COMMANDS = (fit, predict, inspect, export)
 
 
-def main() -> None:
-    """Entry point of the command ``dconnet``."""
-    app(prog_name="dconnet")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"dconnet {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command ``dconnet`` and exit with its code: 0, 2 for an error of the user, 130 after Ctrl-C."""
+    parser = CommandParser(
+        prog="dconnet", description="One-hidden-layer ReLU networks, trained to convergence without a learning rate."
+    )
+    parser.add_argument("--version", action="version", version=f"dconnet {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+    for command in COMMANDS:
+        command.add_parser(commands)
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        sys.exit(2)
+    with report_errors():
+        sys.exit(options.run(options))

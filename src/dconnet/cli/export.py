@@ -2,135 +2,100 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+import argparse
+from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+from dconnet.cli.shared import check_output, complain
 
-from dconnet.cli.shared import ForceOption, MaxBytesOption, ModelArgument, check_output, complain, load, user_errors
-
-if TYPE_CHECKING:
-    from dconnet.io.model_file import SavedModel
+SUFFIXES = {".onnx": "onnx", ".pt2": "torch", ".keras": "keras", ".c": "c", ".h": "c", ".py": "python"}
+TARGETS = tuple(dict.fromkeys(SUFFIXES.values()))
 
 
-class Target(StrEnum):
-    """What a network can be exported to."""
-
-    onnx = "onnx"
-    torch = "torch"
-    keras = "keras"
-    c = "c"
-    python = "python"
-
-
-class DType(StrEnum):
-    """Precision of weights, inputs and outputs."""
-
-    float64 = "float64"
-    float32 = "float32"
-
-
-SUFFIXES = {
-    ".onnx": Target.onnx,
-    ".pt2": Target.torch,
-    ".keras": Target.keras,
-    ".c": Target.c,
-    ".h": Target.c,
-    ".py": Target.python,
-}
-
-
-def export(
-    model: ModelArgument,
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
-    to: Annotated[
-        Target | None,
-        typer.Option("--to", help="What to write. [default: by the ending of OUT: .onnx, .pt2, .keras, .c, .py]"),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the function in C or Python. [default: predict]")] = None,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="The probability of each class, not the outputs of the networks.")
-    ] = False,
-    dtype: Annotated[DType, typer.Option(help="Precision of weights, inputs and outputs.")] = DType.float64,
-    force: ForceOption = False,
-    max_bytes: MaxBytesOption = None,
-) -> None:
-    """Write the network of a model file for another library or language.
-
-    The scaling of the data is included: inputs and outputs are in their own units, and the inputs are in the order of
-    the features. If the table held text, dates or gaps, the inputs are the columns of numbers that it was turned into.
-    ONNX models of classifiers give labels and, if there are any, probabilities; all others give numbers.
-
-    OUT is, by target: a model for ONNX Runtime and others, a program for torch.export.load, a file for
-    keras.saving.load_model, or the source of a function in C99 or Python that needs nothing else.
-    """
-    with user_errors():
-        target = _target(output, to)
-        if name is not None and target not in (Target.c, Target.python):
-            raise ValueError(f"--name is about a function in C or Python, but the target is {target}.")
-        if dtype is DType.float32 and target is Target.python:
-            raise ValueError("Python computes in double precision: leave --dtype out.")
-        check_output(output, force)
-        network = _network(load(model, max_bytes))
-        if probabilities and network.classes is None:
-            raise ValueError(f"There are no classes: {network.target_name} is a number. Leave --probabilities out.")
-        _write(_content(network.of_inputs, target, name or "predict", probabilities, dtype), output)
-        if network.encoding is not None:
-            complain("note", _note_on_inputs(network))
-
-
-def _target(output: Path, to: Target | None) -> Target:
-    if to is not None:
-        return to
-    if output.suffix not in SUFFIXES:
-        raise ValueError(
-            f"The ending of {output} does not tell what to write: name it with --to ({', '.join(Target)})."
-        )
-    return SUFFIXES[output.suffix]
-
-
-def _network(model: Any) -> SavedModel:
-    from dconnet.io.model_file import SavedModel
-
-    if not isinstance(model, SavedModel):
-        raise ValueError(
-            "An ensemble cannot be exported, only a network. Train one with dconnet fit --single, or, from an ensemble "
-            "of a number, with AutoDCONRegressor.distil in Python."
-        )
-    return model
-
-
-def _note_on_inputs(model: SavedModel) -> str:
-    return (
-        "The preparation of the table is not exported: the inputs are the columns that it makes, "
-        f"{len(model.input_names)} numbers for a row of {len(model.feature_names)} columns. In Python, "
-        "load_model(MODEL).inputs(table) computes them, and input_names names them."
+def add_parser(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "export",
+        help="write a network for another library or language",
+        description="Write the network of a model file for another library or language: a model for ONNX Runtime, a "
+        "program for torch.export.load, a file for keras.saving.load_model, or the source of a function in C99 or "
+        "Python that needs nothing else. Inputs have the order of the features; inputs and outputs are in the units of "
+        "the data."
+        "If the table held text, dates or missing values, the inputs are the columns of its TableEncoder.",
     )
+    parser.add_argument("model", metavar="MODEL", help="model file written by dconnet fit --single")
+    parser.add_argument("output", metavar="OUT", type=Path, help="file to write")
+    parser.add_argument("--to", choices=TARGETS, help="what to write [default: by the ending of OUT]")
+    parser.add_argument("--name", help="name of the function in C or Python [default: predict]")
+    parser.add_argument(
+        "--probabilities", action="store_true", help="the probability of each class, not the outputs of the networks"
+    )
+    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="precision of all numbers")
+    parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
+    parser.set_defaults(run=run)
 
 
-def _content(model: SavedModel, target: Target, name: str, probabilities: bool, dtype: DType) -> bytes:
-    output = "probabilities" if probabilities else "raw"
-    if target is Target.onnx:
-        proto = model.to_onnx(output="probabilities" if probabilities else None, dtype=dtype)
-        return bytes(proto.SerializeToString())
-    if target is Target.c:
-        precision = "double" if dtype is DType.float64 else "float"
-        return model.to_c(name, output=output, precision=precision).encode("ascii")
-    if target is Target.python:
-        return model.to_python(name, output=output).encode("ascii")
-    chain = model.to_chain(output=output)
-    if target is Target.torch:
-        from dconnet.export.torch import torch_file
+def run(options: argparse.Namespace) -> None:
+    """Write the export."""
+    from dconnet._files import written_whole
+    from dconnet.io.save_load import load
 
-        return torch_file(chain, dtype)
-    from dconnet.export.keras import keras_file
-
-    return keras_file(chain, dtype)
-
-
-def _write(content: bytes, output: Path) -> None:
-    from dconnet.io.files import written_whole
-
+    output, target = options.output, options.to or SUFFIXES.get(options.output.suffix)
+    if target is None:
+        raise ValueError(
+            f"The ending of {output} does not tell what to write. Name it with --to ({', '.join(TARGETS)})."
+        )
+    if options.name is not None and target not in ("c", "python"):
+        raise ValueError(f"--name is about a function in C or Python, but the target is {target}. Leave it out.")
+    if options.dtype == "float32" and target == "python":
+        raise ValueError("Python computes in double precision. Leave --dtype out.")
+    check_output(output, options.force)
+    model = load(options.model)
+    network = _find_network(model)
+    if options.probabilities and not hasattr(network, "predict_proba"):
+        raise ValueError("The model has no probabilities. Leave --probabilities out.")
+    content = _render(network, target, options)
     with written_whole(output) as file:
         file.buffer.write(content)
+    if hasattr(model, "steps"):
+        complain(
+            "note",
+            "The inputs are the columns of the TableEncoder, which dconnet.load(MODEL)[0].transform(table) computes.",
+        )
+
+
+def _find_network(model: Any) -> Any:
+    from dconnet.export.methods import Exportable
+
+    network: Any = model[-1] if hasattr(model, "steps") else model
+    if not isinstance(network, Exportable):
+        raise ValueError(
+            "Only a network can be exported, not an ensemble or encoder. Train one with dconnet fit --single, or with "
+            "AutoDCONRegressor.distil in Python."
+        )
+    names = model.metadata_.feature_names
+    inputs = names if network is model else model[:-1].get_feature_names_out(names)
+    network = copy(network)
+    network.feature_names_in_ = inputs
+    return network
+
+
+def _render(network: Any, target: str, options: argparse.Namespace) -> bytes:
+    output, name = "probabilities" if options.probabilities else "raw", options.name or "predict"
+    if target == "onnx":
+        proto = network.to_onnx(output="probabilities" if options.probabilities else None, dtype=options.dtype)
+        return bytes(proto.SerializeToString())
+    if target == "c":
+        precision = "double" if options.dtype == "float64" else "float"
+        return bytes(network.to_c(name, output=output, precision=precision).encode("ascii"))
+    if target == "python":
+        return bytes(network.to_python(name, output=output).encode("ascii"))
+    chain = network.to_chain(output=output)
+    if target == "torch":
+        from dconnet.export.torch import torch_file
+
+        return torch_file(chain, options.dtype)
+    from dconnet.export.keras import keras_file
+
+    return keras_file(chain, options.dtype)

@@ -2,420 +2,262 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 import warnings
-from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
 from dconnet.cli.shared import (
     INTERRUPTED,
-    DataArgument,
-    ForceOption,
+    add_table_options,
     check_output,
-    complain,
-    counted,
-    fit_until_interrupted,
-    print_score,
-    user_errors,
+    count,
+    has_numbers_only,
+    numbers_table,
+    print_scores,
+    read_table,
+    source_name,
+    takes_numbers,
 )
+from dconnet.cli.summary import print_columns, print_members, summarize
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
-    from dconnet import PaperAlgorithm
-    from dconnet._arrays import FloatArray
-    from dconnet.encoding.matrix import TableEncoding
-    from dconnet.io.ensemble import SavedEnsemble
-    from dconnet.io.model_file import SavedModel
-    from dconnet.io.tables import Frame, Table
-
-
-class Task(StrEnum):
-    """Kind of the prediction."""
-
-    auto = "auto"
-    regression = "regression"
-    classification = "classification"
-
-
-class Quality(StrEnum):
-    """Effort of an ensemble."""
-
-    default = "default"
-    high = "high"
-
-
-# Options that only one of the two kinds of model has.
-OF_A_NETWORK = (
-    *("n_hidden", "gamma", "shrinkage", "algorithm", "split", "solver", "max_epochs", "tol", "restart", "inexact"),
-    *("scale", "early_stopping", "checkpoint"),
-)
-OF_AN_ENSEMBLE = ("quality", "jobs")
-
-
-def _width(text: object) -> int | str:
-    """The number of neurons, or "auto"."""
-    width = str(text)
-    if width == "auto":
-        return width
-    if not (width.isascii() and width.isdigit() and int(width) >= 1):
-        raise typer.BadParameter(f"{width!r} is neither a positive integer nor auto.")
-    return int(width)
-
-
-def fit(
-    context: typer.Context,
-    data: DataArgument,
-    targets: Annotated[
-        list[str],
-        typer.Option("--target", metavar="COL", help="Column to predict. Repeatable for one network, --single."),
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.json"),
-    task: Annotated[
-        Task, typer.Option(help="auto: regression if the target is numeric, otherwise classification.")
-    ] = Task.auto,
-    drop: Annotated[list[str] | None, typer.Option(metavar="COL", help="Column to leave out. Repeatable.")] = None,
-    quality: Annotated[
-        Quality, typer.Option(help="high: a few per cent less error, for about three times the time.")
-    ] = Quality.default,
-    jobs: Annotated[int, typer.Option(help="Number of threads; -1 for all cores. The result is the same.")] = 1,
-    max_seconds: Annotated[float | None, typer.Option(help="Time limit in seconds. [default: none]")] = None,
-    test_fraction: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, help="Fraction of the rows held out as test data. [default: 0, all rows train; 0.2 if --single]"
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="Random seed of the initialization and of the split.")
-    ] = 0,
-    single: Annotated[
-        bool, typer.Option("--single", help="One network, by the options from --n-hidden to --early-stopping.")
-    ] = False,
-    n_hidden: Annotated[
-        Any,
-        typer.Option(parser=_width, metavar="N", help="Number of hidden neurons; auto: as many as lower RegLoss."),
-    ] = 20,
-    gamma: Annotated[
-        float | None, typer.Option(help="Strength of the regularisation. [default: chosen by cross-validation]")
-    ] = None,
-    shrinkage: Annotated[
-        float, typer.Option(help="Penalty on the weights themselves; helps with many, nearly dependent columns.")
-    ] = 0.0,
-    algorithm: Annotated[str, typer.Option(help="accelerated, or paper for Algorithm 1 alone.")] = "accelerated",
-    split: Annotated[str | None, typer.Option(help="DC split: paper or net. [default: the algorithm's own]")] = None,
-    solver: Annotated[
-        str, typer.Option(help="Convex solver: native, reference, osqp, clarabel, piqp, gurobi, admm or parallel.")
-    ] = "native",
-    max_epochs: Annotated[int, typer.Option(min=1, help="Maximum number of epochs.")] = 1000,
-    tol: Annotated[float, typer.Option(help="Stop when the progress of an epoch is no larger than this.")] = 1e-6,
-    restart: Annotated[
-        bool, typer.Option("--restart/--no-restart", help="Try other subgradients where a neuron is stuck.")
-    ] = False,
-    inexact: Annotated[
-        bool, typer.Option("--inexact/--no-inexact", help="Solve the convex subproblems only as precisely as needed.")
-    ] = False,
-    scale: Annotated[
-        bool, typer.Option("--scale/--no-scale", help="Standardise the features, and the target of a regression.")
-    ] = True,
-    early_stopping: Annotated[
-        bool, typer.Option("--early-stopping", help="Stop when the validation error stops decreasing.")
-    ] = False,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="File to keep the state in: after a kill, the same command goes on from there."),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")] = False,
-    force: ForceOption = False,
-) -> None:
-    """Train on a table and write the model to a file.
-
-    The model takes any table: numbers, text, dates, missing values. It is an ensemble of short fits; with --single, or
-    with an option that only a single network has, it is one network, trained to the end.
-
-    Ctrl-C ends the training early, and what was reached so far is saved.
-    """
-    with user_errors():
-        check_output(output, force)
-        single = _wants_one_network(context, single)
-        _check_targets(targets, single)
-        fraction = (0.2 if single else 0.0) if test_fraction is None else test_fraction
-        if fraction >= 1.0:
-            raise ValueError(f"--test-fraction must be below 1, got {fraction:g}.")
-        from dconnet.io.tables import read_table
-
-        table = read_table(data)
-        names = _feature_names(table, targets, drop or [])
-        classify = _is_classification(table, targets, task)
-        y = table.labels(targets[0]) if classify else table.numeric(targets, needed=True)
-        y = y[:, 0] if y.ndim == 2 and len(targets) == 1 else y
-        train, test = _split(y, fraction, seed, classify)
-        verbose = int(not quiet and sys.stderr.isatty())
-        if not single:
-            from dconnet.cli import ensemble
-
-            _warn_of_slips(table, names)
-            limits: dict[str, Any] = {"quality": quality.value, "max_seconds": max_seconds, "n_jobs": jobs}
-            parameters = {**limits, "random_state": seed, "verbose": verbose}
-            found = ensemble.trained(table.frame(names), y, train, test, targets[0], classify, parameters)
-            found.model.save(output)
-            if not quiet:
-                _report_data(table, found.model, task)
-                ensemble.report(found, output)
-            if found.interrupted:
-                raise typer.Exit(INTERRUPTED)
-            return
-        is_plain = all(map(table.is_plain, names))
-        if not is_plain:
-            _warn_of_slips(table, names)
-            train.sort()  # the folds of the encoder number the rows, and inspect poses the training anew in this order
-        X: Any = table.numeric(names) if is_plain else table.frame(names)
-        parameters = {
-            "checkpoint": None if checkpoint is None else str(checkpoint),
-            "n_hidden": n_hidden,
-            "gamma": "auto" if gamma is None else gamma,
-            "scale": False,  # the table is scaled before
-            "shrinkage": shrinkage,
-            "algorithm": _algorithm(algorithm, split=split, solver=solver, restart=restart, inexact=inexact),
-            "max_epochs": max_epochs,
-            "max_seconds": max_seconds,
-            "tol": tol,
-            "early_stopping": early_stopping,
-            "random_state": seed,
-            "verbose": verbose,
-        }
-        fit_rows, test_rows = (X[train], X[test]) if is_plain else (X.rows(train), X.rows(test))
-        model, interrupted = _trained(fit_rows, y[train], names, targets, classify, scale, parameters)
-        model = _scored(model, {"train": (fit_rows, y[train]), "test": (test_rows, y[test])})
-        model.save(output)
-        if not quiet:
-            _report_data(table, model, task)
-            _report_fit(model, output)
-        if interrupted:
-            raise typer.Exit(INTERRUPTED)
-
-
+# A text target with more different values than half of at least 20 rows is hardly a class.
+MANY_ROWS = 20
 # By how much R² or accuracy on test rows may be lower than on training rows without a remark.
 MUCH_WORSE = 0.3
 
 
-# In fewer rows, classes may well have one row each.
-MANY_ROWS = 20
-
-
-def _algorithm(algorithm: str, **settings: Any) -> str | PaperAlgorithm:
-    """Return the parameter ``algorithm`` of the estimators for the options of the command."""
-    from dconnet import PaperAlgorithm
-
-    given = {name: value for name, value in settings.items() if value not in (None, False)}
-    if algorithm == "accelerated" and given != {"solver": "native"}:
-        raise ValueError("--split, --solver, --restart and --inexact need --algorithm paper.")
-    return PaperAlgorithm(**given) if algorithm == "paper" else algorithm
-
-
-def _wants_one_network(context: typer.Context, single: bool) -> bool:
-    """Whether a single network is wanted, by --single or by one of its options."""
-    own, other = (_given(context, names) for names in (OF_A_NETWORK, OF_AN_ENSEMBLE))
-    if other and (single or own):
-        raise ValueError(
-            f"{other[0]} is about an ensemble, but {'--single' if single else own[0]} asks for a single network. "
-            "Leave out one of them."
-        )
-    return single or bool(own)
-
-
-def _given(context: typer.Context, names: Sequence[str]) -> list[str]:
-    """The options among these that the command line has, as they are written there."""
-    given = [name for name in names if _is_given(context, name)]
-    return [f"--{name.replace('_', '-')}" for name in given]
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _warn_of_slips(table: Table, names: Sequence[str]) -> None:
-    """Name the first cell that makes text of a column that is numbers or dates otherwise."""
-    for name in names:
-        try:
-            table.refuse_slips(name)
-        except ValueError as error:
-            complain("warning", f"A column of numbers or dates is taken as text. {error}")
-
-
-def _check_targets(targets: list[str], single: bool) -> None:
-    """Refuse a target that is named twice, and several for an ensemble."""
-    twice = [name for name in targets if targets.count(name) > 1]
-    if twice:
-        raise ValueError(f"The target {twice[0]!r} is named twice.")
-    if len(targets) > 1 and not single:
-        raise ValueError(
-            f"An ensemble has one --target, got {_listed(targets)}. With --single, one network learns all of them; for "
-            "ensembles, fit one for each target, and leave out the other targets with --drop."
-        )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(map(repr, names))
-
-
-def _feature_names(table: Table, targets: list[str], drop: list[str]) -> list[str]:
-    table.require([*targets, *drop])
-    for target in targets:
-        if target in drop:
-            raise ValueError(f"The target {target!r} cannot be dropped.")
-    names = [name for name in table.names if name not in targets and name not in drop]
-    if not names:
-        raise ValueError(f"{table.source} has no column left to predict {_listed(targets)} from.")
-    return names
-
-
-def _is_classification(table: Table, targets: list[str], task: Task) -> bool:
-    if len(targets) > 1:
-        _refuse_classes(table, targets, task)
-        return False
-    target = targets[0]
-    if task is not Task.auto:
-        return task is Task.classification
-    if table.is_numeric(target):
-        return False
-    # Numbers with a few typos among them: classification into one class per number is hardly intended.
-    try:
-        table.refuse_slips(target, needed=True)
-        if table.share_of_numbers(target) > 0.5:
-            table.numeric([target], needed=True)
-    except ValueError as error:
-        raise ValueError(f"{error} Or use its values as classes with --task classification.") from error
-    n_classes = len(set(table.column(target).tolist()))
-    if 2 * n_classes > table.n_rows >= MANY_ROWS:
-        raise ValueError(
-            f"The target {target!r} is text with {n_classes} different values in {table.n_rows} rows, like a name or a "
-            "number of each row. Choose another --target, or use its values as classes with --task classification."
-        )
-    return True
-
-
-def _refuse_classes(table: Table, targets: list[str], task: Task) -> None:
-    """Refuse classes among several targets, which must be numbers."""
-    advice = (
-        "Several targets must be numbers. Fit a model for classes alone, and leave out the other targets by --drop."
+def add_parser(commands: Any) -> None:
+    """Declare the command. Options that only one kind of model has are absent unless they are given."""
+    parser = commands.add_parser(
+        "fit",
+        help="train on a table and write the model to a file",
+        description="Train on a table and write the model to a file. The table may hold numbers, text, dates and "
+        "missing values. The model is an ensemble of short fits; with --single, or with an option of a single network, "
+        "it is one network, trained to convergence. Ctrl-C ends the training early and saves what was reached.",
     )
-    if task is Task.classification:
-        raise ValueError(advice)
-    try:
-        table.numeric(targets, needed=True)
-    except ValueError as error:
-        raise ValueError(f"{error} {advice}") from error
+    parser.add_argument("data", metavar="DATA", help="CSV, Parquet or Excel file; - for the standard input")
+    parser.add_argument(
+        "--target", action="append", required=True, metavar="COL", help="column to predict; repeatable with --single"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("model.json"), help="model file [default: model.json]"
+    )
+    parser.add_argument(
+        "--task",
+        choices=("auto", "regression", "classification"),
+        default="auto",
+        help="auto: regression if the target is numeric, otherwise classification",
+    )
+    parser.add_argument("--drop", action="append", default=[], metavar="COL", help="column to leave out; repeatable")
+    parser.add_argument("--max-seconds", type=float, help="time limit in seconds [default: none]")
+    parser.add_argument(
+        "--test-fraction", type=float, help="fraction of the rows held out as test data [default: 0; 0.2 with --single]"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the fit and of the split [default: 0]")
+    parser.add_argument("--jobs", type=int, default=1, help="number of threads; -1 for all cores [default: 1]")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors and warnings only")
+    parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
+    ensemble = parser.add_argument_group("ensemble", argument_default=argparse.SUPPRESS)
+    ensemble.add_argument(
+        "--quality", choices=("default", "high"), help="high: a few per cent less error, for about three times the time"
+    )
+    network = parser.add_argument_group("single network", argument_default=argparse.SUPPRESS)
+    network.add_argument("--single", action="store_true", help="train one network instead of an ensemble")
+    network.add_argument("--n-hidden", type=_parse_width, metavar="N", help="hidden neurons, or auto [default: 20]")
+    network.add_argument("--gamma", type=float, help="strength of the regularisation [default: by cross-validation]")
+    network.add_argument("--shrinkage", type=float, help="penalty on the weights, for many nearly dependent columns")
+    network.add_argument("--algorithm", choices=("accelerated", "paper"), help="paper: Algorithm 1 of the paper alone")
+    network.add_argument("--max-epochs", type=int, help="maximum number of epochs [default: 1000]")
+    network.add_argument("--tol", type=float, help="stop when the progress of an epoch is below this [default: 1e-6]")
+    network.add_argument("--no-scale", dest="scale", action="store_false", help="do not standardise the columns")
+    network.add_argument(
+        "--early-stopping", action="store_true", help="stop when the validation error stops decreasing"
+    )
+    network.add_argument("--checkpoint", help="file for the state: after a kill, the same command resumes from there")
+    add_table_options(parser)
+    parser.set_defaults(
+        run=run,
+        of_ensemble=[action.dest for action in ensemble._group_actions],
+        of_network=[action.dest for action in network._group_actions],
+    )
 
 
-def _split(y: NDArray[Any], test_fraction: float, seed: int, classify: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows of the training and of the test part."""
+def _parse_width(text: str) -> int | str:
+    if text != "auto" and not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a positive integer nor auto")
+    return text if text == "auto" else int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train, save and report."""
     from dconnet.inspection.split import split_rows
+    from dconnet.io.save_load import save
 
-    n_test = math.ceil(test_fraction * len(y))
+    check_output(options.output, options.force)
+    is_single = _wants_network(options)
+    targets = options.target
+    fraction = (0.2 if is_single else 0.0) if options.test_fraction is None else options.test_fraction
+    if not 0.0 <= fraction < 1.0:
+        raise ValueError(f"--test-fraction must be at least 0 and below 1, got {fraction:g}.")
+    if not 0 <= options.seed < 2**32:
+        raise ValueError(f"--seed must be at least 0 and below 2**32, got {options.seed}.")
+    if len(set(targets)) < len(targets) or (len(targets) > 1 and not is_single):
+        raise ValueError("An ensemble has one --target. Name each target once, and train one network with --single.")
+    table = read_table(options)
+    features, y, classify = _choose_columns(table, options)
+    n_test = math.ceil(fraction * len(y))
     if 0 < n_test >= len(y):
-        raise ValueError(f"With {len(y)} row(s), --test-fraction {test_fraction:g} leaves none to train on. Use 0.")
-    return split_rows(y, n_test, seed, classify)
+        raise ValueError(f"With {count(len(y), 'row')}, --test-fraction {fraction:g} leaves none to train on. Use 0.")
+    train, test = split_rows(y, n_test, options.seed, classify)
+    train.sort()
+    estimator = _build_estimator(options, is_single, has_numbers_only(features), classify)
+    model_name = "network" if is_single else "ensemble"
+    if not options.quiet:
+        kind = f"classification, {len(set(y.tolist()))} classes" if classify else "regression"
+        hint = ""
+        if options.task == "auto" and len(targets) == 1:
+            other = "regression" if classify else "classification"
+            hint = f" (for {other}, use --task {other})"
+        sizes = f"{count(len(table), 'row')}, {count(features.shape[1], 'feature')}"
+        print(f"{source_name(options.data)}: {sizes}, {kind}{hint}", flush=True)
+    begin = perf_counter()
+    X = numbers_table(features) if takes_numbers(estimator) else features
+    interrupted = _fit_until_interrupted(estimator, X.iloc[train], y[train])
+    seconds = perf_counter() - begin
+    scores = _score(estimator, X, y, train, test, classify)
+    save(estimator, options.output, feature_names=features.columns, target_names=targets, scores=scores)
+    if not options.quiet:
+        _report(estimator, scores)
+        ended = "Interrupted after" if interrupted else "Trained in"
+        part = "the training part of the data" if len(test) else "all the data"
+        print(f"{ended} {seconds:.1f} s. The {model_name}, trained on {part}, is in {options.output}.")
+    return INTERRUPTED if interrupted else 0
 
 
-def _trained(
-    X: FloatArray | Frame,
-    y: NDArray[Any],
-    names: Sequence[str],
-    targets: Sequence[str],
-    classify: bool,
-    scale: bool,
-    parameters: dict[str, Any],
-) -> tuple[SavedModel, bool]:
-    """Prepare the data and train; return the model, and whether an interrupt has cut the training short."""
+def _wants_network(options: argparse.Namespace) -> bool:
+    """Return whether a single network is wanted, by --single or by one of its options."""
+    network, ensemble = (
+        [name for name in names if name in options] for names in (options.of_network, options.of_ensemble)
+    )
+    if network and ensemble:
+        first, second = (f"--{names[0].replace('_', '-')}" for names in (ensemble, network))
+        raise ValueError(f"{first} is about an ensemble, but {second} about a single network. Leave out one of them.")
+    return bool(network)
+
+
+def _choose_columns(table: pd.DataFrame, options: argparse.Namespace) -> tuple[pd.DataFrame, NDArray[Any], bool]:
+    """Return the features, the targets, and whether these are classes."""
     import numpy as np
 
-    from dconnet.estimators import DCONClassifier, DCONRegressor
-    from dconnet.io.model_file import SavedModel, Scaling
+    from dconnet.encoding.columns import read_target
+    from dconnet.io.table_files import require_columns
 
-    preparation: dict[str, Any]
-    if isinstance(X, np.ndarray):
-        features = Scaling.of(X, names) if scale else Scaling.identity(X.shape[1])
-        inputs, preparation = features.apply(X), {"feature_scaling": features}
-    elif scale:
-        inputs, encoding = _encoded(X, y, targets, classify, parameters["random_state"])
-        preparation = {"encoding": encoding}
-    else:
-        raise ValueError("--no-scale is about columns of numbers, but some hold text, dates or gaps. Leave it out.")
-    outcome = Scaling.identity(len(targets))
-    if scale and not classify:
-        outcome = Scaling.of(y.reshape(len(y), -1), targets)
-    estimator = (DCONClassifier if classify else DCONRegressor)(**parameters)
-    interrupted = fit_until_interrupted(estimator, inputs, y if classify else outcome.apply(y))
-    model = SavedModel.from_estimator(
-        estimator,
-        feature_names=names,
-        target_name=targets[0] if len(targets) == 1 else targets,
-        target_scaling=outcome,
-        **preparation,
-    )
-    return model, interrupted
-
-
-def _encoded(
-    X: Frame, y: NDArray[Any], targets: Sequence[str], classify: bool, seed: int
-) -> tuple[FloatArray, TableEncoding]:
-    """The columns that a network sees of a table, and how they are made."""
-    from dconnet.estimators import TableEncoder
-
-    encoder = TableEncoder(target_type="class" if classify else "number", random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # slips were told with their lines
-        inputs = encoder.fit_transform(X, y)
-    if inputs.shape[1] == 0:
-        raise ValueError(f"There is nothing to predict {_listed(targets)} from: no column varies.")
-    return inputs, encoder.encoding_
-
-
-def _scored(model: SavedModel, parts: dict[str, tuple[Any, NDArray[Any]]]) -> SavedModel:
-    from dconnet.io.model_file import Score
-
-    return model.with_scores({part: Score.of(model, X, y) for part, (X, y) in parts.items() if len(y) > 0})
-
-
-def _report_data(table: Table, model: SavedModel | SavedEnsemble, task: Task) -> None:
-    kind = "regression" if model.classes is None else f"classification, {len(model.classes)} classes"
-    hint, n_targets = "", len(getattr(model, "target_names", ())) or 1
-    if n_targets > 1:
-        kind += f" of {n_targets} targets"
-    elif task is Task.auto and model.classes is None:
-        hint = " (for classification, use --task classification)"
-    elif task is Task.auto and table.share_of_numbers(model.target_name) == 1.0:
-        hint = " (for regression, use --task regression)"
-    sizes = f"{counted(table.n_rows, 'row')}, {counted(len(model.feature_names), 'feature')}"
-    typer.echo(f"{table.source}: {sizes}, {kind}{hint}")
-
-
-def _report_fit(model: SavedModel, output: Path) -> None:
-    labels = [f"{label}: " for label in model.targets.labels] if len(model.networks) > 1 else [""]
-    for label, training in zip(labels, model.trainings, strict=True):
-        typer.echo(f"{label}{training.message} RegLoss {training.objective:.6g}.")
-    for name, score in model.scores.items():
-        print_score(name, score, model.names_of_targets)
-    if _predicts_new_rows_worse(model):
-        typer.echo(
-            "New rows are predicted much worse than the training rows: try a larger --gamma, fewer neurons with "
-            "--n-hidden, or --early-stopping."
+    targets, source = options.target, source_name(options.data)
+    require_columns(table, [*targets, *options.drop], source)
+    if set(targets) & set(options.drop):
+        raise ValueError("A target cannot be dropped. Leave out --drop for it.")
+    features = table.drop(columns=[*targets, *options.drop])
+    if features.shape[1] == 0:
+        raise ValueError(f"{source} has no column left to predict {targets[0]!r} from.")
+    task = None if options.task == "auto" else options.task
+    if len(targets) > 1:
+        if task == "classification":
+            raise ValueError("Several targets must be numbers. Fit a model for each class alone.")
+        return features, np.column_stack([read_target(table[name], name, "regression") for name in targets]), False
+    try:
+        y = read_target(table[targets[0]], targets[0], task)
+    except ValueError as error:
+        hint = "" if task else " Or use the values as classes with --task classification."
+        raise ValueError(f"{error}{hint}") from error
+    classify = y.dtype.kind != "f"
+    n_classes = len(set(y.tolist()))
+    if classify and task is None and 2 * n_classes > len(y) >= MANY_ROWS:
+        raise ValueError(
+            f"The target {targets[0]!r} is text with {n_classes} different values in {len(y)} rows, like a name. "
+            "Choose another --target, or use its values as classes with --task classification."
         )
-    part = "the training part of the data" if "test" in model.scores else "all the data"
-    typer.echo(f"The model, trained on {part}, is in {output}.")
+    return features, y, classify
 
 
-def _predicts_new_rows_worse(model: SavedModel) -> bool:
-    """Whether the score on test rows, R² or accuracy, is far below that on training rows."""
-    train, test = (model.scores.get(part) for part in ("train", "test"))
-    if train is None or test is None:
-        return False
-    pairs = ((train.r2, test.r2), (train.accuracy, test.accuracy))
-    return any(a is not None and b is not None and a - b > MUCH_WORSE for a, b in pairs)
+def _build_estimator(options: argparse.Namespace, is_single: bool, is_numeric: bool, classify: bool) -> Any:
+    from sklearn.pipeline import make_pipeline
+
+    from dconnet import estimators
+
+    chosen = options.of_network if is_single else options.of_ensemble
+    parameters = {name: getattr(options, name) for name in chosen if name in options and name != "single"}
+    parameters |= {"max_seconds": options.max_seconds, "n_jobs": options.jobs, "random_state": options.seed}
+    parameters["verbose"] = int(not options.quiet and sys.stderr.isatty())
+    kind = "Classifier" if classify else "Regressor"
+    estimator = getattr(estimators, f"{'' if is_single else 'Auto'}DCON{kind}")(**parameters)
+    if not is_single or is_numeric:  # numbers alone need no encoder: exports then take them in their own units
+        return estimator
+    target_type = "class" if classify else "number"
+    return make_pipeline(estimators.TableEncoder(target_type=target_type, random_state=options.seed), estimator)
+
+
+def _fit_until_interrupted(estimator: Any, X: Any, y: Any) -> bool:
+    """Fit an estimator; return whether Ctrl-C ended the fit, with networks to keep."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the report has the message of each network
+        try:
+            estimator.fit(X, y)
+        except KeyboardInterrupt:
+            if not (estimator[-1] if hasattr(estimator, "steps") else estimator).__sklearn_is_fitted__():
+                raise
+            return True
+    return False
+
+
+def _score(
+    estimator: Any, X: pd.DataFrame, y: NDArray[Any], train: NDArray[Any], test: NDArray[Any], classify: bool
+) -> dict[str, dict[str, float]]:
+    """Score training rows, out of fold if the estimator is an ensemble, and test rows."""
+    import numpy as np
+
+    from dconnet.inspection.examination import score_predictions
+
+    classes = estimator.classes_ if classify else None
+    scores = {}
+    if hasattr(estimator, "oof_prediction_"):
+        oof = estimator.oof_prediction_
+        is_known = np.isfinite(oof.reshape(len(oof), -1)[:, 0])
+        oof, known_y = oof[is_known], y[train][is_known]
+        predicted = oof if classes is None else classes[oof.argmax(axis=1)]
+        scores["out of fold"] = score_predictions(known_y, predicted, None if classes is None else oof, classes)
+        train = train[:0]
+    for part, rows in {"train": train, "test": test}.items():
+        if len(rows):
+            own = X.iloc[rows]
+            probabilities = estimator.predict_proba(own) if classify else None
+            scores[part] = score_predictions(y[rows], estimator.predict(own), probabilities, classes)
+    return scores
+
+
+def _report(estimator: Any, scores: dict[str, dict[str, float]]) -> None:
+    """Print the result of the fit."""
+    summary = summarize(estimator)
+    for network in summary.get("networks", ()):
+        label = "" if network["class"] is None else f"class {network['class']}: "
+        print(f"{label}{network['message']} RegLoss {network['objective']:.6g}.")
+    if "members" in summary:
+        print_columns(summary["columns"])
+        print_members(summary["members"])
+        print()
+    print_scores(scores)
+    train, test = scores.get("train", {}), scores.get("test", {})
+    if any(train.get(name, -math.inf) - test.get(name, math.inf) > MUCH_WORSE for name in ("r2", "accuracy")):
+        print(
+            "New rows are predicted much worse than the training rows. Try a larger --gamma, a smaller --n-hidden, or "
+            "--early-stopping."
+        )

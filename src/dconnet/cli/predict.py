@@ -2,86 +2,70 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from dconnet.cli.shared import DataArgument, ForceOption, MaxBytesOption, ModelArgument, check_output, load, user_errors
+from dconnet.cli.shared import add_table_options, as_features, check_output, read_table
 
 if TYPE_CHECKING:
-    from dconnet.io.ensemble import SavedEnsemble
-    from dconnet.io.model_file import SavedModel
-    from dconnet.io.tables import Frame, Table
+    import pandas as pd
 
 
-def predict(
-    model: ModelArgument,
-    data: DataArgument,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV file to write. [default: standard output]")
-    ] = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(help="Add the ends of intervals that hold this share of the targets, for example 0.9."),
-    ] = None,
-    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
-    force: ForceOption = False,
-    max_bytes: MaxBytesOption = None,
-) -> None:
-    """Predict the rows of a table.
-
-    Columns are matched by name; other columns are ignored. The output has a column with the predictions, with a line
-    for each row. Classifiers can add the probabilities of classes, and ensembles intervals.
-    """
-    with user_errors():
-        from dconnet.io.tables import read_table, write_csv, write_rows
-
-        if output is not None:
-            check_output(output, force)
-        columns = _predictions(load(model, max_bytes), read_table(data), coverage, probabilities)
-        names, values = list(columns), list(columns.values())
-        if output is None:
-            write_rows(sys.stdout, names, values)
-        else:
-            write_csv(output, names, values)
+def add_parser(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "predict",
+        help="predict the rows of a table",
+        description="Predict the rows of a table. Columns are matched by name; other columns are ignored. The output "
+        "is CSV with a line for each row.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="model file written by dconnet fit")
+    parser.add_argument("data", metavar="DATA", help="CSV, Parquet or Excel file; - for the standard input")
+    parser.add_argument("-o", "--output", type=Path, help="CSV file to write [default: standard output]")
+    parser.add_argument(
+        "--coverage", type=float, help="add the ends of intervals that hold this share of the targets, for example 0.9"
+    )
+    parser.add_argument("--probabilities", action="store_true", help="add the probability of each class")
+    parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
+    add_table_options(parser)
+    parser.set_defaults(run=run)
 
 
-def _frame(model: SavedModel | SavedEnsemble, table: Table) -> Frame:
-    """The columns of a model, with the types of its training."""
-    return table.frame(model.feature_names, model.column_kinds)
+def run(options: argparse.Namespace) -> None:
+    """Write predictions."""
+    from dconnet.io.save_load import load
+    from dconnet.io.table_files import write_table
+
+    if options.output is not None:
+        check_output(options.output, options.force)
+    model = load(options.model)
+    predictions = _predict(model, read_table(options), options.coverage, options.probabilities)
+    write_table(sys.stdout if options.output is None else options.output, predictions)
 
 
-_INTERVALS = " Use --coverage instead of --probabilities."
+def _predict(model: Any, table: pd.DataFrame, coverage: float | None, probabilities: bool) -> pd.DataFrame:
+    from sklearn.base import is_classifier
 
-
-def _predictions(
-    model: SavedModel | SavedEnsemble, table: Table, coverage: float | None, probabilities: bool
-) -> dict[str, Sequence[Any]]:
-    """The columns of the output, by name."""
-    from dconnet.io.model_file import SavedModel
-
-    name = model.target_name
-    if coverage is not None and model.classes is not None:
-        raise ValueError(f"There are no intervals: {name} is a class. Use --probabilities instead of --coverage.")
-    if coverage is not None and isinstance(model, SavedModel):
-        raise ValueError("--coverage needs an ensemble, but the model is a single network. Fit without --single.")
-    if probabilities and model.classes is None:
-        raise ValueError(
-            f"There are no classes: {name} is a number." + _INTERVALS * (not isinstance(model, SavedModel))
-        )
-    is_plain = isinstance(model, SavedModel) and model.encoding is None
-    X: Any = table.numeric(model.feature_names, needed=True) if is_plain else _frame(model, table)
-    names = model.names_of_targets if isinstance(model, SavedModel) else (name,)
+    names = model.metadata_.target_names
+    if not hasattr(model, "predict"):
+        raise ValueError("The model file holds a TableEncoder, which predicts nothing. Name a file of dconnet fit.")
+    if coverage is not None and not hasattr(model, "predict_interval"):
+        remedy = "Use --probabilities instead." if is_classifier(model) else "Fit an ensemble, without --single."
+        raise ValueError(f"This model has no intervals for --coverage. {remedy}")
+    if probabilities and not hasattr(model, "predict_proba"):
+        raise ValueError(f"The model has no probabilities for {names[0]!r}. Leave --probabilities out.")
+    X = as_features(model, table)
     predicted = model.predict(X)
-    lists = predicted.T.tolist() if len(names) > 1 else [predicted.tolist()]
-    columns = {f"predicted_{own}": values for own, values in zip(names, lists, strict=True)}
-    if coverage is not None and not isinstance(model, SavedModel):
-        low, high = model.predict_interval(X, coverage)
-        columns |= {f"low_{name}": low.tolist(), f"high_{name}": high.tolist()}
+    columns: dict[str, Any] = (
+        {f"predicted_{names[0]}": predicted}
+        if predicted.ndim == 1
+        else {f"predicted_{name}": values for name, values in zip(names, predicted.T, strict=True)}
+    )
+    if coverage is not None:
+        columns[f"low_{names[0]}"], columns[f"high_{names[0]}"] = model.predict_interval(X, coverage)
     if probabilities:
-        shares = model.predict_proba(X).T.tolist()
-        columns |= {f"probability_{label}": own for label, own in zip(model.classes or (), shares, strict=True)}
-    return columns
+        shares = model.predict_proba(X).T
+        columns |= {f"probability_{label}": own for label, own in zip(model.classes_, shares, strict=True)}
+    return type(table)(columns)

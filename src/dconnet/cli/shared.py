@@ -1,72 +1,67 @@
-"""Arguments, checks and messages that the commands have in common."""
+"""Arguments, checks and messages that the commands share."""
 
 from __future__ import annotations
 
+import argparse
 import os
+import sys
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
-
-import typer
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dconnet._text import printable
 
 if TYPE_CHECKING:
-    from dconnet.io.ensemble import SavedEnsemble
-    from dconnet.io.model_file import SavedModel, Score
+    import pandas as pd
 
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
-
-DataArgument = Annotated[
-    Path,
-    typer.Argument(metavar="DATA", help="CSV (first line: column names) or Parquet file; - for standard input."),
-]
-# readable=False leaves the check to the opening of the file, whose error is one line.
-ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", readable=False, help="Model file written by dconnet fit.")
-]
-MaxBytesOption = Annotated[
-    int | None, typer.Option(min=1, help="Largest model file to read. [default: 33554432, which is 32 MiB]")
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
-DataHomeOption = Annotated[
-    Path | None,
-    typer.Option("--data-home", help="Folder of the raw data files. [default: $DCONNET_DATA, or the user's cache]"),
-]
+MEASURES = {"mse": "MSE", "r2": "R2", "accuracy": "accuracy", "log_loss": "log loss"}
 
 
-def load(path: Path, max_bytes: int | None) -> SavedModel | SavedEnsemble:
-    """The model of a file."""
-    from dconnet.io.model_file import MAX_BYTES, load_model
+class CommandParser(argparse.ArgumentParser):
+    """A parser without abbreviated options, whose errors are one line."""
 
-    return load_model(path, max_bytes=MAX_BYTES if max_bytes is None else max_bytes)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error and exit."""
+        complain("Error", f"{message}. See {self.prog} --help.")
+        sys.exit(USER_ERROR)
 
 
-def fit_until_interrupted(estimator: Any, X: Any, y: Any) -> bool:
-    """Fit an estimator; return whether Ctrl-C ended it, with networks to keep."""
-    from sklearn.exceptions import ConvergenceWarning
+# --- arguments ---
 
-    from dconnet.estimators.tables import MixedColumnWarning
 
-    with warnings.catch_warnings():
-        # The report says how the training ended, and slips were told with their lines.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", MixedColumnWarning)
-        try:
-            estimator.fit(X, y)
-        except KeyboardInterrupt:
-            if not estimator.__sklearn_is_fitted__():
-                raise
-            return True
-    return False
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    """Declare how a CSV file is read."""
+    group = parser.add_argument_group("CSV files")
+    group.add_argument("--separator", help="between cells [default: the comma, semicolon, tab or bar that fits]")
+    group.add_argument("--encoding", help="for example latin-1 [default: UTF-8, or by the byte order mark]")
+    group.add_argument("--decimal", default=".", help="decimal point of the numbers [default: .]")
+
+
+def read_table(options: argparse.Namespace) -> pd.DataFrame:
+    """Read the table that the command line names."""
+    from dconnet.io import table_files
+
+    separator = {None: None, "tab": "\t", "\\t": "\t"}.get(options.separator, options.separator)
+    if (separator is not None and len(separator) != 1) or len(options.decimal) != 1:
+        raise ValueError("--separator and --decimal are one character each. Write tab for a tab.")
+    return table_files.read_table(options.data, separator=separator, encoding=options.encoding, decimal=options.decimal)
+
+
+def source_name(path: str) -> str:
+    """Return the name of a table for messages."""
+    return "the standard input" if path == "-" else Path(path).name
 
 
 def check_output(output: Path, force: bool) -> None:
     """Refuse an output that cannot be written, before the work and not after it."""
-    from dconnet.io.files import is_stream
+    from dconnet._files import is_stream
 
     if str(output) == "-":
         raise ValueError("The output cannot be '-'. Name a file, or /dev/stdout.")
@@ -74,78 +69,114 @@ def check_output(output: Path, force: bool) -> None:
         raise ValueError(f"{output} is a folder. Name a file.")
     if output.is_file() and not force:
         raise ValueError(f"{output} exists already. Name another file, or replace it with --force.")
-    if is_stream(output):
-        return
     folder = output.resolve().parent
-    if not folder.is_dir():
-        raise ValueError(f"The folder of {output} does not exist.")
-    if not os.access(folder, os.W_OK):
-        raise ValueError(f"The folder of {output} cannot be written to.")
+    if not is_stream(output) and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise ValueError(f"The folder of {output} does not exist or cannot be written to. Name another file.")
 
 
-def counted(count: int, noun: str) -> str:
-    """A number of things, such as "1 row" or "2 rows"."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+# --- features ---
+
+
+def has_numbers_only(table: pd.DataFrame) -> bool:
+    """Return whether every cell of a table is a number."""
+    import numpy as np
+
+    from dconnet.encoding.columns import as_numbers, infer_type, raw_columns
+
+    return all(infer_type(raw) == "number" and not np.isnan(as_numbers(raw)).any() for raw in raw_columns(table))
+
+
+def takes_numbers(estimator: Any) -> bool:
+    """Return whether an estimator takes numbers alone, neither text nor missing values."""
+    from dconnet.estimators.base import DCONEstimator
+
+    return isinstance(estimator[0] if hasattr(estimator, "steps") else estimator, DCONEstimator)
+
+
+def numbers_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose cells are numbers as floats; refuse missing values."""
+    import numpy as np
+
+    from dconnet.encoding.columns import as_numbers, raw_columns
+
+    numbers = {raw.name: as_numbers(raw) for raw in raw_columns(table)}
+    for name, values in numbers.items():
+        if np.isnan(values).any():
+            raise ValueError(
+                f"Column {name!r}, row {int(np.isnan(values).argmax()) + 1}: the value is missing, but the model was "
+                "trained without missing values. Fill in the column or drop the row."
+            )
+    return type(table)(numbers)
+
+
+def as_features(estimator: Any, table: pd.DataFrame) -> Any:
+    """Return the columns that an estimator takes, in its order and form."""
+    from dconnet.io.metadata import metadata_of
+    from dconnet.io.table_files import require_columns
+
+    names = list(metadata_of(estimator).feature_names)
+    require_columns(table, names)
+    chosen = numbers_table(table[names]) if takes_numbers(estimator) else table[names]
+    first = estimator[0] if hasattr(estimator, "steps") else estimator
+    return chosen if hasattr(first, "feature_names_in_") else chosen.to_numpy()
+
+
+# --- output ---
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 row" or "2 rows"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def join(values: Sequence[object], limit: int = 12) -> str:
+    """Return values on one line; those beyond the limit are only counted."""
+    text = ", ".join(printable(value) for value in values[:limit])
+    return text if len(values) <= limit else f"{text} and {len(values) - limit} more"
 
 
 def print_table(lines: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> None:
-    """Print lines of cells below each other, those of the columns with ``numbers`` to the right."""
+    """Print rows of cells in aligned columns; the columns with these ``numbers`` are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = [
             text.rjust(width) if place in numbers else text.ljust(width)
             for place, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
-        typer.echo("  ".join(cells).rstrip())
+        print("  ".join(cells).rstrip())
 
 
-def shortened(values: Sequence[object], limit: int = 12) -> str:
-    """Values on one line, of which those beyond the limit are only counted."""
-    listed = ", ".join(printable(value) for value in values[:limit])
-    return listed if len(values) <= limit else f"{listed} and {len(values) - limit} more"
-
-
-def print_score(part: str, score: Score, targets: Sequence[str] = ()) -> None:
-    """Print a score on one line; of several targets, one more for each."""
-    typer.echo(f"{printable(part)}: {_measures(score)} on {counted(score.rows, 'row')}")
-    for name, own in zip(targets, score.each, strict=False):  # there is none of a single target
-        typer.echo(f"  {printable(name)}: {_measures(own)}")
-
-
-def _measures(score: Score) -> str:
-    titles = {"mse": "MSE", "r2": "R2", "accuracy": "accuracy", "log_loss": "log loss"}
-    kind = "mean " if score.each else ""
-    return ", ".join(f"{kind}{titles[name]} {value:.6g}" for name, value in score.measures.items()) or "no score"
-
-
-@contextmanager
-def user_errors() -> Iterator[None]:
-    """Report warnings, and errors that the user can correct, as one line each on standard error."""
-    with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
-        try:
-            yield
-        except BrokenPipeError:
-            raise  # the reader of the output has stopped: not an error of the user
-        except OSError as error:
-            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), error)
-        except (ValueError, ImportError, OverflowError) as error:
-            _fail(str(error), error)
-        except KeyboardInterrupt:
-            # During the training, fit keeps what was reached; this interrupt came before or after it.
-            typer.echo("Interrupted.", err=True)
-            raise typer.Exit(INTERRUPTED) from None
+def print_scores(scores: Mapping[str, Mapping[str, float]]) -> None:
+    """Print the measures of each part of the data on one line."""
+    for part, measures in scores.items():
+        shown = [f"{title} {measures[name]:.6g}" for name, title in MEASURES.items() if name in measures]
+        rows = f" on {count(int(measures['n_rows']), 'row')}" if "n_rows" in measures else ""
+        print(f"{printable(part)}: {', '.join(shown) or 'no score'}{rows}")
 
 
 def complain(kind: str, message: object) -> None:
     """Print one line on standard error."""
-    typer.echo(f"{kind}: {printable(' '.join(str(message).split()))}", err=True)
+    print(f"{kind}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    complain("warning", message)
-
-
-def _fail(message: str, error: Exception) -> NoReturn:
-    complain("Error", message)
-    raise typer.Exit(USER_ERROR) from error
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """Print warnings, and errors that the user can correct, as one line each on standard error."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: complain("warning", message)
+        try:
+            yield
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader of the output has stopped, as head does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+            sys.exit(1)
+        except OSError as error:
+            complain("Error", f"{error.filename}: {error.strerror}" if error.filename else error)
+            sys.exit(USER_ERROR)
+        except (ValueError, TypeError, ImportError, OverflowError) as error:
+            complain("Error", error)
+            sys.exit(USER_ERROR)
+        except KeyboardInterrupt:
+            # During the training, fit keeps what was reached; this interrupt came before or after it.
+            complain("Error", "Interrupted.")
+            sys.exit(INTERRUPTED)

@@ -35,6 +35,7 @@ from dconnet.model.network import Network
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.result import History, Solution, Status
+from dconnet.training.trainer import PaperAlgorithm
 
 
 def _are_names(values: NDArray[Any]) -> bool:
@@ -135,7 +136,7 @@ def registry() -> Registry:
         lambda history: {"epochs": history.table()},
         lambda own: History.from_table(own["epochs"]),
     )
-    remaining = [hint for form in forms.values() for hint in form.fields.values()]
+    remaining: list[Any] = [PaperAlgorithm, *(hint for form in forms.values() for hint in form.fields.values())]
     while remaining:
         hint = remaining.pop()
         if is_dataclass(hint) and isinstance(hint, type) and hint not in forms:

@@ -1,0 +1,166 @@
+"""What the commands print about a model: the members of an ensemble, or networks with their strongest neurons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dconnet._text import printable
+from dconnet.cli.shared import join, print_scores, print_table
+
+if TYPE_CHECKING:
+    from dconnet._arrays import FloatArray
+
+# Of more columns than this, those that need no remark are only counted.
+MAX_COLUMNS = 30
+PLAIN = "as it is"
+
+
+def summarize(estimator: Any) -> dict[str, Any]:
+    """Return plain values that describe a fitted estimator, for JSON."""
+    from sklearn.base import is_classifier
+
+    from dconnet.io.metadata import metadata_of
+
+    metadata = metadata_of(estimator)
+    model = estimator[-1] if hasattr(estimator, "steps") else estimator
+    settings = {name: value for name, value in model.get_params(deep=False).items() if _is_plain(value)}
+    found: dict[str, Any] = {
+        "kind": "classifier" if is_classifier(model) else "regressor" if hasattr(model, "predict") else "encoder",
+        "estimator": type(model).__name__,
+        "targets": list(metadata.target_names),
+        "classes": model.classes_.tolist() if is_classifier(model) else None,
+        "features": list(metadata.feature_names),
+        "settings": settings,
+        "scores": {part: dict(measures) for part, measures in metadata.scores.items()},
+        "version": metadata.version,
+        "created": metadata.created,
+        "description": metadata.description,
+    }
+    if hasattr(model, "members_"):
+        names, shares = metadata.feature_names, model.feature_importances_.tolist()
+        columns = zip(names, model.columns_, shares, strict=True)
+        found["columns"] = [{**column, "column": name, "importance": share} for name, column, share in columns]
+        found["members"] = [dict(member) for member in model.members_]
+    elif hasattr(model, "solutions_"):
+        names = metadata.feature_names
+        inputs = names if model is estimator else estimator[:-1].get_feature_names_out(names).tolist()
+        found["networks"] = _summarize_networks(model, inputs)
+    else:
+        found["columns"] = [dict(column) for column in model.columns_]
+    return found
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, (str, bool, int, float, type(None)))
+
+
+def _summarize_networks(model: Any, input_names: Sequence[str]) -> list[dict[str, Any]]:
+    import numpy as np
+
+    from dconnet.model.piecewise import active_neurons
+
+    found = []
+    stationarities = np.atleast_1d(model.stationarity_).tolist()
+    for name, solution, stationarity in zip(model.targets_.names, model.solutions_, stationarities, strict=True):
+        network = solution.network
+        neurons, inputs = _strengths(network)
+        names = input_names if network.n_features == len(input_names) else [f"neuron {j}" for j in range(len(inputs))]
+        found.append(
+            {
+                "class": name or None,
+                "n_hidden": network.n_hidden,
+                "n_outputs": network.n_outputs,
+                "dead_neurons": network.n_hidden - int(active_neurons(network).sum()),
+                "status": solution.status.name,
+                "message": solution.message,
+                "epochs": solution.n_epochs,
+                "objective": solution.objective,
+                "first_objective": solution.history.epochs[0].objective if len(solution.history) else None,
+                "stationarity": stationarity if np.isfinite(stationarity) else None,
+                "strongest_neurons": _rank("neuron", range(network.n_hidden), neurons),
+                "strongest_features": _rank("feature", names, inputs),
+            }
+        )
+    return found
+
+
+def _strengths(network: Any) -> tuple[FloatArray, FloatArray]:
+    """Return |alpha_l| |w_l| of each neuron, and Σ_l |alpha_l w_lk| of each input."""
+    import numpy as np
+
+    from dconnet._arrays import safe_norm
+    from dconnet.model.piecewise import output_strengths
+
+    slopes = output_strengths(network.alpha)[:, None] * np.abs(network.W)  # (n_hidden, n_features)
+    return np.array([safe_norm(row) for row in slopes]), slopes.sum(axis=0)
+
+
+def _rank(kind: str, names: Sequence[object], strengths: FloatArray) -> list[dict[str, Any]]:
+    order = sorted(range(len(names)), key=lambda i: -strengths[i])
+    return [{kind: names[i], "strength": float(strengths[i])} for i in order]
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Print what `summarize` returns."""
+    print(f"{summary['kind']} of {join(summary['targets'])} with {len(summary['features'])} features")
+    print(f"features: {join(summary['features'])}")
+    if summary["classes"] is not None:
+        print(f"classes: {join(summary['classes'])}")
+    settings = [f"{name}={value}" for name, value in summary["settings"].items() if value is not None]
+    print(f"settings: {join(settings, limit=50)}")
+    print(f"saved {summary['created']} by dconnet {summary['version']}")
+    if summary["description"]:
+        print(printable(summary["description"]))
+    print_scores(summary["scores"])
+    for network in summary.get("networks", ()):
+        _print_network(network)
+    if "columns" in summary:
+        print_columns(summary["columns"])
+    if "members" in summary:
+        print_members(summary["members"])
+
+
+def _print_network(network: dict[str, Any]) -> None:
+    label = "" if network["class"] is None else f" for class {network['class']}"
+    first, stationarity = network["first_objective"], network["stationarity"]
+    print(f"\nnetwork{label}: {network['n_hidden']} neurons, {network['dead_neurons']} of them dead")
+    print(f"  {network['status'].lower()}: {printable(network['message'])}")
+    start = "" if first is None else f" (from {first:.6g} at the start)"
+    print(f"  RegLoss {network['objective']:.6g}{start}")
+    print(f"  stationarity {'unknown' if stationarity is None else f'{stationarity:.2e}'}")
+    for kind in ("neuron", "feature"):
+        ranked = network[f"strongest_{kind}s"]
+        print(f"  strongest {kind}s: " + join([f"{entry[kind]} ({entry['strength']:.3g})" for entry in ranked[:5]]))
+
+
+def print_columns(columns: Sequence[dict[str, Any]]) -> None:
+    """Print what was done with each column of the table, and its importance."""
+    shown = [column for column in columns if len(columns) <= MAX_COLUMNS or column["treatment"] != PLAIN]
+    lines = [
+        (
+            printable(column["column"]),
+            column["kind"],
+            printable(column["treatment"]),
+            f"{100.0 * column['importance']:.1f} %" if "importance" in column else "",
+        )
+        for column in shown
+    ]
+    print()
+    if lines:
+        print_table([("column", "kind", "what was done", "importance"), *lines], numbers=(3,))
+    if len(shown) < len(columns):
+        print(f"{len(columns) - len(shown)} other columns are numbers and used as they are.")
+
+
+def print_members(members: Sequence[dict[str, Any]]) -> None:
+    """Print the members of an ensemble that have a weight, largest first."""
+    used = sorted((member for member in members if member["weight"] > 0.0), key=lambda member: -member["weight"])
+    lines = [
+        (m["family"], m["kind"], f"{m['gamma']:g}", str(m["n_hidden"]), f"{m['oof_error']:.5g}", f"{m['weight']:.3f}")
+        for m in used
+    ]
+    print()
+    print_table([("member", "learns", "gamma", "neurons", "error", "weight"), *lines], numbers=(2, 3, 4, 5))
+    if len(used) < len(members):
+        print(f"{len(members) - len(used)} other members got no weight.")

@@ -1,0 +1,161 @@
+"""Tables in files: dialects, encodings, formats, errors, and what is written."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dconnet import AutoDCONRegressor, TableEncoder
+from dconnet.io.table_files import read_table, write_table
+
+PLAIN = "name,size\nAnn,1.5\n\nBob,\n"
+EXPECTED = [["Ann", "1.5"], ["Bob", ""]]
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN,
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace(",", "|"),
+        PLAIN.replace("\n", "\r\n"),
+        PLAIN.replace(",", " , "),
+        '"name","size"\n"Ann",1.5\n"Bob",""\n',
+        PLAIN.encode("utf-8-sig"),
+        PLAIN.encode("utf-16"),
+        gzip.compress(PLAIN.encode()),
+        bz2.compress(PLAIN.encode()),
+        lzma.compress(PLAIN.encode()),
+    ],
+)
+def test_dialects_encodings_and_compressions_are_detected(content: str | bytes, tmp_path: Path) -> None:
+    table = read_table(write(tmp_path / "table", content))
+    assert table.columns.tolist() == ["name", "size"]
+    assert table.to_numpy().tolist() == EXPECTED
+
+
+def test_separator_encoding_and_decimal_comma_can_be_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "table.csv", "größe:menge, in kg\n-1,5:2,25e3\n1.000:a,b\n".encode("latin-1"))
+    table = read_table(path, separator=":", encoding="latin-1", decimal=",")
+    assert table.columns.tolist() == ["größe", "menge, in kg"]
+    assert table.to_numpy().tolist() == [["-1.5", "2.25e3"], ["1.000", "a,b"]]
+
+
+def test_quoted_cells_hold_separators_and_lines(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path / "t.csv", 'a,b\n"1,\n""2""",x;y\n3,4\n'))
+    assert table.to_numpy().tolist() == [['1,\n"2"', "x;y"], ["3", "4"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "empty"),
+        ("a,b\n", "no rows"),
+        ("a,b\n1,2\n3\n", "line 3: 1 cells"),
+        ("a,b\n1,2,3\n4,5\n", "line 2: 3 cells"),
+        ('a,b\n1,2\n"3"x,4\n', "line 3"),
+        ("a,\n1,2\n", "column 2 has no name"),
+        ("5.1,3.5\n4.9,3.0\n", "first line has numbers"),
+        ("a,b,a\n1,2,3\n", "several columns named 'a'"),
+        ("größe\n1\n".encode("latin-1"), "--encoding"),
+        (b"a\n\x00\n", "NUL"),
+        (gzip.compress(PLAIN.encode())[:20], "cannot be read"),
+        (b"PAR1 but no table", "cannot be read|Parquet"),
+        (b"PK\x03\x04 but no workbook", "cannot be read|zip"),
+    ],
+)
+def test_invalid_tables_are_refused(content: str | bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_table(write(tmp_path / "table.csv", content))
+
+
+def test_years_may_be_column_names(tmp_path: Path) -> None:
+    assert read_table(write(tmp_path / "t.csv", "2024,2025\n1,2\n")).columns.tolist() == ["2024", "2025"]
+
+
+def test_missing_files_raise_oserror(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "none.csv")
+
+
+def test_standard_input_and_pipes_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(PLAIN.encode())))
+    assert read_table("-").to_numpy().tolist() == EXPECTED
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(PLAIN,))
+    writer.start()
+    assert read_table(pipe).to_numpy().tolist() == EXPECTED
+    writer.join()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "excel"])
+def test_typed_formats_keep_their_types(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip({"parquet": "pyarrow", "excel": "openpyxl"}[kind])
+    table = pd.DataFrame({"n": [1.5, np.nan], "t": ["NA", "01"], "d": pd.to_datetime(["2026-01-01", "2026-01-02"])})
+    path = tmp_path / "table.bin"
+    if kind == "parquet":
+        table.to_parquet(path)
+    else:
+        table.to_excel(path.with_suffix(".xlsx"), index=False)
+        path = path.with_suffix(".xlsx")
+    found = read_table(path)
+    assert found["t"].tolist() == ["NA", "01"]
+    assert found["n"].isna().tolist() == [False, True]
+    assert found["d"].dtype.kind == "M"
+
+
+def test_codes_are_categories_and_not_numbers(tmp_path: Path) -> None:
+    """01, 1 and 001 were one number, and 1_0 was ten."""
+    path = write(tmp_path / "t.csv", "code,digits,number\n01,1_0,1\n1,10,10\n001,1_0,2e1\n1,1_0,\n")
+    found = TableEncoder().fit(read_table(path)).columns_
+    assert [(column["kind"], column["treatment"].split(" ")[0]) for column in found] == [
+        ("category", "3"),
+        ("category", "2"),
+        ("number", "median"),
+    ]
+
+
+def test_a_model_tells_codes_apart(tmp_path: Path) -> None:
+    codes = ["01", "1", "001"] * 30
+    text = "code,x\n" + "".join(f"{code},{j % 7}\n" for j, code in enumerate(codes))
+    table = read_table(write(tmp_path / "t.csv", text))
+    y = np.array([{"01": 0.0, "1": 5.0, "001": 9.0}[code] for code in codes])
+    assert AutoDCONRegressor(random_state=0).fit(table, y).score(table, y) > 0.99
+
+
+def test_written_tables_are_read_back(tmp_path: Path) -> None:
+    rows = {"a, b": [0.1 + 0.2, -1e300, 5e-324], "ü": ["x,y", 'q"', "line\nbreak"]}
+    write_table(tmp_path / "t.csv", pd.DataFrame(rows))
+    table = read_table(tmp_path / "t.csv")
+    assert table["a, b"].astype(float).tolist() == rows["a, b"]
+    assert table["ü"].tolist() == rows["ü"]
+
+
+def test_a_failed_write_leaves_the_file_alone(tmp_path: Path) -> None:
+    class Unwritable:
+        def to_csv(self, file: Any, **options: Any) -> None:
+            file.write("half")
+            raise RuntimeError("disk full")
+
+    path = write(tmp_path / "t.csv", "precious")
+    with pytest.raises(RuntimeError, match="disk full"):
+        write_table(path, Unwritable())  # type: ignore[arg-type]
+    assert path.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [path]
