@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from dconnet.io.files import written_whole
+from dconnet._files import written_whole
 from timing import ONE_THREAD
 
 # Prints one JSON object: seconds, and what else tells whether both builds did the same.

@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-from dconnet.io.files import written_whole
+from dconnet._files import written_whole
 from report import OUTPUT
 from reproduction.processes import work_through
 from reproduction.store import build_name, key_of

@@ -27,9 +27,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dconnet import _native
+from dconnet._files import written_whole
 from dconnet.convex.backend import ConvexSolution, Solver, get_backend
 from dconnet.convex.programme import Programme
-from dconnet.io.files import written_whole
 from dconnet.training.dc import KINK_TOLERANCE, SPLITS
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.initialization import xavier

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dconnet.io.files import written_whole
+from dconnet._files import written_whole
 
 OUTPUT = Path(__file__).parents[1] / "benchmark-output"
 

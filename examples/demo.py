@@ -23,13 +23,11 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import dconnet
 from dconnet import AutoDCONRegressor, DCONRegressor
-from dconnet.inspection.saved.ensemble import examine_rows
-from dconnet.inspection.saved.report import write_report
+from dconnet.inspection.examine import examine
+from dconnet.inspection.report import write_report
 from dconnet.inspection.split import split_rows
-from dconnet.io.ensemble import SavedEnsemble
-from dconnet.io.model_file import SavedModel, Scaling, Score, load_model
-from dconnet.io.tables import Frame
 
 N_HIDDEN = 10
 GAMMAS = [1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0]
@@ -59,10 +57,12 @@ class Data:
         """Train any scikit-learn regressor on the training rows."""
         return estimator.fit(self.X[self.train], self.y[self.train])
 
-    def scores(self, model) -> dict[str, Score]:
-        """Scores of a saved model on both parts."""
+    def scores(self, model) -> dict[str, dict[str, float]]:
+        """R² of a model on both parts."""
         parts = {"train": self.train, "test": self.test}
-        return {part: Score.of(model, self.X[rows], self.y[rows]) for part, rows in parts.items()}
+        return {
+            part: {"n_rows": len(rows), "r2": model.score(self.X[rows], self.y[rows])} for part, rows in parts.items()
+        }
 
 
 def standardised(estimator) -> TransformedTargetRegressor:
@@ -70,19 +70,12 @@ def standardised(estimator) -> TransformedTargetRegressor:
     return TransformedTargetRegressor(make_pipeline(StandardScaler(), estimator), transformer=StandardScaler())
 
 
-def chosen_gamma(data: Data) -> float:
-    """The gamma with the smallest cross-validated error on the training part, from short fits."""
-    short = DCONRegressor(N_HIDDEN, tol=1e-3, random_state=SEED)
-    search = GridSearchCV(short, {"gamma": GAMMAS}, cv=5, scoring="neg_mean_squared_error")
-    return float(data.fit(standardised(search)).regressor_[-1].best_params_["gamma"])
-
-
-def one_network(gamma: float) -> DCONRegressor:
-    """One network, to be trained to convergence.
+def one_network() -> DCONRegressor:
+    """One network, to be trained to convergence; gamma is chosen by cross-validation.
 
     A small ``tol`` leads closer to a stationary point; the loss is hardly lower than with the default.
     """
-    return DCONRegressor(N_HIDDEN, gamma=gamma, tol=1e-9, max_epochs=5000, random_state=SEED, verbose=1)
+    return DCONRegressor(N_HIDDEN, gamma=GAMMAS, tol=1e-9, max_epochs=5000, random_state=SEED, verbose=1)
 
 
 def baselines(data: Data) -> dict[str, object]:
@@ -132,25 +125,6 @@ def plot(data: Data, auto: AutoDCONRegressor, network: DCONRegressor, path: Path
     figure.savefig(path, dpi=200)
 
 
-def saved_ensemble(data: Data, auto: AutoDCONRegressor) -> SavedEnsemble:
-    """The ensemble with everything needed for predictions."""
-    model = SavedEnsemble.from_estimator(auto, feature_names=data.names, target_name=TARGET)
-    return model.with_scores(data.scores(model))
-
-
-def saved_network(data: Data, single: TransformedTargetRegressor) -> SavedModel:
-    """The trained network with everything needed for predictions."""
-    scaler, network = single.regressor_
-    model = SavedModel.from_estimator(
-        network,
-        feature_names=data.names,
-        target_name=TARGET,
-        feature_scaling=Scaling(scaler.mean_, scaler.scale_),
-        target_scaling=Scaling(single.transformer_.mean_, single.transformer_.scale_),
-    )
-    return model.with_scores(data.scores(model))
-
-
 def main() -> None:
     """Train, compare, plot, report and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -162,11 +136,10 @@ def main() -> None:
     data = Data.load()
     auto = data.fit(AutoDCONRegressor(random_state=SEED, verbose=1))
     console.print(f"AutoDCONRegressor: R² {auto.oof_score_:.3f} out of fold, by {np.sum(auto.weights_ > 0)} members")
-    gamma = chosen_gamma(data)
+    network = data.fit(one_network())
+    gamma = network.gamma_ / network.target_scale_
     console.print(f"One network: gamma = {gamma:g}, chosen by 5-fold cross-validation")
-    single = data.fit(standardised(one_network(gamma)))
-    network = single.regressor_[-1]
-    models = {"AutoDCONRegressor": auto, f"DCONRegressor, {N_HIDDEN} neurons": single, **baselines(data)}
+    models = {"AutoDCONRegressor": auto, f"DCONRegressor, {N_HIDDEN} neurons": network, **baselines(data)}
     console.print(results_table(data, models))
     console.print(
         f"On {len(data.test)} test rows, differences of this size are chance, and these data are nearly linear; "
@@ -176,14 +149,11 @@ def main() -> None:
     console.print(f"RegLoss {network.objective_:.4f}, stationarity {network.stationarity_:.1e}")
 
     plot(data, auto, network, output / "demo.png")
-    for name, model, saved in (
-        ("model.json", auto, saved_ensemble(data, auto)),
-        ("network.json", single, saved_network(data, single)),
-    ):
-        saved.save(output / name)
-        assert np.array_equal(load_model(output / name).predict(data.X), model.predict(data.X))
-    frame = Frame(tuple(data.names), tuple(data.X.T))
-    found = examine_rows(load_model(output / "model.json"), frame, data.y, source="the diabetes data")
+    for name, model in (("model.json", auto), ("network.json", network)):
+        names = {"feature_names": data.names, "target_names": [TARGET]}
+        dconnet.save(model, output / name, scores=data.scores(model), **names)
+        assert np.array_equal(dconnet.load(output / name).predict(data.X), model.predict(data.X))
+    found = examine(dconnet.load(output / "model.json"), data.X, data.y, source="the diabetes data")
     write_report(found, output / "report.html")
     for name in ("report.html", "demo.png", "model.json", "network.json"):
         console.print(f"Written: {output / name}")

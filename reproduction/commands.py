@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from dconnet.io.files import written_whole
+from dconnet._files import written_whole
 from reproduction.datasets import CATALOGUE, data_home
 from reproduction.datasets.files import is_present
 from reproduction.experiment import NAMES, Experiment, adjusted, compute, get_experiment

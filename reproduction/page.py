@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dconnet.io.files import written_whole
+from dconnet._files import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dconnet import __version__
-from dconnet.io.files import written_whole
+from dconnet._files import written_whole
 
 Result = dict[str, Any]
 Record = dict[str, Any]  # the fields of a cell and its result, as they stand in a file

@@ -12,7 +12,6 @@ import numpy as np
 
 import dconnet
 from dconnet import DCONClassifier, DCONRegressor
-from dconnet.io.model_file import save_model
 
 
 def run(*arguments: str | Path) -> str:
@@ -30,12 +29,11 @@ def main() -> None:
     classifier = DCONClassifier(n_hidden=4, gamma=1e-3, random_state=0).fit(X, y > 0.5)
     assert classifier.score(X, y > 0.5) > 0.95, f"accuracy of the training is {classifier.score(X, y > 0.5)}"
     with tempfile.TemporaryDirectory() as folder:
-        saved, model, table = (Path(folder) / name for name in ("saved.json", "model.json", "table.csv"))
-        for estimator in (regressor, classifier):
-            dconnet.save(estimator, saved, feature_names=["a", "b", "c"])
-            loaded = dconnet.load(saved)
+        model, table = Path(folder) / "model.json", Path(folder) / "table.csv"
+        for estimator in (classifier, regressor):
+            dconnet.save(estimator, model, feature_names=["a", "b", "c"])
+            loaded = dconnet.load(model)
             assert np.array_equal(loaded.predict(X), estimator.predict(X)), "a loaded estimator predicts otherwise"
-        save_model(regressor, model, feature_names=["a", "b", "c"], target_name="y")
         np.savetxt(table, X, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
         name, *predictions = run("predict", model, table).split()
         assert name == "predicted_y"

@@ -62,7 +62,6 @@ def test_fitting_needs_no_optional_package():
         "keras",
         "onnx",
         "pyarrow",
-        "typer",
         "rich",
         "dask",
         "distributed",

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dconnet.io.files import written_whole
+from dconnet._files import written_whole
 from reproduction.page import MISSING, Picture, Section, Sheet, Table, number, significant
 from reproduction.store import Store
 from tables.datasets import CHOOSING, CLASSIFICATION, DATASETS, NUMERIC, REAL, REGRESSION, REPORTING

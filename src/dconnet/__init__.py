@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         LayerwiseDCONRegressor,
         TableEncoder,
     )
-    from dconnet.io.save_load import load, save
+    from dconnet.io.model_file import load, save
     from dconnet.model.network import Network
     from dconnet.model.problem import Problem
     from dconnet.optimisation.search import optimise
@@ -58,9 +58,9 @@ _HOME = {
     "Status": "dconnet.training.result",
     "TableEncoder": "dconnet.estimators",
     "certify": "dconnet.certificates",
-    "load": "dconnet.io.save_load",
+    "load": "dconnet.io.model_file",
     "optimise": "dconnet.optimisation.search",
-    "save": "dconnet.io.save_load",
+    "save": "dconnet.io.model_file",
 }
 
 

@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import dconnet
 from dconnet import (
     DCONClassifier,
     DCONRegressor,
@@ -22,7 +23,6 @@ from dconnet import (
 )
 from dconnet.estimators import callbacks as module
 from dconnet.inspection.replay import replay
-from dconnet.io.estimators import load_estimator, save_estimator
 from dconnet.training.result import Status
 
 protocol = pytest.importorskip("sklearn.callback", reason="scikit-learn has no callbacks before 1.9")
@@ -448,8 +448,8 @@ def test_clones_and_pickles_keep_callbacks_and_files_do_not(data, tmp_path):
     model = fitted(clone(ESTIMATORS["regressor"]).set_callbacks(recorder), data)
     assert clone(model)._skl_callbacks == [recorder]
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(data[0]), model.predict(data[0]))
-    save_estimator(model, tmp_path / "model.json")
-    loaded = load_estimator(tmp_path / "model.json")
+    dconnet.save(model, tmp_path / "model.json")
+    loaded = dconnet.load(tmp_path / "model.json")
     assert np.array_equal(loaded.predict(data[0]), model.predict(data[0]))
     assert not hasattr(loaded, "_skl_callbacks")
     assert not hasattr(model.set_callbacks(), "_skl_callbacks")

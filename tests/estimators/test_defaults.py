@@ -15,9 +15,6 @@ from dconnet.certificates import certify, stationarity
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gamma_choice import GAMMAS, merged, stratified_folds
 from dconnet.inspection.replay import replay
-from dconnet.inspection.saved.examination import examine
-from dconnet.io.model_file import load_model, save_model
-from dconnet.io.tables import Table
 from dconnet.model.coordinates import Coordinates
 
 RNG = np.random.default_rng(0)
@@ -140,15 +137,6 @@ class TestCertificates:
         for model in (DCONRegressor(3, random_state=0), DCONRegressor(3, gamma=[0.1, 1.0], random_state=0)):
             (run,) = replay(model.fit(X, Y), X, Y)
             assert run.problem.gamma == model.gamma_
-
-    def test_a_model_file_holds_intercept_and_gamma(self, tmp_path):
-        for model in (DCONRegressor(3, random_state=0), DCONRegressor(3, gamma=[0.1, 1.0], random_state=0)):
-            model.fit(X, Y + 7.0)
-            save_model(model, tmp_path / "model.json")
-            loaded = load_model(tmp_path / "model.json")
-            np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-            found = examine(loaded, Table(("x0", "x1", "x2", "y"), (*X.T, Y + 7.0), "data.csv"), repeat=True)
-            assert found.findings[0].certificate.objective == pytest.approx(model.objective_)
 
     def test_validation_errors_are_those_of_the_predictions(self):
         model = regressor().fit(X[:60], Y[:60] + 9.0, X_val=X[60:], y_val=Y[60:] + 9.0)

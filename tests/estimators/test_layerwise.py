@@ -21,7 +21,6 @@ from dconnet import (
     Problem,
     Status,
 )
-from dconnet.io.model_file import SavedModel
 from dconnet.model.stack import Stack
 from dconnet.training.continuation import continuation
 from dconnet.training.descent import Descent
@@ -393,8 +392,3 @@ def test_the_parameters_of_the_shallow_estimator_carry_over(make):
     assert {name: p.default for name, p in shallow.items() if name not in differing}.items() <= {
         name: p.default for name, p in deep.items()
     }.items()
-
-
-def test_there_is_no_model_file_for_them():
-    with pytest.raises(TypeError, match="For layer-wise networks and whole pipelines, use save_estimator"):
-        SavedModel.from_estimator(regressor(hidden_layer_sizes=(2, 2), tol=1e-2).fit(X, Y))

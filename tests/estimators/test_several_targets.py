@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 
+import dconnet
 from dconnet import (
     AutoDCONClassifier,
     AutoDCONRegressor,
@@ -25,8 +26,7 @@ from dconnet.estimators.units import Units
 from dconnet.inspection.path import gamma_path
 from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay
 from dconnet.inspection.replay import replay
-from dconnet.io.estimators import load_estimator, save_estimator
-from dconnet.io.model_file import SavedModel
+from dconnet.io.metadata import metadata_of
 from dconnet.model.targets import Targets
 
 
@@ -303,7 +303,7 @@ def test_names_that_are_not_text_are_no_names(names):
     X, Y = named(names)
     model = quick().fit(X, Y)
     assert not hasattr(model, "target_names_in_")
-    assert SavedModel.from_estimator(model).target_names == ("y0", "y1", "y2")
+    assert metadata_of(model).target_names == ("y0", "y1", "y2")
 
 
 def test_names_that_do_not_differ_are_no_names():
@@ -322,26 +322,14 @@ def test_other_columns_of_targets_are_refused():
     assert model.problems(X, Y)[0].objective(model.network_) == pytest.approx(model.objective_)
 
 
-def test_model_files_take_the_names():
-    X, Y = named()
-    model = SavedModel.from_estimator(quick().fit(X, Y))
-    assert (model.target_name, model.target_names) == ("height, weight, share", ("height", "weight", "share"))
-    assert model.to_estimator().target_names_in_.tolist() == ["height", "weight", "share"]
-    given = SavedModel.from_estimator(quick().fit(X, Y), target_name=["a", "b", "c"])
-    assert given.target_names == ("a", "b", "c")
-    numbered = SavedModel.from_estimator(quick().fit(X, Y.to_numpy()))
-    assert not hasattr(numbered.to_estimator(), "target_names_in_")
-
-
 def test_estimators_in_files_keep_the_names(tmp_path):
     X, Y = named()
-    save_estimator(quick().fit(X, Y), tmp_path / "model.json")
-    assert load_estimator(tmp_path / "model.json").target_names_in_.tolist() == ["height", "weight", "share"]
+    dconnet.save(quick().fit(X, Y), tmp_path / "model.json")
+    assert dconnet.load(tmp_path / "model.json").target_names_in_.tolist() == ["height", "weight", "share"]
 
 
 def test_one_column_has_a_name_too():
     X, Y = named()
     with pytest.warns(DataConversionWarning, match="column-vector"):
         model = quick().fit(X, Y[["weight"]])
-    saved = SavedModel.from_estimator(model)
-    assert (saved.target_name, saved.target_names) == ("weight", ())
+    assert metadata_of(model).target_names == ("weight",)

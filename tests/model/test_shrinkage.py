@@ -1,21 +1,14 @@
 """Shrinkage: a penalty on the weights themselves is one more part of the design, and nothing else changes."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.base import clone
-from typer.testing import CliRunner
 
 from dconnet import DCONClassifier, DCONRegressor, Network, PaperAlgorithm, Problem
 from dconnet.certificates import certificate, certify, stationarity, subgradient, trace
-from dconnet.cli import app
 from dconnet.convex.backend import get_backend
 from dconnet.inspection.path import gamma_path
 from dconnet.inspection.replay import replay
-from dconnet.inspection.saved.examination import examine
-from dconnet.io.model_file import load_model, save_model
-from dconnet.io.tables import read_table
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
 from problems import dca_programme
@@ -222,39 +215,7 @@ def test_a_classifier_passes_it_on():
         assert model.objective_[k] == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_command_line_keeps_it_in_the_model_file(tmp_path):
-    rng = np.random.default_rng(0)
-    table = np.column_stack([rng.normal(size=(40, 2)), rng.normal(size=40)])
-    np.savetxt(tmp_path / "data.csv", table, delimiter=",", header="a,b,y", comments="")
-    run = CliRunner()
-    model, report = str(tmp_path / "m.json"), str(tmp_path / "r.html")
-    data = str(tmp_path / "data.csv")
-    fit = ["fit", data, "--target", "y", "--n-hidden", "3", "--max-epochs", "20", "--test-fraction", "0", "-o", model]
-    assert run.invoke(app, [*fit, "--shrinkage", "0.2", "-q"]).exit_code == 0
-    content = json.loads((tmp_path / "m.json").read_text())
-    assert content["settings"]["shrinkage"] == 0.2
-    inspected = run.invoke(app, ["inspect", model, "--data", data, "-o", report])
-    assert inspected.exit_code == 0, inspected.output
-    assert "trained on" in inspected.output
-    refused = run.invoke(app, [*fit, "--shrinkage", "-1", "--force"])
-    assert refused.exit_code == 2
-    assert "'shrinkage' parameter of DCONRegressor must be a float" in refused.output
-
-
 @pytest.mark.parametrize("value", [-0.1, np.nan, np.inf])
 def test_wrong_values_are_refused(value):
     with pytest.raises(ValueError, match="'shrinkage' parameter"):
         DCONRegressor(shrinkage=value, gamma=1e-3, scale=False).fit([[0.0], [1.0]], [0.0, 1.0])
-
-
-def test_a_model_file_with_a_wrong_shrinkage_is_refused(tmp_path):
-    rng = np.random.default_rng(0)
-    np.savetxt(tmp_path / "data.csv", rng.normal(size=(20, 2)), delimiter=",", header="x0,y", comments="")
-    table = read_table(tmp_path / "data.csv")
-    X, y = table.numeric(["x0"]), table.numeric(["y"])[:, 0]
-    save_model(DCONRegressor(2, tol=1e-3, random_state=0, gamma=1e-3, scale=False).fit(X, y), tmp_path / "m.json")
-    text = (tmp_path / "m.json").read_text()
-    assert '"shrinkage": 0.0' in text
-    (tmp_path / "m.json").write_text(text.replace('"shrinkage": 0.0', '"shrinkage": "much"'))
-    with pytest.raises(ValueError, match="does not tell the shrinkage of its training"):
-        examine(load_model(tmp_path / "m.json"), table)

@@ -172,7 +172,7 @@ def is_running(process):
 def test_a_stopped_run_keeps_whole_files_and_leaves_no_process(tmp_path, signal_sent):
     (tmp_path / "slow_work.py").write_text(
         "import os, time\n"
-        "from dconnet.io.files import written_whole\n"
+        "from dconnet._files import written_whole\n"
         "def slow(path):\n"
         "    try: time.sleep(0.05 if int(path.name) < 6 else 3600)\n"
         "    except KeyboardInterrupt: pass  # as a fit that keeps what it has reached\n"

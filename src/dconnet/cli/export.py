@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the export."""
     from dconnet._files import written_whole
-    from dconnet.io.save_load import load
+    from dconnet.io.model_file import load
 
     output, target = options.output, options.to or SUFFIXES.get(options.output.suffix)
     if target is None:

@@ -99,7 +99,7 @@ def _parse_width(text: str) -> int | str:
 def run(options: argparse.Namespace) -> int:
     """Train, save and report."""
     from dconnet.inspection.split import split_rows
-    from dconnet.io.save_load import save
+    from dconnet.io.model_file import save
 
     check_output(options.output, options.force)
     is_single = _wants_network(options)

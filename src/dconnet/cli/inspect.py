@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the model, evaluate it, and write the report."""
-    from dconnet.io.save_load import load
+    from dconnet.io.model_file import load
 
     if options.data is None and (options.output is not None or options.replay):
         raise ValueError("--output and --replay are about a table. Name the table with --data.")

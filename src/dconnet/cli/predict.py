@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write predictions."""
-    from dconnet.io.save_load import load
+    from dconnet.io.model_file import load
     from dconnet.io.table_files import write_table
 
     if options.output is not None:

@@ -88,9 +88,9 @@ def has_numbers_only(table: pd.DataFrame) -> bool:
 
 def takes_numbers(estimator: Any) -> bool:
     """Return whether an estimator takes numbers alone, neither text nor missing values."""
-    from dconnet.estimators.base import DCONEstimator
+    from sklearn.utils import get_tags
 
-    return isinstance(estimator[0] if hasattr(estimator, "steps") else estimator, DCONEstimator)
+    return not get_tags(estimator[0] if hasattr(estimator, "steps") else estimator).input_tags.allow_nan
 
 
 def numbers_table(table: pd.DataFrame) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from dconnet.encoding.coder import Coder
 from dconnet.encoding.features import Levels, Linear, Ramps
@@ -29,7 +30,8 @@ def check_prediction(estimator: Any) -> None:
     A prediction that is too large for a float is no failure.
     """
     first = estimator[0] if hasattr(estimator, "steps") else estimator
-    row = np.full((1, first.n_features_in_), None) if hasattr(first, "schema_") else np.zeros((1, first.n_features_in_))
+    takes_tables = get_tags(first).input_tags.allow_nan
+    row = np.full((1, first.n_features_in_), None if takes_tables else 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the row has no feature names
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dconnet import __version__
+from dconnet._files import written_whole
 from dconnet._text import printable
 from dconnet.inspection.examination import Examination
 from dconnet.inspection.report.classification import Confusion
@@ -22,7 +23,6 @@ from dconnet.inspection.report.text import (
     summarise_certificates,
 )
 from dconnet.inspection.report.what_if import build_what_if
-from dconnet.io.files import written_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
