@@ -46,18 +46,18 @@ def test_derivatives_are_those_of_finite_differences(n_held):
     white, V, alpha = held_at_kinks(n_held)
     piece = Piece.around(white, V, alpha, 1e-9)
     if n_held:
-        assert min(basis.shape[1] for basis in piece.directions) < V.shape[1]
+        assert min(basis.shape[1] for basis in piece.shape.directions) < V.shape[1]
     gradient, hessian = piece.gradient_and_hessian()
     np.testing.assert_array_equal(hessian, hessian.T)
 
     def along(step):
         step_V, step_alpha = piece.spread(step)
-        return half_objective(white, piece.V + step_V, piece.alpha + step_alpha)
+        return half_objective(white, piece.shape.V + step_V, piece.shape.alpha + step_alpha)
 
     rng = np.random.default_rng(1)
-    here = along(np.zeros(piece.n_unknowns))
+    here = along(np.zeros(piece.shape.n_unknowns))
     for _ in range(10):
-        direction = rng.standard_normal(piece.n_unknowns)
+        direction = rng.standard_normal(piece.shape.n_unknowns)
         direction /= np.linalg.norm(direction)
         h = 1e-5
         ahead, behind = along(h * direction), along(-h * direction)
@@ -80,10 +80,10 @@ def test_rows_within_the_width_are_taken_to_their_kinks():
     white, V, alpha = held_at_kinks()
     rng = np.random.default_rng(0)
     moved = V * (1.0 + 1e-5 * rng.standard_normal(V.shape))
-    assert Piece.around(white, moved, alpha, 1e-9).n_unknowns == V.size + len(alpha)
+    assert Piece.around(white, moved, alpha, 1e-9).shape.n_unknowns == V.size + len(alpha)
     piece = Piece.around(white, moved, alpha, 1e-3)
-    assert piece.n_unknowns < V.size + len(alpha)
-    assert np.max(np.abs(piece.V - moved)) < 1e-3
+    assert piece.shape.n_unknowns < V.size + len(alpha)
+    assert np.max(np.abs(piece.shape.V - moved)) < 1e-3
 
 
 def test_a_dead_neuron_stays_dead():

@@ -207,19 +207,19 @@ def test_derivatives_of_all_weights_are_those_of_finite_differences():
     V, alpha = white.whiten(network), network.alpha
     piece = Piece.around(white, V, alpha, 1e-9)
     gradient, hessian = piece.gradient_and_hessian()
-    assert piece.n_unknowns == 3 * (4 + 3)
+    assert piece.shape.n_unknowns == 3 * (4 + 3)
 
     def half(step):
         step_V, step_alpha = piece.spread(step)
         return 0.5 * white.total_weight * white.regloss(V + step_V, alpha + step_alpha)
 
-    eye, h = np.eye(piece.n_unknowns), 1e-4
+    eye, h = np.eye(piece.shape.n_unknowns), 1e-4
     np.testing.assert_array_equal(hessian, hessian.T)
     central = [(half(h * e) - half(-h * e)) / (2.0 * h) for e in eye]
     np.testing.assert_allclose(gradient, central, atol=1e-6)
     rng = np.random.default_rng(0)
     for _ in range(10):
-        d = rng.normal(size=piece.n_unknowns)
+        d = rng.normal(size=piece.shape.n_unknowns)
         d /= np.linalg.norm(d)
         second = (half(h * d) - 2.0 * half(0.0 * d) + half(-h * d)) / h**2
         assert d @ hessian @ d == pytest.approx(second, rel=1e-4)

@@ -1,12 +1,11 @@
 """Training that finds the width of the network: neurons are added while they lower RegLoss.
 
-Balanced neurons make RegLoss convex over the measures of neurons, whatever their number. An epoch is a round: joint
-steps on all weights; neurons with the same active rows become one, and those that carry nothing go; then a search for
-the directions in which new neurons lower RegLoss most. As many as there are neurons are offered, and all, old and new,
-get the lengths that are best together: a lasso, which lets most of them vanish again. Near the end, Newton steps take
-the convex problem over the sides that the rows have now to its minimum. Where the search is exact, no network of any
-width is better at the end, and the residual proves it; elsewhere the gap is an estimate, and growth ends at a larger
-one, or where rounds lower RegLoss no more by much.
+Balanced neurons make RegLoss convex over the measures of neurons. An epoch is a round: joint steps on all weights;
+neurons with the same active rows are merged, and useless ones removed; then a search for the directions in which new
+neurons lower RegLoss most. A lasso finds the best lengths of all neurons, old and new, and most of them vanish again.
+Near the end, Newton steps minimise the convex problem with fixed activation patterns. Where the search is exact, the
+residual proves that no network of any width is better. Elsewhere the gap is an estimate, and growth ends at a larger
+gap, or when rounds hardly lower RegLoss.
 """
 
 from __future__ import annotations
@@ -38,97 +37,71 @@ from dconnet.training.lasso import solve_lengths, solve_output_vectors
 from dconnet.training.new_neurons import climb, random_starts, select_different
 from dconnet.training.result import Status
 
-# Neurons to start from.
+# Neurons of the start.
 START = 4
-# New directions that are offered in one round: as many as there are neurons, and these at least. With few features they
-# differ by an angle of one over the number of neurons, beyond by at most this, and by less the more neurons there are.
+# New directions in a round: the number of neurons, and at least FEWEST_NEW. Their angles differ by one over the number
+# of neurons with few features, by one over its root otherwise, and by at most WIDEST_ANGLE.
 FEWEST_NEW, WIDEST_ANGLE = 20, 0.2
 # Evaluations of RegLoss in the joint steps of a round.
 EVALUATIONS = 300
-# Random directions from which the search for new neurons climbs.
-STARTS = 64
-# Few of the climbs go to the end, into the kinks of rows; below this correlation, so many.
+# Random starts of the search for new neurons, and of the last search before growth ends.
+STARTS, MANY_STARTS = 64, 256
+# Climbs that are polished, into the kinks of rows: FEW_POLISHED, or POLISHED once no correlation exceeds NEAR. Larger
+# designs than POLISHED_ENTRIES entries have fewer.
 FEW_POLISHED, NEAR, POLISHED = 8, 1.5, 64
-# These are for designs of up to so many entries; for larger ones, there are fewer.
 POLISHED_ENTRIES = 20_000
-# The same before it is said that there are none, and parts of the sphere that branch and bound looks at.
-MANY_STARTS, PARTS = 256, 50_000
-# Where all patterns can be enumerated, they are once climbing finds nothing above this: the neurons stay where they are
-# then, and are exchanged for better ones. With several outputs, it is later, as the enumeration finds only one.
+# Parts of the sphere that branch and bound visits.
+PARTS = 50_000
+# Correlation below which all patterns are enumerated, if possible. From then on neurons are exchanged for better ones,
+# and not moved. With several outputs the enumeration finds only one direction, so it begins later.
 LATE, LATE_OF_SEVERAL = 3.0, 1.05
-# Newton steps in a round, and the gain at which they end, as a share of the gap to the lower bound.
+# Newton steps in a round, and their last gain as a fraction of the gap to the lower bound.
 NEWTON_STEPS, NEWTON_SHARE = 100, 1e-4
-# There are none before the correlation is below this.
-CLOSE = 1.01
-# Below this excess of the correlation over one, they go on to the last digits.
-LAST_DIGITS = 1e-4
-# Multiplications in the joint steps of a whole fit for which no limit is set: about a minute with a small gamma.
+# Correlation below which Newton steps begin, and its excess over one below which they continue to the last digits.
+CLOSE, LAST_DIGITS = 1.01, 1e-4
+# Multiplications in the joint steps of a fit without other limits: about a minute with a small gamma.
 MOST_WORK = 5e11
-# Entries of the hidden layer of all rows up to which neurons are merged and faces are looked at.
+# Entries of the hidden layer of all rows up to which neurons are merged and patterns are kept.
 LARGEST_LAYER = 20_000_000
-# Work of a lasso for the lengths of all neurons, rows times their square, up to which there is one, and how much of it
-# is done in a second. Nobody looks at the clock meanwhile: where time would not be enough, or beyond the limit, new
-# neurons get their lengths one after the other.
+# Largest work of a lasso, rows times squared neurons, and its speed per second. A lasso cannot be interrupted by the
+# clock: beyond the limit or the time left, new neurons get their lengths one after the other.
 LARGEST_LASSO = 7.5e9
 LASSO_SPEED = 2.5e9
-# Up to this times the estimated gap, only the proved one is told.
+# The estimated gap is reported only if the proved one is larger by more than this factor.
 ALIKE = 1.5
-# Neurons whose output is below this share of the largest one carry nothing.
+# Neurons whose output is below this fraction of the largest one are removed.
 NOTHING = 1e-12
-# Where RegLoss falls by less than this share of tol in as many rounds, growth has come to its end.
+# Growth ends if RegLoss falls by less than STALLED times tol in STALLED_ROUNDS rounds.
 STALLED, STALLED_ROUNDS = 1e-3, 3
 
 
 @dataclass(frozen=True, slots=True)
 class NewNeurons:
-    """What the search for new neurons found at a network.
+    """Result of the search for new neurons."""
 
-    Attributes
-    ----------
-    correlation : float
-        The largest ``|rᵀ σ(Q v)| / gamma``; above one, a new neuron lowers RegLoss.
-    exact : bool
-        Whether no direction has a larger one, but for rounding.
-    thorough : bool
-        Whether the search did what it can to find more.
-    directions : array of shape (n, rank)
-        Directions of length one that lower RegLoss.
-    """
-
-    correlation: float
-    exact: bool
-    thorough: bool
-    directions: FloatArray
+    correlation: float  # the largest |rᵀ σ(Q v)| / gamma found; above one, a new neuron lowers RegLoss
+    exact: bool  # whether it is the maximum over all directions, up to rounding
+    thorough: bool  # whether the search tried everything to find more
+    directions: FloatArray  # (n, rank), of length one, that lower RegLoss
 
 
 class GrowingDescent(AcceleratedDescent):
-    """Training of a network that grows.
-
-    Parameters
-    ----------
-    problem : Problem
-        The data and the regularisation.
-    backend : Backend
-        Solver of the convex programmes in the sweeps.
-    options : Options
-        Limits and choices; an epoch is a round.
-    rng : numpy.random.Generator
-        Source of directions to search from.
+    """Descent that adds and removes neurons; an epoch is a round.
 
     Attributes
     ----------
     new_neurons : NewNeurons or None
-        What the last search found.
+        Result of the last search.
     dual : DualPoint
-        The lower bound by the residual of the last round; an estimate unless its search was exact.
+        Lower bound by the residual of the last round; an estimate unless the search was exact.
     proved : DualPoint
-        The same of the searches alone whose bounds are proved.
+        Lower bound by searches with proved results alone.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dconnet.convex.backend import get_backend
-    >>> from dconnet.model.problem import Problem, hidden_layer
+    >>> from dconnet.model.problem import Problem
     >>> from dconnet.training.descent import Options
     >>> from dconnet.training.growth import GrowingDescent
     >>> from dconnet.training.initialization import xavier
@@ -151,18 +124,18 @@ class GrowingDescent(AcceleratedDescent):
 
     @property
     def most(self) -> int:
-        """The number of neurons that always suffices."""
+        """Number of neurons that always suffices."""
         return len(self.white.Q) + 1
 
     def step(self, state: State) -> None:
-        """One round: joint steps, fewer neurons for the same, Newton steps, new neurons."""
-        self.prepare(state)  # for the width of today
+        """Run one round: joint steps, simplification, Newton steps, new neurons."""
+        self.prepare(state)  # for the current width
         self.budget = EVALUATIONS
         if not self.is_late:
             self.explore(state)
             self.work += state.tally.evaluations * EVALUATION * self.n_entries() * len(state.alpha)
         if self.has_time():
-            self.settle_in(state)
+            self.simplify_and_polish(state)
         if self.has_time():
             self.new_neurons = self.search(state)
             if self.has_time() and not self.has_reached_bound(state) and len(self.new_neurons.directions):
@@ -171,18 +144,18 @@ class GrowingDescent(AcceleratedDescent):
 
     @property
     def correlation(self) -> float:
-        """The largest correlation that the last search found."""
+        """Largest correlation of the last search."""
         return np.inf if self.new_neurons is None else self.new_neurons.correlation
 
     @property
     def is_late(self) -> bool:
-        """Whether neurons are only exchanged for better ones, by enumeration: joint steps take them off the kinks."""
+        """True if neurons are only exchanged by enumeration; joint steps would move them off the kinks."""
         if self.new_neurons is None or not self.is_enumerable or self.problem.n_outputs > 1:
             return False
         return self.new_neurons.exact or self.new_neurons.correlation <= LATE
 
-    def settle_in(self, state: State) -> None:
-        """Simplify the network, and take it to a minimum."""
+    def simplify_and_polish(self, state: State) -> None:
+        """Simplify the network and move it to a minimum."""
         if self.problem.n_outputs == 1 and self.fits_in_memory(len(state.alpha)):
             self.simplify(state)
             if self.correlation <= CLOSE:
@@ -194,32 +167,32 @@ class GrowingDescent(AcceleratedDescent):
         self.prune(state)
 
     def block_descent(self, state: State) -> None:
-        """A sweep with the output layer, as in the paper; it is not an epoch of its own."""
+        """Run a sweep with the output layer, within the epoch."""
         n_epochs, budget = state.n_epochs, self.budget
         super().block_descent(state)
         state.n_epochs, self.budget = n_epochs, budget
 
     def simplify(self, state: State) -> None:
-        """Add up neurons with the same active rows, and let those go that others can replace."""
+        """Merge neurons with the same active rows, and remove those that others can replace."""
         W, signs = merge_neurons(self.white.Q, *neuron_vectors(state.V, state.alpha))
         if len(W) >= self.most:
             W, signs = reduce_neurons(self.white.Q, W, signs)
         self.replace(state, *balance_neurons(W, signs))
 
     def polish(self, state: State) -> None:
-        """Minimise over the sides that the rows have now."""
-        faces = PatternDescent(self.white, *neuron_vectors(state.V, state.alpha))
+        """Minimise with fixed activation patterns, or by a sweep if the problem is too large."""
+        patterns = PatternDescent(self.white, *neuron_vectors(state.V, state.alpha))
         is_last = self.new_neurons is not None and self.new_neurons.correlation <= 1.0 + LAST_DIGITS
         tol = 0.0 if is_last else NEWTON_SHARE * self.gap(state, self.dual)
-        if faces.descend(NEWTON_STEPS, tol, self.seconds_left):
-            self.replace(state, *balance_neurons(faces.W, faces.signs))
+        if patterns.descend(NEWTON_STEPS, tol, self.seconds_left):
+            self.replace(state, *balance_neurons(patterns.W, patterns.signs))
             self.simplify(state)
         else:
             self.prepare(state)
             self.block_descent(state)
 
     def prune(self, state: State) -> None:
-        """Let neurons go that carry nothing; one stays in any case."""
+        """Remove neurons without output; one always stays."""
         size = np.linalg.norm(state.V, axis=1) * np.linalg.norm(state.alpha.reshape(len(state.alpha), -1), axis=1)
         kept = size > NOTHING * np.max(size)
         kept[np.argmax(size)] = True
@@ -227,24 +200,24 @@ class GrowingDescent(AcceleratedDescent):
             self.replace(state, state.V[kept], state.alpha[kept])
 
     def replace(self, state: State, V: FloatArray, alpha: FloatArray) -> None:
-        """Go to a network of another width, if RegLoss does not rise by more than rounding."""
+        """Move to a network of another width, if RegLoss does not rise by more than rounding."""
         if len(V) > 0:
             self.move(state, V, alpha, decrease=-1e-14 * self.objective(state))
 
     def residual(self, state: State) -> FloatArray:
-        """What the network leaves of the targets, block by block."""
+        """Return the residual of the network."""
         left = self.white.y.copy()
         for rows in blocks(len(left)):
             left[rows] -= hidden_layer(self.white.Q[rows], state.V) @ state.alpha
         return left
 
     def gap(self, state: State, point: DualPoint) -> float:
-        """RegLoss above a lower bound, as a share of it."""
+        """Return RegLoss above a lower bound, as a fraction of RegLoss."""
         objective = self.objective(state)
         return max(1.0 - point.bound / objective, 0.0) if objective > 0.0 else 0.0
 
     def search(self, state: State) -> NewNeurons:
-        """The directions in which new neurons lower RegLoss most."""
+        """Search the directions in which new neurons lower RegLoss most, and update the lower bounds."""
         Q, gamma = self.white.Q, self.problem.gamma
         residual = self.residual(state)
         exact = thorough = self.is_late
@@ -257,16 +230,20 @@ class GrowingDescent(AcceleratedDescent):
         largest = float(np.max(values))
         if exact:
             largest = max(largest, gamma) + rounding(Q, residual)
-        self.note_bound(residual, largest, exact)
+        # An estimate may be too high, so it is replaced in the next round; proved bounds are kept.
+        found = DualPoint.scaled(self.white, residual, largest)
+        if exact:
+            self.proved = self.proved.combine(found)
+        self.dual = self.proved if self.proved.bound > found.bound else found
         pays = values > gamma
         chosen = self.choose(state, residual, values[pays], directions[pays])
         return NewNeurons(largest / gamma, exact, thorough or exact, chosen)
 
     def climb(self, state: State, residual: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
-        """Values and directions where climbs end, and whether all was done to find large ones.
+        """Return values and directions of climbs, and whether the search was thorough.
 
-        Most climbs follow the gradient, which is enough while much is left to gain. What it misses are maxima in the
-        kinks of rows: these are where further climbs go to the end.
+        Climbs along the gradient suffice while much is left to gain. They miss maxima in the kinks of rows, which
+        polished climbs find.
         """
         gamma = self.problem.gamma
         values, directions = self.climb_from(state, residual, STARTS)
@@ -275,51 +252,41 @@ class GrowingDescent(AcceleratedDescent):
         values, directions = self.climb_from(state, residual, STARTS, POLISHED)
         if np.max(values) > gamma * (1.0 + self.tolerance):
             return values, directions, False
-        values, directions = self.search_on(state, residual)
+        values, directions = self.climb_from(state, residual, MANY_STARTS, POLISHED)
+        if np.max(values) <= gamma * (1.0 + self.tolerance) and can_search(self.white.Q, self.problem.n_outputs):
+            values, directions = self.branch_and_bound(residual, values, directions)
         return values, directions, self.has_time()
 
     def climb_from(
         self, state: State, residual: FloatArray, n_starts: int, polished: int = FEW_POLISHED
     ) -> tuple[FloatArray, FloatArray]:
-        """Values and directions where climbs from random starts and from the neurons end; some go to the end."""
+        """Climb from random starts and from the neurons, and polish some of the climbs."""
         starts = random_starts(state.V, n_starts, self.rng)
         fewer = max(1, min(polished, polished * POLISHED_ENTRIES // self.white.Q.size))
         return climb(self.white.Q, residual, starts, fewer, self.has_time)
 
     def has_time(self) -> bool:
-        """Whether time is left, if it is limited."""
+        """Return whether time is left."""
         return self.seconds_left() > 0.0
 
-    def search_on(self, state: State, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Climb from many more starts, and then by branch and bound, before it is said that nothing was found."""
-        Q, gamma = self.white.Q, self.problem.gamma
-        values, directions = self.climb_from(state, residual, MANY_STARTS, POLISHED)
-        if np.max(values) > gamma * (1.0 + self.tolerance) or not can_search(Q, self.problem.n_outputs):
-            return values, directions
+    def branch_and_bound(
+        self, residual: FloatArray, values: FloatArray, directions: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Prove a lower bound by branch and bound, and add its best direction to those found before."""
         limit = None if self.options.max_seconds is None else max(self.seconds_left(), 0.0)
         first = directions[np.argmax(values)][None, :]
-        bound, v = search_cones(Q, residual, first, max_parts=PARTS, max_seconds=limit)
+        bound, v = search_cones(self.white.Q, residual, first, max_parts=PARTS, max_seconds=limit)
         self.proved = self.proved.combine(DualPoint.scaled(self.white, residual, bound))
-        value = abs(float(residual @ np.maximum(Q @ v, 0.0)))
+        value = abs(float(residual @ np.maximum(self.white.Q @ v, 0.0)))
         return np.append(values, value), np.vstack([directions, v])
 
     @property
     def tolerance(self) -> float:
-        """The relative gap at which growth ends: larger where it is an estimate."""
+        """Relative gap at which growth ends; larger where the gap is an estimate."""
         return self.options.tol if self.is_enumerable else float(np.sqrt(self.options.tol))
 
-    def note_bound(self, residual: FloatArray, largest: float, exact: bool) -> None:
-        """Improve the lower bounds by the residual of the network.
-
-        What is not proved may be too high, and is forgotten with the next round.
-        """
-        found = DualPoint.scaled(self.white, residual, largest)
-        if exact:
-            self.proved = self.proved.combine(found)
-        self.dual = self.proved if self.proved.bound > found.bound else found
-
     def choose(self, state: State, residual: FloatArray, values: FloatArray, directions: FloatArray) -> FloatArray:
-        """Of the directions found, some that differ."""
+        """Select the best directions that differ from each other."""
         n_hidden = len(state.alpha)
         if self.problem.n_outputs == 1:
             groups = np.sign(np.maximum(directions @ self.white.Q.T, 0.0) @ residual)
@@ -327,21 +294,19 @@ class GrowingDescent(AcceleratedDescent):
             groups = np.zeros(len(values))
         angle = min(WIDEST_ANGLE, 1.0 / (n_hidden if self.is_enumerable else np.sqrt(n_hidden)))
         most = max(FEWEST_NEW, n_hidden)
-        found: FloatArray = directions[select_different(values, directions, groups, most, angle)]
-        return found
+        return np.asarray(directions[select_different(values, directions, groups, most, angle)])
 
     def add(self, state: State, directions: FloatArray) -> None:
-        """Let neurons join: all get the lengths that lower RegLoss most, and those that are of no use go."""
-        joined = None
-        if self.problem.n_outputs == 1 and self.may_have_lasso(len(state.alpha) + len(directions)):
-            joined = self.joined(state, directions)
-        if joined is None:
+        """Add neurons, with the lengths of all neurons that lower RegLoss most."""
+        n_hidden = len(state.alpha) + len(directions)
+        work = self.problem.n_rows * n_hidden**2
+        has_lasso = self.problem.n_outputs == 1 and self.fits_in_memory(n_hidden)
+        has_lasso &= work <= min(LARGEST_LASSO, LASSO_SPEED * self.seconds_left())
+        if not (has_lasso and self.add_by_lasso(state, directions)):
             self.append(state, directions)
-        else:
-            self.replace(state, *joined)
 
-    def joined(self, state: State, directions: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """V and alpha of the neurons and those with new directions, with the best lengths; None without these."""
+    def add_by_lasso(self, state: State, directions: FloatArray) -> bool:
+        """Find the best lengths of all neurons; return False if rounding prevents it."""
         Q, y, gamma = self.white.Q, self.white.y, self.problem.gamma
         W, signs = neuron_vectors(state.V, state.alpha)
         lengths = np.linalg.norm(W, axis=1)
@@ -350,12 +315,13 @@ class GrowingDescent(AcceleratedDescent):
         signs = np.concatenate([signs[lengths > 0.0], new])
         best = solve_lengths(signs * hidden_layer(Q, U), y, gamma)
         if best is None:
-            return None
+            return False
         W, signs = best[best > 0.0, None] * U[best > 0.0], signs[best > 0.0]
-        return balance_neurons(*(reduce_neurons(Q, W, signs) if len(W) > self.most else (W, signs)))
+        self.replace(state, *balance_neurons(*(reduce_neurons(Q, W, signs) if len(W) > self.most else (W, signs))))
+        return True
 
     def append(self, state: State, directions: FloatArray) -> None:
-        """Let neurons join, with the output weights that lower RegLoss most while all others stay."""
+        """Add neurons with the output weights that lower RegLoss most while all others stay fixed."""
         activations = hidden_layer(self.white.Q, directions)
         outputs = solve_output_vectors(activations, self.residual(state), self.problem.gamma)
         sizes = np.linalg.norm(outputs.reshape(len(outputs), -1), axis=1)
@@ -366,71 +332,59 @@ class GrowingDescent(AcceleratedDescent):
         self.replace(state, np.vstack([state.V, V]), np.concatenate([state.alpha, alpha]))
 
     def fits_in_memory(self, n_hidden: int) -> bool:
-        """Whether the outputs of so many neurons on all rows may be held at once."""
+        """Return whether the hidden layer of all rows fits in memory."""
         return self.problem.n_rows * n_hidden <= LARGEST_LAYER
 
-    def may_have_lasso(self, n_hidden: int) -> bool:
-        """Whether the lengths of so many neurons are found at once in memory and time that can be spared."""
-        work = self.problem.n_rows * n_hidden**2
-        return self.fits_in_memory(n_hidden) and work <= min(LARGEST_LASSO, LASSO_SPEED * self.seconds_left())
-
     def has_converged(self, state: State) -> bool:
-        """Whether the lower bound is reached, or RegLoss falls no more."""
+        """Return whether RegLoss has reached the lower bound or has stalled."""
         if self.new_neurons is None or state.risen:
             return False
         return self.has_reached_bound(state) or self.has_stalled(state)
 
     def verdict(self, state: State, validation: Validation | None) -> Status:
-        """Whether to continue, and why not."""
+        """Return whether to continue, or why not."""
         found = super().verdict(state, validation)
         has_limit = self.options.max_seconds is not None or self.options.max_evaluations is not None
         is_spent = self.work > MOST_WORK and not has_limit
         return Status.WORK_LIMIT if found is Status.RUNNING and is_spent else found
 
     def has_reached_bound(self, state: State) -> bool:
-        """Whether RegLoss is nearly as low as the bound that is proved, or that a thorough search leads to."""
+        """Return whether RegLoss is close to the proved bound, or to the estimate of a thorough search."""
         if self.gap(state, self.proved) <= self.options.tol:
             return True
         is_thorough = self.new_neurons is not None and self.new_neurons.thorough and not self.is_enumerable
         return is_thorough and self.gap(state, self.dual) <= self.tolerance
 
     def has_stalled(self, state: State) -> bool:
-        """Whether RegLoss has hardly fallen for some rounds."""
+        """Return whether RegLoss has hardly fallen in the last rounds."""
         last = state.history.objective[-STALLED_ROUNDS - 1 :]
         return len(last) > STALLED_ROUNDS and bool(last[0] - last[-1] <= self.least_fall * last[0])
 
     @property
     def least_fall(self) -> float:
-        """What RegLoss falls by in some rounds at least, as a share, for growth to go on."""
+        """Relative decrease of RegLoss in STALLED_ROUNDS rounds below which growth ends."""
         return STALLED * self.options.tol if self.is_enumerable else self.tolerance
 
     def progress(self, state: State) -> str:
-        """How close to convergence, and by which criterion, for the message."""
+        """Describe width, gap and the reason to stop, for the message."""
         n_hidden, found = len(state.alpha), self.new_neurons
         width = f"{n_hidden} neuron{'s' * (n_hidden != 1)}"
         if found is None:
             return width
-        none_found = found.correlation <= 1.0 + self.options.tol
-        room = "" if none_found or self.has_reached_bound(state) else ", and new ones would lower RegLoss"
-        return ". ".join([width + room, *self.reason(state), *self.gap_in_words(state, none_found)])
-
-    def reason(self, state: State) -> list[str]:
-        """Why growth ends short of the lower bound, if it does."""
-        if self.has_reached_bound(state) or not self.has_stalled(state):
-            return []
-        return [f"RegLoss fell by less than {per_cent(self.least_fall)} in {STALLED_ROUNDS} rounds"]
-
-    def gap_in_words(self, state: State, none_found: bool) -> list[str]:
-        """What is estimated and what is proved on the networks of all widths."""
+        none_found, has_reached = found.correlation <= 1.0 + self.options.tol, self.has_reached_bound(state)
+        sentences = [width if none_found or has_reached else f"{width}, and new ones would lower RegLoss"]
+        if not has_reached and self.has_stalled(state):
+            sentences.append(f"RegLoss fell by less than {per_cent(self.least_fall)} in {STALLED_ROUNDS} rounds")
         estimated, proved = self.gap(state, self.dual), self.gap(state, self.proved)
-        known = [no_network_is_better(proved, proved=True)] if proved < 1.0 else []
-        if known and proved <= ALIKE * max(estimated, self.options.tol):
-            return known
-        guess = no_network_is_better(estimated, proved=False)
-        return ["No new neuron was found that lowers RegLoss" if none_found else guess, *known]
+        if proved >= 1.0 or proved > ALIKE * max(estimated, self.options.tol):
+            guess = no_network_is_better(estimated, proved=False)
+            sentences.append("No new neuron was found that lowers RegLoss" if none_found else guess)
+        if proved < 1.0:
+            sentences.append(no_network_is_better(proved, proved=True))
+        return ". ".join(sentences)
 
     def step_norm(self, network: Network, before: Network) -> float:
-        """Distance of the weights from those before; NaN if there are more or fewer of them."""
+        """Return the distance from the previous weights; NaN if the width has changed."""
         return super().step_norm(network, before) if network.n_hidden == before.n_hidden else float("nan")
 
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:

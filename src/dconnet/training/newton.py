@@ -1,13 +1,12 @@
-"""Newton steps on all weights at once, where every row keeps its side of every neuron, or stays at its kink.
+"""Newton steps on all weights at once, on a smooth piece of the objective.
 
-Minima of RegLoss often lie where some rows are at the kinks of some neurons, held there by slopes of both sides. No
-gradient method converges fast to such a point, but on the piece of the objective where these rows stay where they are,
-and no other row changes sides, F is smooth:
+Minima of RegLoss often lie where some rows are held at the kinks of some neurons by the slopes of both sides. Gradient
+methods converge slowly there. While these rows stay at their kinks, and no other row changes sides, F is smooth:
 
     F(V, alpha) = |y - Σ_l alpha_l A_l Q v_l|² + gamma (|V|² + |alpha|²),    q_j v_l = 0 for the rows j that l holds,
 
-with A_l the diagonal of zeros and ones that says which rows are active. With several outputs, F is the sum of such
-squares over the outputs, which share V; the unknowns are V and the output weights of all of them.
+with A_l the diagonal matrix of the active rows. With several outputs, F is the sum of such squares over the outputs,
+which share V; the unknowns are V and the output weights of all outputs.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from dconnet.model.problem import WhitenedProblem
 from dconnet.model.rows import leaves, tree_of
 from dconnet.training.dc import KINK_TOLERANCE
 
-# Multiplications for one step, above which none is tried.
+# Largest number of multiplications of a step.
 LARGEST_WORK = 5e9
 
-# A held row of which less than this share is new depends on the others.
+# Relative size of a diagonal entry of R below which held rows count as dependent.
 INDEPENDENT = 1e-9
 
-# Where the Hessian is not positive definite, these shares of its largest entry are added to its diagonal in turn.
+# Shifts of the diagonal, as fractions of its largest entry, tried until the Hessian is positive definite.
 SHIFTS = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 10.0, 100.0)
 
 
 class PieceRows(Protocol):
-    """What a Newton step asks of the rows, wherever they are."""
+    """Passes over the rows that a Newton step needs; the rows may be on other machines."""
 
     @property
     def gamma(self) -> float:
@@ -44,47 +43,37 @@ class PieceRows(Protocol):
         ...
 
     def largest_preactivations(self, V: FloatArray) -> FloatArray:
-        """The largest preactivation of every neuron."""
+        """Return the largest preactivation of every neuron."""
         ...
 
     def held_rows(self, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
-        """For every neuron the rows that it holds at its kink, of shape (n_held, rank); see `held_rows`."""
+        """Return for every neuron the rows held at its kink, of shape (n_held, rank); see `held_rows`."""
         ...
 
     def derivatives(self, shape: PieceShape) -> FloatArray:
-        """The sum of `PieceShape.derivatives` over all rows."""
+        """Return the sum of `PieceShape.derivatives` over all rows."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PieceShape:
-    """A piece of F about a network, which rows may be asked about.
+    """A piece of F around a network, without the rows."""
 
-    Attributes
-    ----------
-    V : array of shape (n_hidden, rank)
-    alpha : array of shape (n_hidden,) or (n_hidden, n_outputs)
-    noise : array of shape (n_hidden,)
-        A row is active, in A_l of the text, if its preactivation is larger.
-    directions : list of arrays of shape (rank, n_free)
-        For every neuron, an orthonormal basis of the directions in which the rows that it holds stay at its kink.
-    """
-
-    V: FloatArray
-    alpha: FloatArray
-    noise: FloatArray
-    directions: list[FloatArray]
+    V: FloatArray  # (n_hidden, rank), with held rows exactly at their kinks
+    alpha: FloatArray  # (n_hidden,) or (n_hidden, n_outputs)
+    noise: FloatArray  # (n_hidden,); a row is active if its preactivation is larger
+    directions: list[FloatArray]  # (rank, n_free) for every neuron, orthonormal, in which held rows stay at the kink
 
     @property
     def n_unknowns(self) -> int:
-        """Free directions of all neurons, and the output weights."""
+        """Number of free directions of all neurons and output weights."""
         return self.alpha.size + sum(int(basis.shape[1]) for basis in self.directions)
 
     @property
     def outputs(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
-        """Of each output the weights (n_hidden,) and the unknowns that it depends on.
+        """Weights (n_hidden,) of each output, and the indices of its unknowns.
 
-        These are the free directions of all neurons, which come first, and its own output weights.
+        These are the free directions of all neurons, followed by its own output weights.
         """
         n_free = self.n_unknowns - self.alpha.size
         weights = by_output(self.alpha)
@@ -93,10 +82,7 @@ class PieceShape:
         return [(weights[:, k], np.append(free, places[:, k])) for k in range(weights.shape[1])]
 
     def derivatives(self, Q: FloatArray, y: FloatArray) -> FloatArray:
-        """What rows with these targets add to the derivatives of F / 2 in the free directions and the output weights.
-
-        The first row is the gradient, and the others are the Hessian.
-        """
+        """Return the contribution of rows to the derivatives of F / 2: the gradient, and below it the Hessian."""
         size = self.n_unknowns
         gradient, hessian = np.zeros(size), np.zeros((size, size))
         Z = (self.V @ Q.T).T
@@ -111,7 +97,7 @@ class PieceShape:
             first = 0
             for unit, part in enumerate(hidden):
                 own, output = slice(first, first + part.shape[1]), unknowns[unit - len(weights)]
-                # The output is a product of both weights of a neuron: its second derivative meets the residual.
+                # The output is the product of both weights of a neuron; its second derivative multiplies the residual.
                 pull = part.T @ r
                 hessian[own, output] -= pull
                 hessian[output, own] -= pull
@@ -121,67 +107,47 @@ class PieceShape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """The piece of F about a network, and who can be asked about the rows."""
+    """A piece of F around a network, with its rows."""
 
     rows: PieceRows
     shape: PieceShape
 
     @classmethod
     def around(cls, rows: PieceRows | WhitenedProblem, V: FloatArray, alpha: FloatArray, width: float) -> Piece:
-        """The piece next to these weights.
+        """Return the piece next to these weights.
 
-        Rows nearer to a kink than ``width``, as a fraction of the neuron's largest preactivation, are taken to it, if
-        it is one where a row would stay: the slope rises there.
+        Rows nearer to a convex kink than ``width``, as a fraction of the neuron's largest preactivation, are moved to
+        the kink.
         """
-        asked = LocalPieceRows(rows) if isinstance(rows, WhitenedProblem) else rows
-        band = width * asked.largest_preactivations(V)
-        held = asked.held_rows(V, alpha, band)
+        rows = LocalPieceRows(rows) if isinstance(rows, WhitenedProblem) else rows
+        band = width * rows.largest_preactivations(V)
+        held = rows.held_rows(V, alpha, band)
         directions = [
             orthogonal_to(own) if near > 0.0 else np.empty((V.shape[1], 0))
             for own, near in zip(held, band, strict=True)
         ]
         V = np.array([basis @ (basis.T @ v) for basis, v in zip(directions, V, strict=True)])
-        noise = KINK_TOLERANCE * asked.largest_preactivations(V)
-        return cls(asked, PieceShape(V, alpha, noise, directions))
-
-    @property
-    def V(self) -> FloatArray:  # noqa: N802
-        """Hidden weights, with the rows that are held exactly at their kinks."""
-        return self.shape.V
-
-    @property
-    def alpha(self) -> FloatArray:
-        """Output weights."""
-        return self.shape.alpha
-
-    @property
-    def directions(self) -> list[FloatArray]:
-        """See `PieceShape`."""
-        return self.shape.directions
-
-    @property
-    def n_unknowns(self) -> int:
-        """Free directions of all neurons, and the output weights."""
-        return self.shape.n_unknowns
+        noise = KINK_TOLERANCE * rows.largest_preactivations(V)
+        return cls(rows, PieceShape(V, alpha, noise, directions))
 
     def gradient_and_hessian(self) -> tuple[FloatArray, FloatArray]:
-        """First and second derivatives of F / 2 in the free directions and the output weights."""
+        """Return gradient and Hessian of F / 2 in the free directions and the output weights."""
         gamma = self.rows.gamma
         sums = self.rows.derivatives(self.shape)
-        free = [basis.T @ v for basis, v in zip(self.directions, self.V, strict=True)]
-        gradient = sums[0] + gamma * np.concatenate([*free, self.alpha.ravel()])
-        return gradient, sums[1:] + gamma * np.eye(self.n_unknowns)
+        free = [basis.T @ v for basis, v in zip(self.shape.directions, self.shape.V, strict=True)]
+        gradient = sums[0] + gamma * np.concatenate([*free, self.shape.alpha.ravel()])
+        return gradient, sums[1:] + gamma * np.eye(self.shape.n_unknowns)
 
     def spread(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A step of the unknowns as one of the weights, (V, alpha)."""
-        ends = np.cumsum([basis.shape[1] for basis in self.directions])
+        """Convert a step of the unknowns to a step of (V, alpha)."""
+        ends = np.cumsum([basis.shape[1] for basis in self.shape.directions])
         parts = np.split(step, ends)
-        V = np.array([basis @ part for basis, part in zip(self.directions, parts[:-1], strict=True)])
-        return V, parts[-1].reshape(self.alpha.shape)
+        V = np.array([basis @ part for basis, part in zip(self.shape.directions, parts[:-1], strict=True)])
+        return V, parts[-1].reshape(self.shape.alpha.shape)
 
 
 def held_rows(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
-    """For every neuron those rows within its band that would stay at its kink, because the slope rises there."""
+    """Return for every neuron the rows within its band whose kink is convex."""
     Z = (V @ Q.T).T
     residual = y - np.maximum(Z, 0.0) @ alpha
     pulls = (residual[:, None] * alpha if residual.ndim == 1 else residual @ alpha.T).T
@@ -193,7 +159,7 @@ def held_rows(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, ba
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalPieceRows:
-    """Rows that are here; see `PieceRows`."""
+    """Rows in this process; see `PieceRows`."""
 
     problem: WhitenedProblem
 
@@ -203,10 +169,9 @@ class LocalPieceRows:
         return self.problem.gamma
 
     def largest_preactivations(self, V: FloatArray) -> FloatArray:
-        """The largest preactivation of every neuron."""
+        """Return the largest preactivation of every neuron."""
         Q = self.problem.Q
-        found: FloatArray = np.max([np.max(np.abs(V @ Q[rows].T), axis=1) for rows in leaves(len(Q))], axis=0)
-        return found
+        return np.asarray(np.max([np.max(np.abs(V @ Q[rows].T), axis=1) for rows in leaves(len(Q))], axis=0))
 
     def held_rows(self, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
         """See `PieceRows.held_rows`."""
@@ -222,8 +187,6 @@ class LocalPieceRows:
 
 
 class _Sized(Protocol):
-    """What tells how much work a step is."""
-
     @property
     def n_rows(self) -> int: ...
     @property
@@ -232,12 +195,11 @@ class _Sized(Protocol):
     def n_outputs(self) -> int: ...
 
 
-class _SizedRows(_Sized, PieceRows, Protocol):
-    """Rows of which it is known how many they are."""
+class _SizedRows(_Sized, PieceRows, Protocol): ...
 
 
 def newton_work(problem: _Sized, n_hidden: int) -> float:
-    """Multiplications for the Hessian of `newton_step` and its factor, at most."""
+    """Return an upper bound on the multiplications of `newton_step`."""
     n_rows, rank, n_outputs = problem.n_rows, problem.rank, problem.n_outputs
     products = n_outputs * n_rows * (n_hidden * (rank + 1)) ** 2
     return float(products + (n_hidden * (rank + n_outputs)) ** 3 / 3.0)
@@ -246,10 +208,10 @@ def newton_work(problem: _Sized, n_hidden: int) -> float:
 def newton_step(
     problem: WhitenedProblem | _SizedRows, V: FloatArray, alpha: FloatArray, width: float = KINK_TOLERANCE
 ) -> tuple[FloatArray, FloatArray] | None:
-    """The step of ``V`` (n_hidden, rank) and ``alpha`` to the minimiser of the second-order model of their piece.
+    """Return the step of ``V`` and ``alpha`` to the minimiser of the second-order model of their piece.
 
-    Where the Hessian is not positive definite, its diagonal is raised until it is. Nothing is promised about F, which
-    has other pieces. None if the problem is too large.
+    The diagonal of an indefinite Hessian is raised until it is positive definite. The step may raise F, which has other
+    pieces. Return None if the problem is too large.
     """
     if newton_work(problem, len(alpha)) > LARGEST_WORK:
         return None
@@ -262,12 +224,12 @@ def newton_step(
         except linalg.LinAlgError:
             continue
         step_V, step_alpha = piece.spread(-linalg.cho_solve(factor, gradient, check_finite=False))
-        return piece.V + step_V - V, step_alpha
+        return piece.shape.V + step_V - V, step_alpha
     return None
 
 
 def orthogonal_to(rows: FloatArray) -> FloatArray:
-    """Orthonormal basis of the vectors that are orthogonal to the rows, of shape (rank, n_free)."""
+    """Return an orthonormal basis of the orthogonal complement of the rows, of shape (rank, n_free)."""
     rank = rows.shape[1]
     if len(rows) == 0:
         return np.eye(rank)
