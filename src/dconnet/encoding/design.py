@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,20 +60,15 @@ class CodedDesign:
         """Number of columns of the design, without the intercept."""
         return sum(feature.n_columns for feature in self.features)
 
-    @property
-    def kinds(self) -> NDArray[np.uintp]:
-        """The kernel's numbers for the kinds of the features."""
-        return np.array([feature.kind for feature in self.features], dtype=np.uintp)
-
-    @property
-    def column_counts(self) -> NDArray[np.uintp]:
-        """Number of columns of each feature."""
-        return np.array([feature.n_columns for feature in self.features], dtype=np.uintp)
-
-    @property
-    def place_counts(self) -> NDArray[np.uintp]:
-        """Number of places of each feature."""
-        return np.array([feature.n_places for feature in self.features], dtype=np.uintp)
+    def kernel_arguments(self) -> dict[str, NDArray[Any]]:
+        """Return the rows and the layout of the features as the kernel takes them."""
+        return {
+            "kinds": np.array([feature.kind for feature in self.features], dtype=np.uintp),
+            "columns": np.array([feature.n_columns for feature in self.features], dtype=np.uintp),
+            "n_places": np.array([feature.n_places for feature in self.features], dtype=np.uintp),
+            "places": np.ascontiguousarray(self.places),
+            "shares": np.ascontiguousarray(self.shares),
+        }
 
     def rows(self, chosen: NDArray[np.intp]) -> CodedDesign:
         """Return some of the rows."""
@@ -107,11 +103,7 @@ class CodedDesign:
         """
         outputs = np.empty((len(self), len(U)))
         _native.predict(
-            kinds=self.kinds,
-            columns=self.column_counts,
-            n_places=self.place_counts,
-            places=np.ascontiguousarray(self.places),
-            shares=np.ascontiguousarray(self.shares),
+            **self.kernel_arguments(),
             U=np.ascontiguousarray(U, dtype=np.float64),
             alpha=np.ascontiguousarray(alpha, dtype=np.float64),
             outputs=outputs,

@@ -104,11 +104,7 @@ def short_fits(
 
     def train(fits: slice, limit: float) -> None:
         _native.short_fits(
-            kinds=design.kinds,
-            columns=design.column_counts,
-            n_places=design.place_counts,
-            places=np.ascontiguousarray(design.places),
-            shares=np.ascontiguousarray(design.shares),
+            **design.kernel_arguments(),
             from_white=np.ascontiguousarray(from_white),
             weights=np.ones(len(design)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64),
             targets=np.ascontiguousarray(targets),
