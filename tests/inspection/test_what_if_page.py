@@ -181,7 +181,7 @@ def test_categories_gaps_and_dates_can_be_set(show):
     assert box.get_attribute("type") == "date"
     page.execute_script("arguments[0].value = '2020-02-29'; arguments[0].dispatchEvent(new Event('input'))", box)
     sold = np.datetime64(round(call(page, f"{READ_DATA}.typical")[3] * 86400.0), "s")
-    city = found.encoder.schema_.columns[2].levels[0]
+    city = found.encoder.encoding_.schema.columns[2].levels[0]
     row = {"age": [np.nan], "colour": ["red"], "city": [city], "sold": [sold], "day": [np.datetime64("2020-02-29")]}
     assert read_outputs(page) == pytest.approx(found.estimator.predict(pd.DataFrame({**row, "same": 1.0})), rel=1e-9)
 

@@ -38,27 +38,13 @@ COVERAGE = 0.9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkExamination:
-    """A network of the estimator on the examined rows.
+    """A network of the estimator on the examined rows."""
 
-    Attributes
-    ----------
-    name : str
-        The class that the network recognises; empty if the network serves all classes or targets.
-    solution : Solution
-        The network with the history, status and message of its fit.
-    fitted_objective : float
-        RegLoss at the end of the fit.
-    certificate : Certificate
-        How close the network is to the best RegLoss on the examined rows.
-    trajectory : Trajectory or None
-        The network after every epoch, if the fit was repeated.
-    """
-
-    name: str
-    solution: Solution
-    fitted_objective: float
-    certificate: Certificate
-    trajectory: Trajectory | None = None
+    name: str  # the class that the network recognises; empty if it serves all classes or targets
+    solution: Solution  # the network, with the history, status and message of its fit
+    fitted_objective: float  # RegLoss at the end of the fit
+    certificate: Certificate  # how close the network is to the best RegLoss on the examined rows
+    trajectory: Trajectory | None = None  # the network after every epoch, if the fit was repeated
 
     @property
     def network(self) -> Network:

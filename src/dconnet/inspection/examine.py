@@ -270,7 +270,7 @@ def _fitted_inputs(examination: Examination, rows: NDArray[np.intp]) -> Any:
     if encoder is None:
         return _safe_indexing(examination.X, rows)
     assert inputs is not None
-    if not encoder.coder_.means:
+    if not encoder.encoding_.coder.means:
         return inputs[rows]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the user has seen the warnings of `fit`

@@ -23,26 +23,16 @@ MAX_FEATURES, MAX_ROWS, N_SHUFFLES = 20, 1000, 5
 class Importance:
     """The importance of one feature.
 
-    Attributes
-    ----------
-    feature : int
-        Position of the feature in the table.
-    inputs : tuple of int
-        The inputs of the networks that come from the feature, strongest first; empty for auto estimators.
-    value : float
-        Mean increase of the error when the feature is shuffled: of the root mean squared error (with several targets
-        in their standard deviations) or of the share of wrong classes. For auto estimators, ``feature_importances_``.
-    spread : float
-        Standard deviation of the increase over the shuffles; NaN for auto estimators.
-    share : float
-        The value as a share of the largest one, between 0 and 1.
+    The value is the mean increase of the error when the feature is shuffled: of the root mean squared error (with
+    several targets in their standard deviations) or of the share of wrong classes. For auto estimators, it is the entry
+    of ``feature_importances_``.
     """
 
-    feature: int
-    inputs: tuple[int, ...]
+    feature: int  # position in the table
+    inputs: tuple[int, ...]  # the inputs of the networks that come from the feature, strongest first
     value: float
-    spread: float
-    share: float
+    spread: float  # standard deviation over the shuffles; NaN for auto estimators
+    share: float  # the value as a share of the largest one, between 0 and 1
 
 
 def shuffle_features(
@@ -50,19 +40,9 @@ def shuffle_features(
 ) -> list[Importance]:
     """Return the permutation importance of the features, largest first.
 
-    Parameters
-    ----------
-    model : DCON* or LayerwiseDCON*
-        A fitted estimator.
-    networks : sequence of Network
-        Its networks in the first hidden layer, whose weights rank the features.
-    X : array of shape (n_rows, n_inputs)
-        The inputs of its networks.
-    y : array of shape (n_rows,) or (n_rows, n_targets)
-        The target.
-    sources : array of int, of shape (n_inputs,)
-        The feature of each input. Inputs of one feature are shuffled together, because no row has two levels of a
-        category.
+    The weights of ``networks``, those of the first hidden layer of the model, select features if there are many.
+    ``sources`` are the features of the inputs ``X`` (n_rows, n_inputs). All inputs of a feature are shuffled together,
+    because no row has two levels of a category.
     """
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(y))[:MAX_ROWS])

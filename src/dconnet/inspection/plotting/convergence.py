@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -157,14 +158,14 @@ class ConvergenceDisplay:
         -------
         ConvergenceDisplay
         """
-        chosen, labels = select_networks(estimator, classes), estimator.targets_.labels
+        selected, labels = select_networks(estimator, classes), estimator.targets_.labels
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together.")
         if X is not None and y is not None:
             every = [Run.of_trajectory(trajectory) for trajectory in replay(estimator, X, y, fit_params=fit_params)]
         else:
             every = [Run.of_history(history) for history in estimator.histories_]
-        runs = [replace(every[k], label=labels[k] if len(chosen) > 1 else "") for k in chosen]
+        runs = [replace(every[k], label=labels[k] if len(selected) > 1 else "") for k in selected]
         return cls(runs, early=early).plot(ax=ax)
 
     @property
@@ -177,12 +178,15 @@ class ConvergenceDisplay:
         return max(len(run.objective) for run in self.runs) - 1
 
     def _panels(self) -> dict[str, Callable[[Any], None]]:
-        """Return the methods that draw the panels with data, by name."""
+        """Return the functions that draw the panels with data, by name."""
         panels: dict[str, Callable[[Any], None]] = {"RegLoss": self._plot_loss}
-        if any(run.stationarity is not None for run in self.runs):
-            panels["stationarity"] = self._plot_stationarity
-        if any(run.step_norm is not None for run in self.runs):
-            panels["step norm"] = self._plot_steps
+        for name, attribute, label in (
+            ("stationarity", "stationarity", "subgradient norm"),
+            ("step norm", "step_norm", r"step $\|\theta^{k}-\theta^{k-1}\|_2$"),
+        ):
+            columns = [getattr(run, attribute) for run in self.runs]
+            if any(values is not None for values in columns):
+                panels[name] = partial(self._plot_lines, columns=columns, name=label)
         return {**panels, "order": self._plot_order}
 
     def plot(self, ax: Any = None) -> Self:
@@ -203,7 +207,15 @@ class ConvergenceDisplay:
             for axis, draw in zip(self.axes_, panels.values(), strict=True):
                 draw(axis)
             if len(self.runs) > 1:
-                legend_above(self.axes_, self._entries(), ax)
+                from matplotlib.lines import Line2D
+
+                names = [run.label or f"run {k}" for k, run in enumerate(self.runs, start=1)]
+                orders = [f": order {order.all:.2f}" if np.isfinite(order.all) else "" for order in self.orders_]
+                entries = [
+                    Line2D([], [], label=f"{name}{order}", **line)
+                    for name, order, line in zip(names, orders, line_styles(len(names)), strict=True)
+                ]
+                legend_above(self.axes_, entries, ax)
         self.figure_ = self.axes_[0].figure
         return self
 
@@ -222,12 +234,6 @@ class ConvergenceDisplay:
         axis.set(ylabel="loss (target²)")
         self._over_epochs(axis)
         axis.legend()
-
-    def _plot_stationarity(self, axis: Any) -> None:
-        self._plot_lines(axis, [run.stationarity for run in self.runs], "subgradient norm")
-
-    def _plot_steps(self, axis: Any) -> None:
-        self._plot_lines(axis, [run.step_norm for run in self.runs], r"step $\|\theta^{k}-\theta^{k-1}\|_2$")
 
     def _plot_lines(self, axis: Any, columns: Sequence[FloatArray | None], name: str) -> None:
         for run, values, line in zip(self.runs, columns, line_styles(len(self.runs)), strict=True):
@@ -252,35 +258,22 @@ class ConvergenceDisplay:
         log_y(axis)
 
     def _plot_order(self, axis: Any) -> None:
-        alone = len(self.runs) == 1
+        is_alone = len(self.runs) == 1
         for order, line in zip(self.orders_, line_styles(len(self.runs)), strict=True):
-            logarithms = np.log(order.errors)
-            before, after = logarithms[:-1], logarithms[1:]
-            axis.plot(before, after, "o", color=GREY if alone else line["color"], ms=3.5, alpha=0.45, mew=0.0)
-            if alone and len(before) > self.early:
-                first, name = slice(self.early), f"first {self.early} epochs: order {order.early:.2f}"
-                _fitted_line(
-                    axis, before[first], after[first], order.early, color=VERMILION, linestyle="--", label=name
-                )
-            name = f"all epochs: order {order.all:.2f}" if alone else ""
-            _fitted_line(axis, before, after, order.all, label=name or None, **line)
+            before, after = np.log(order.errors[:-1]), np.log(order.errors[1:])
+            axis.plot(before, after, "o", color=GREY if is_alone else line["color"], ms=3.5, alpha=0.45, mew=0.0)
+            if is_alone and len(before) > self.early:
+                name, dashed = f"first {self.early} epochs: order {order.early:.2f}", {"color": VERMILION, "ls": "--"}
+                _plot_slope(axis, before[: self.early], after[: self.early], order.early, label=name, **dashed)
+            label = f"all epochs: order {order.all:.2f}" if is_alone else None
+            _plot_slope(axis, before, after, order.all, label=label, **line)
         axis.set(xlabel=r"$\ln\,e^{k}$", ylabel=r"$\ln\,e^{k+1}$")
         add_legend(axis)
         if not np.isfinite([order.all for order in self.orders_]).any():
             axis.text(0.5, 0.5, "too few epochs for an order", ha="center", transform=axis.transAxes, color=GREY)
 
-    def _entries(self) -> list[Any]:
-        from matplotlib.lines import Line2D
 
-        orders = [f": order {order.all:.2f}" if np.isfinite(order.all) else "" for order in self.orders_]
-        names = [run.label or f"run {k}" for k, run in enumerate(self.runs, start=1)]
-        return [
-            Line2D([], [], label=f"{name}{order}", **line)
-            for name, order, line in zip(names, orders, line_styles(len(self.runs)), strict=True)
-        ]
-
-
-def _fitted_line(axis: Any, before: FloatArray, after: FloatArray, slope: float, **options: Any) -> None:
+def _plot_slope(axis: Any, before: FloatArray, after: FloatArray, slope: float, **options: Any) -> None:
     """Draw the regression line through the points, if its slope is known."""
     if np.isfinite(slope):
         ends = np.array([before.min(), before.max()])

@@ -20,21 +20,11 @@ N_BINS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Confusion:
-    """Counts of observed and predicted classes in the evaluated rows.
-
-    Attributes
-    ----------
-    classes : list of labels
-        The class labels.
-    counts : array of int, of shape (n_classes, n_classes)
-        ``counts[i, j]`` rows of ``classes[i]`` were predicted to be of ``classes[j]``.
-    measures : list of tuples
-        Label, rows, precision, recall and F1 of each class; NaN where the divisor is zero.
-    """
+    """Counts of observed and predicted classes in the evaluated rows."""
 
     classes: list[Any]
-    counts: NDArray[np.int64]
-    measures: list[tuple[Any, int, float, float, float]]
+    counts: NDArray[np.int64]  # counts[i, j] rows of classes[i] were predicted to be of classes[j]
+    measures: list[tuple[Any, int, float, float, float]]  # label, rows, precision, recall and F1, or NaN
 
     @classmethod
     def of(cls, examination: Examination) -> Confusion:
@@ -70,20 +60,12 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reliability:
-    """Observed frequencies of classes by their predicted probability, for all classes or the second of two.
+    """Observed frequencies of classes by their predicted probability, for all classes or the second of two."""
 
-    Attributes
-    ----------
-    predicted, observed, counts : arrays of shape (n_bins,)
-        Mean predicted probability, observed frequency and number of predictions in each bin that is not empty.
-    of_observed_class : array of shape (n_rows,)
-        The predicted probability of the class that was observed.
-    """
-
-    predicted: FloatArray
-    observed: FloatArray
-    counts: NDArray[np.int64]
-    of_observed_class: FloatArray
+    predicted: FloatArray  # mean predicted probability of each bin that is not empty
+    observed: FloatArray  # observed frequency of each bin
+    counts: NDArray[np.int64]  # number of predictions of each bin
+    of_observed_class: FloatArray  # predicted probability of the class that was observed, of shape (n_rows,)
 
     @classmethod
     def of(cls, probabilities: FloatArray, y: NDArray[Any], classes: NDArray[Any]) -> Reliability:

@@ -33,30 +33,14 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Controls:
-    """The controls for the features of a table.
+    """The controls for the features of a table; constant columns have none."""
 
-    Attributes
-    ----------
-    fields : list of dict
-        The features that can be set, as the script of the page reads them.
-    columns : list of dict
-        The inputs of the networks, each a function of one field.
-    values : list of arrays of shape (n_rows,)
-        The value of each field in the rows of the data; NaN where it is missing.
-    sources : list of int
-        The column of the table of each field; constant columns have no field.
-    encoding : TableEncoding or None
-        From columns of the table to inputs; None if the features are the inputs.
-    first_row : list of RawColumn
-        The first row of the table, for `encode_values`.
-    """
-
-    fields: list[Entry]
-    columns: list[Entry]
-    values: list[FloatArray]
-    sources: list[int]
-    encoding: TableEncoding | None = None
-    first_row: Sequence[RawColumn] = ()
+    fields: list[Entry]  # the features that can be set, as the script of the page reads them
+    columns: list[Entry]  # the inputs of the networks, each a function of one field
+    values: list[FloatArray]  # the value of each field in the rows of the data; NaN where it is missing
+    sources: list[int]  # the column of the table of each field
+    encoding: TableEncoding | None = None  # from columns of the table to inputs; None if the features are the inputs
+    first_row: Sequence[RawColumn] = ()  # the first row of the table
 
     @classmethod
     def of(cls, examination: Examination) -> Controls:
@@ -95,14 +79,7 @@ class Controls:
 def number_field(name: str, values: FloatArray, columns: Sequence[int]) -> Entry:
     """Return the field of a number: its range and quartiles in the data, and a slider or a list to set it.
 
-    Parameters
-    ----------
-    name : str
-        Name of the feature.
-    values : array of shape (n_rows,)
-        Its values in the data; NaN where they are missing.
-    columns : sequence of int
-        The inputs of the networks that depend on it.
+    ``columns`` are the inputs of the networks that depend on the number; missing ``values`` are NaN.
     """
     known = values[~np.isnan(values)]
     known = known if len(known) else np.zeros(1)

@@ -34,14 +34,8 @@ Entry = dict[str, Any]
 def build_what_if(examination: Examination, half_widths: FloatArray | None, *, with_rows: bool = True) -> Entry | None:
     """Return all that the script of the page computes with, as plain values; None without a single hidden layer.
 
-    Parameters
-    ----------
-    examination : Examination
-        The estimator and its results.
-    half_widths : array of shape (n_targets,) or None
-        Half the widths of the intervals around predictions of a regressor.
-    with_rows : bool
-        Whether the page may contain rows of the data.
+    ``half_widths`` (n_targets,) belong to the intervals around predictions of a regressor. The page contains rows of
+    the data only with ``with_rows``.
     """
     if not examination.is_single_layer:
         return None
