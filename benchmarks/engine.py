@@ -14,8 +14,9 @@ from sklearn.preprocessing import StandardScaler, scale
 from dconnet import Network, Problem
 from dconnet.convex.backend import get_backend
 from dconnet.training.dc import SPLITS
-from dconnet.training.descent import Descent, Options
+from dconnet.training.descent import Descent, Options, State
 from dconnet.training.initialization import xavier
+from dconnet.training.observer import Observer
 from dconnet.training.result import Epoch
 from neurons import KINDS, N_HIDDEN, Pair, training
 from peers import PEERS, TIME_LIMIT
@@ -120,6 +121,19 @@ def _times(solves: list[Solve]) -> tuple[str, str]:
     return duration(cold), duration(warm)
 
 
+class Timer(Observer):
+    """Notes the end of each epoch."""
+
+    def __init__(self, ends: list[float]) -> None:
+        super().__init__()
+        self.ends = ends
+
+    def end_epoch(self, state: State) -> bool:
+        """Note the time."""
+        self.ends.append(clock())
+        return False
+
+
 def descend(
     problem: Problem, start: Network, split: str, epochs: int, *, solver: str = "native"
 ) -> Iterator[tuple[float, Epoch]]:
@@ -128,7 +142,7 @@ def descend(
     options = Options(split=split, max_epochs=epochs, max_seconds=BUDGET, tol=0.0)
     descent = Descent(problem, get_backend(solver), options, np.random.default_rng(0))
     ends = [clock()]
-    solution = descent.run(start, monitor=lambda epoch, record: ends.append(clock()))
+    solution = descent.run(start, observer=Timer(ends))
     # The time limit may have cut the last one.
     return islice(zip(np.diff(ends), solution.history.epochs[1:], strict=True), solution.n_epochs)
 

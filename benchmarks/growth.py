@@ -33,6 +33,7 @@ from dconnet.convex.backend import get_backend
 from dconnet.training.descent import Options, State
 from dconnet.training.growth import START, GrowingDescent
 from dconnet.training.initialization import xavier
+from dconnet.training.observer import Observer
 from paper_data import DATASETS, require_data, table
 from report import Report, geometric_mean, make_console
 from reproduction.datasets.splits import split_rows
@@ -91,12 +92,13 @@ def prove(cell: Cell) -> Result:
     descent = GrowingDescent(problem, get_backend("native"), Options(split="net"), rng)
     rounds: list[tuple[int, float, float, float]] = []
 
-    def note(state: State) -> bool:
-        rounds.append((len(state.alpha), descent.objective(state), descent.dual.bound, descent.proved.bound))
-        return False
+    class Bounds(Observer):
+        def end_epoch(self, state: State) -> bool:
+            rounds.append((len(state.alpha), descent.objective(state), descent.dual.bound, descent.proved.bound))
+            return False
 
     began, cpu = time.perf_counter(), time.process_time()
-    solution = descent.run(xavier(2, START, rng), stop=note)
+    solution = descent.run(xavier(2, START, rng), observer=Bounds())
     return {
         "seconds": time.perf_counter() - began,
         "cpu_seconds": time.process_time() - cpu,

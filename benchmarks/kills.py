@@ -73,7 +73,7 @@ def fitted(make: Callable[..., Any], classify: bool, **more: Any) -> str:
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = make(**more).fit(X, labels if classify else y)
     total = hashlib.sha256(model.predict(X).tobytes())
-    for solutions in model._levels:
+    for solutions in model._layers:
         for solution in solutions:
             record = solution.history.to_dict()
             del record["seconds"]

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from dconnet import AutoDCONRegressor, DCONClassifier, DCONRegressor
 from dconnet._threads import as_carried, carried, is_carried
 from dconnet.ensemble import fold_runner
-from dconnet.estimators import levels
+from dconnet.estimators import layer
 
 OPTIONS = {"n_hidden": 3, "max_epochs": 2, "random_state": 0}
 
@@ -98,7 +98,7 @@ def test_an_interrupt_keeps_finished_networks_and_members(client, data, monkeypa
     X, y, labels = data
     model = DCONClassifier(**OPTIONS, gamma=0.01).fit(X, labels)
     complete = [network.parameters for network in model.networks_]
-    interrupt_after(2, monkeypatch, levels)
+    interrupt_after(2, monkeypatch, layer)
     with joblib.parallel_config("dask"), pytest.raises(KeyboardInterrupt, match="Interrupted"):
         model.fit(X, labels)
     assert sum(np.array_equal(n.parameters, c) for n, c in zip(model.networks_, complete, strict=True)) == 2

@@ -21,7 +21,7 @@ from dconnet import (
     LayerwiseDCONClassifier,
     LayerwiseDCONRegressor,
 )
-from dconnet.estimators import callbacks as module
+from dconnet.estimators.observer import NetworkObserver
 from dconnet.inspection.replay import replay
 from dconnet.training.result import Status
 
@@ -62,7 +62,7 @@ def fitted(estimator, data):
 
 
 def bits(model):
-    networks = [solution.network for solutions in model._levels for solution in solutions]
+    networks = [solution.network for solutions in model._layers for solution in solutions]
     return [network.parameters.tobytes() for network in networks], model.statuses_, model.messages_
 
 
@@ -148,7 +148,7 @@ def fail():
 def test_networks_and_their_epochs_are_tasks(name, changes, data):
     recorder = Recorder()
     model = fitted(clone(ESTIMATORS[name]).set_params(**changes).set_callbacks(recorder), data)
-    solutions = [solution for level in model._levels for solution in level]
+    solutions = [solution for level in model._layers for solution in level]
     networks = [(0, number) for number in range(len(solutions))]
     epochs = [(0, number, k) for number, solution in enumerate(solutions) for k in range(solution.n_epochs)]
     assert sorted(recorder.tasks("begin")) == sorted([(0,), *networks, *epochs])
@@ -174,7 +174,7 @@ def test_bits_are_the_same_with_and_without_callbacks(name, data):
 
 
 def test_without_callbacks_nothing_is_asked_after_an_epoch(data, monkeypatch):
-    monkeypatch.setattr(module.FitTasks, "begin", lambda *_: pytest.fail("there are no callbacks"))
+    monkeypatch.setattr(NetworkObserver, "begin_task", lambda *_: pytest.fail("there are no callbacks"))
     fitted(clone(ESTIMATORS["regressor"]), data)
 
 
@@ -215,21 +215,21 @@ def test_max_subtasks(data):
 def test_a_fitted_estimator_is_what_a_stop_would_have_left(name, data):
     estimator, keeper = clone(ESTIMATORS[name]), Keeper()
     model = fitted(clone(estimator).set_callbacks(keeper), data)
-    solutions = [solution for level in model._levels for solution in level]
+    solutions = [solution for level in model._layers for solution in level]
     for number in sorted({0, len(solutions) // 2, len(solutions) - 1}):
         n_epochs = max(1, solutions[number].n_epochs - 1)
         reached = keeper.ended[0, number, n_epochs - 1]
         stopped = stopped_after(estimator, data, *divmod(number, len(model.solutions_)), n_epochs)
         # The layers above a stop come with the best output weights alone; those that are trained do not know them yet.
-        for own, theirs in zip(reached._levels, stopped._levels, strict=False):
+        for own, theirs in zip(reached._layers, stopped._layers, strict=False):
             for one, other in zip(own, theirs, strict=True):
                 assert np.array_equal(one.network.parameters, other.network.parameters)
                 assert one.objective == other.objective
                 assert one.n_epochs == other.n_epochs
                 assert len(one.history) == len(other.history)
-        running = reached._levels[-1][number % len(model.solutions_)]
+        running = reached._layers[-1][number % len(model.solutions_)]
         assert running.status is Status.RUNNING
-        assert running.message == f"Still running after {n_epochs} epochs."
+        assert running.message == Status.RUNNING.message(n_epochs)
     # The last of them has all layers.
     assert np.array_equal(reached.predict(data[0]), stopped.predict(data[0]))
 

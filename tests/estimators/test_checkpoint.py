@@ -42,7 +42,7 @@ def path(tmp_path):
 def bits(model):
     """All that a fit has reached, but for the clock."""
     found = []
-    for solutions in model._levels:
+    for solutions in model._layers:
         for solution in solutions:
             record = solution.history.to_dict()
             record.pop("seconds")
@@ -198,6 +198,20 @@ def test_a_fit_goes_on_to_the_same_bits(data, path, name):
     again = kind(random_state=0, **parameters, checkpoint=str(path), callback=end_at(0)).fit(X, target)
     assert bits(again) == bits(whole)  # without a single epoch
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_resumed_classifier_of_many_rows_has_the_same_probabilities(path):
+    """The choice of gamma leaves out all rows once; a single gamma, only some of more than 4,000 rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 2))
+    labels = X[:, 0] + rng.normal(size=6000) > 0.0
+    options = {"n_hidden": 2, "gamma": [0.1, 1.0], "random_state": 0, "max_evaluations": 20}
+    whole = DCONClassifier(**options).fit(X, labels)
+    with pytest.raises(KilledError):
+        DCONClassifier(**options, checkpoint=path, callback=end_at(0)).fit(X, labels)
+    resumed = DCONClassifier(**options, checkpoint=path).fit(X, labels)
+    assert resumed.calibration_ == whole.calibration_
 
 
 @pytest.mark.usefixtures("_write_after_every_epoch")

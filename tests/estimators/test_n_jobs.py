@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, Problem
 from dconnet.convex.backend import get_backend
 from dconnet.convex.native import Native
-from dconnet.estimators import levels
+from dconnet.estimators import layer
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
@@ -40,7 +40,7 @@ def classes(y):
 def bits(model):
     """All that a fit has reached, but for the clock."""
     found = []
-    for solutions in model._levels:
+    for solutions in model._layers:
         for solution in solutions:
             record = solution.history.to_dict()
             record.pop("seconds")
@@ -118,11 +118,11 @@ def number_of_threads(n_jobs, monkeypatch):
 
     def seen(trainer, *args, n_jobs, **options):
         asked.append(n_jobs)
-        return train_level(trainer, *args, n_jobs=n_jobs, **options)
+        return train_layer(trainer, *args, n_jobs=n_jobs, **options)
 
-    train_level = levels.train_level
+    train_layer = layer.train_layer
     with monkeypatch.context() as patch:
-        patch.setattr("dconnet.estimators.dcon.train_level", seen)
+        patch.setattr("dconnet.estimators.dcon.train_layer", seen)
         X = np.arange(10.0).reshape(-1, 1)
         DCONRegressor(1, gamma=1.0, n_jobs=n_jobs, random_state=0).fit(X, X[:, 0])
     return asked

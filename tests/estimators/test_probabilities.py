@@ -143,16 +143,6 @@ def test_scorers_of_scikit_learn_find_the_probabilities():
     assert scores.min() > -0.5
 
 
-def test_an_old_pickle_says_what_it_lacks():
-    model = DCONClassifier(2, gamma=0.1, **QUICK).fit(X, LABELS)
-    state = {name: value for name, value in model.__getstate__().items() if name != "calibration_"}
-    old = DCONClassifier.__new__(DCONClassifier)
-    old.__setstate__(state)
-    np.testing.assert_array_equal(old.predict(X), model.predict(X))
-    with pytest.raises(AttributeError, match="fit it again"):
-        old.predict_proba(X)
-
-
 def test_deep_networks_have_none():
     assert not hasattr(LayerwiseDCONClassifier(), "predict_proba")
 

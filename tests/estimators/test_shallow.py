@@ -211,7 +211,7 @@ class TestRegressor:
         assert problem.objective(model.network_) == pytest.approx(model.objective_)
 
     @pytest.mark.parametrize(
-        "where", ["dconnet.training.descent.Descent.init", "dconnet.estimators.levels.stationarity"]
+        "where", ["dconnet.training.descent.Descent.init", "dconnet.estimators.layer.stationarity"]
     )
     def test_an_interrupt_outside_of_the_epochs_keeps_what_was_reached(self, monkeypatch, where):
         calls, plain = [], resolve_name(where)
@@ -228,6 +228,22 @@ class TestRegressor:
             model.fit(X, Y)
         assert np.isfinite(model.predict(X)).all()
         assert len(model.stationarities_) == 1
+
+    def test_an_error_in_the_certificate_leaves_the_estimator_unchanged(self, monkeypatch):
+        model = regressor().fit(X, Y)
+        before = dict(vars(model))
+
+        def fail(*_):
+            raise RuntimeError("no certificate")
+
+        monkeypatch.setattr("dconnet.estimators.layer.stationarity", fail)
+        with pytest.raises(RuntimeError, match="no certificate"):
+            model.fit(X[:, :2], Y)
+        assert vars(model) == before
+
+    def test_one_epoch_is_singular(self):
+        assert Status.CONVERGED.message(1, "step 0").startswith("Converged after 1 epoch:")
+        assert Status.CONVERGED.message(2, "step 0").startswith("Converged after 2 epochs:")
 
     def test_validation_data_have_weights(self):
         weight = np.arange(20.0)

@@ -15,8 +15,8 @@ from dconnet import (
     Problem,
     Status,
 )
-from dconnet.estimators import gamma_choice, levels
-from dconnet.estimators.session import Session
+from dconnet.estimators import gamma_choice, layer
+from dconnet.estimators.observer import FitObserver
 from dconnet.training import clock as module
 from dconnet.training.checkpoint import Checkpoint, Snapshot
 from dconnet.training.trainer import Trainer
@@ -33,7 +33,7 @@ def now(monkeypatch):
     """The time of the fit, in ``now.seconds``, and the limits of the networks, in ``now.limits``."""
     time = SimpleNamespace(seconds=1000.0, limits=[])
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: time.seconds))
-    monkeypatch.setattr(levels, "_seconds_for_certificates", lambda problems, start: 0.0)
+    monkeypatch.setattr(layer, "_certificate_seconds", lambda problems, start: 0.0)
     within = Trainer.within
 
     def recorded(trainer, seconds):
@@ -51,13 +51,13 @@ def quiet(model, y):
 
 
 def slow_whitening(monkeypatch, now, seconds):
-    factorised = Problem._factorised
+    factorised = Problem._factorise
 
     def slow(problem):
         now.seconds += seconds
         return factorised(problem)
 
-    monkeypatch.setattr(Problem, "_factorised", slow)
+    monkeypatch.setattr(Problem, "_factorise", slow)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_the_whitening_is_part_of_the_time(monkeypatch, now):
 
 
 def test_certificates_have_a_share_of_their_own(monkeypatch, now):
-    monkeypatch.setattr(levels, "_seconds_for_certificates", lambda problems, start: 18.0)
+    monkeypatch.setattr(layer, "_certificate_seconds", lambda problems, start: 18.0)
     model = quiet(DCONRegressor(3, gamma=0.1, max_seconds=60.0, **QUICK), Y)
-    np.testing.assert_allclose(now.limits, 60.0 - levels.RESERVE * 18.0)
+    np.testing.assert_allclose(now.limits, 60.0 - layer.RESERVE * 18.0)
     assert np.isfinite(model.stationarity_)
 
 
@@ -103,8 +103,11 @@ def test_with_nothing_left_there_is_the_output_layer_of_the_start(kind, gamma, m
     slow_whitening(monkeypatch, now, seconds=61.0)
     monkeypatch.setattr(gamma_choice, "short_fits", lambda *_, **__: pytest.fail("there is no time for it"))
     y = Y if kind is DCONRegressor else LABELS
-    with pytest.warns(ConvergenceWarning, match="Stopped by max_seconds after 0 epochs"):
+    with pytest.warns(ConvergenceWarning) as caught:
         model = kind(8, gamma=gamma, max_seconds=60.0, random_state=0).fit(X, y)
+    messages = [str(warning.message) for warning in caught]
+    assert messages[0].startswith("Stopped by max_seconds after 0 epochs")
+    assert (kind is DCONClassifier) == any("predict_proba uses a default slope" in message for message in messages)
     assert set(model.statuses_) == {Status.TIME_LIMIT}
     assert model.n_iter_ == 0
     assert model.score(X, y) > 0.3
@@ -114,8 +117,8 @@ def test_with_nothing_left_there_is_the_output_layer_of_the_start(kind, gamma, m
 
 
 def test_a_certificate_that_takes_long_is_left_out_when_time_is_over(monkeypatch, now):
-    monkeypatch.setattr(levels, "_seconds_for_certificates", lambda problems, start: 18.0)
-    monkeypatch.setattr(levels, "stationarity", lambda *_: pytest.fail("there is no time for it"))
+    monkeypatch.setattr(layer, "_certificate_seconds", lambda problems, start: 18.0)
+    monkeypatch.setattr(layer, "stationarity", lambda *_: pytest.fail("there is no time for it"))
     slow_whitening(monkeypatch, now, seconds=61.0)
     model = quiet(DCONRegressor(3, gamma=0.1, max_seconds=60.0), Y)
     assert np.isnan(model.stationarity_)
@@ -151,15 +154,17 @@ def test_short_fits_without_time_end_at_once(monkeypatch, now):
 
 
 def test_time_before_a_kill_counts(now, tmp_path):
-    checkpoint = Checkpoint(tmp_path / "fit.checkpoint")
+    checkpoint = Checkpoint(tmp_path / "fit.npz")
+    checkpoint.begin({})
     checkpoint.entries = {
         "network 0.0": Snapshot({"seconds": 12.0}),
         "network 0.1": Snapshot({"seconds": 6.0}),
         "gamma": Snapshot({"seconds": 1000.0}),
     }
-    assert Session(0, checkpoint=checkpoint, max_seconds=60.0).clock.left() == 42.0
-    assert Session(0, checkpoint=checkpoint, max_seconds=60.0, n_threads=2).clock.left() == 51.0
-    assert Session(0, checkpoint=checkpoint, max_seconds=60.0, n_threads=9).clock.left() == 51.0  # others shared rows
+    checkpoint.write()
+    for n_threads, left in [(1, 42.0), (2, 51.0), (9, 51.0)]:
+        observer = FitObserver(0, checkpoint=checkpoint.path, max_seconds=60.0, n_threads=n_threads)
+        assert observer.clock.left() == left
 
 
 def test_a_network_that_goes_on_has_its_share_besides_what_it_had(now, tmp_path):

@@ -16,6 +16,7 @@ from dconnet.training.accelerated import EVALUATION, AcceleratedDescent, Moves
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
 from dconnet.training.newton import newton_work
+from dconnet.training.observer import Observer
 from reproduction.datasets import TABLES
 from shared_data import load, needs_data
 
@@ -188,11 +189,12 @@ def test_interrupt_returns_what_was_reached():
     rng = np.random.default_rng(0)
     descent = AcceleratedDescent(problem, get_backend("native"), Options(split="net"), rng)
 
-    def interrupt(n_epochs, epoch):
-        if n_epochs == 2:
-            raise KeyboardInterrupt
+    class Interrupt(Observer):
+        def end_epoch(self, state):
+            if state.n_epochs == 2:
+                raise KeyboardInterrupt
 
-    solution = descent.run(xavier(3, 6, rng), monitor=interrupt)
+    solution = descent.run(xavier(3, 6, rng), observer=Interrupt())
     assert solution.status is Status.INTERRUPTED
     assert problem.objective(solution.network) == pytest.approx(solution.history.objective[-1], rel=1e-12)
 

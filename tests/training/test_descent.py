@@ -11,6 +11,7 @@ from dconnet.convex.backend import get_backend
 from dconnet.training.descent import Descent, Options
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
+from dconnet.training.observer import Recorder
 from dconnet.training.output_layer import solve_output_weights
 
 
@@ -179,11 +180,12 @@ def test_early_stopping_restores_the_best_network_whole():
     assert validation.mse(solution.network) == recorded.min()
 
 
-def test_monitor_sees_every_epoch():
-    seen = []
-    descent, start = make_descent(make_problem(), max_epochs=4)
-    descent.run(start, monitor=lambda n, epoch: seen.append((n, epoch.objective)))
-    assert [n for n, _ in seen] == [1, 2, 3, 4]
+def test_a_recorder_sees_the_start_and_every_epoch():
+    problem, recorder = make_problem(), Recorder()
+    descent, start = make_descent(problem, max_epochs=4)
+    solution = descent.run(start, observer=recorder)
+    objectives = [problem.objective(network) for network in recorder.networks]
+    np.testing.assert_allclose(objectives, solution.history.objective, rtol=1e-12)
 
 
 def test_the_same_seed_gives_the_same_network_to_the_bit():

@@ -17,6 +17,7 @@ from dconnet.model.problem import Problem
 from dconnet.model.theory import Constants
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Descent, Options
+from dconnet.training.observer import Recorder
 from dconnet.training.result import History, Status
 
 ALGORITHMS: dict[str, type[Descent]] = {"accelerated": AcceleratedDescent, "paper": Descent}
@@ -170,8 +171,14 @@ def trace(
     if white.whitening.rank < problem.X.shape[1] + 1:
         start = white.network(white.whiten(start), start.alpha)
     descent = ALGORITHMS[algorithm](problem, get_backend(solver), options, np.random.default_rng(random_state))
-    networks: list[Network] = []
-    solution = descent.run(start, visit=networks.append)
+    recorder = Recorder()
+    solution = descent.run(start, observer=recorder)
     return Trajectory(
-        problem, tuple(networks), solution.history, solution.status, algorithm, options.split, options.max_dca_iter
+        problem,
+        tuple(recorder.networks),
+        solution.history,
+        solution.status,
+        algorithm,
+        options.split,
+        options.max_dca_iter,
     )

@@ -32,11 +32,10 @@ from dconnet.estimators.data import ClassWeights
 from dconnet.estimators.dcon import DCONClassifier, DCONRegressor, _Shallow
 from dconnet.estimators.fingerprint import fingerprint_of_parameters
 from dconnet.estimators.gamma_choice import MOST_ROWS
-from dconnet.estimators.levels import Level
-from dconnet.estimators.session import Session
+from dconnet.estimators.layer import Layer
+from dconnet.estimators.observer import FitObserver
 from dconnet.estimators.units import Units
 from dconnet.model.targets import Targets
-from dconnet.training.checkpoint import Checkpoint
 from dconnet.training.early_stopping import Validation
 
 Local = TypeVar("Local", bound=_Shallow)
@@ -96,10 +95,11 @@ class _DaskEstimator(_Shallow, Generic[Local]):
             raise ValueError("X_val and y_val must be given together, and sample_weight_val with them.")
         if self.early_stopping and X_val is None:
             raise ValueError("On a cluster, early_stopping needs validation data. Pass X_val and y_val.")
-        session = Session(
+        observer = FitObserver(
             self.random_state,
             callback=self.callback,
-            checkpoint=None if self.checkpoint is None else Checkpoint(self.checkpoint),
+            checkpoint=self.checkpoint,
+            verbose=int(self.verbose),
             max_seconds=self.max_seconds,
             n_threads=self._n_threads(),
         )
@@ -117,15 +117,15 @@ class _DaskEstimator(_Shallow, Generic[Local]):
                 self._check_validation(validation_table, table)
                 validation = self._load(stack, client, validation_table)
                 encode_targets(validation, targets, class_weights, "validation")
-            if session.checkpoint is not None:
-                known = fingerprint_of_parameters(self._compared_params(), self._networks_to_go_on_from())
+            if observer.checkpoint is not None:
+                known = fingerprint_of_parameters(self._compared_params(), self._previous_networks())
                 known["the partitions of the data"] = partitions.map(Partition.data_hash)
                 known["the validation data"] = None if validation is None else validation.map(Partition.data_hash)
-                session.begin_with(known)
+                observer.checkpoint.begin(known)
             with one_blas_thread():
-                levels = self._train_partitions(partitions, validation, targets, session)
-                self._set_fitted(targets, levels, session.clock)
-        self._report(levels)
+                layers = self._train_partitions(partitions, validation, targets, observer)
+                is_interrupted = self._set_fitted(targets, layers, observer.clock)
+        self._report(layers, is_interrupted=is_interrupted)
         return self
 
     def _get_client(self) -> Client:
@@ -174,9 +174,9 @@ class _DaskEstimator(_Shallow, Generic[Local]):
         return Targets(n_targets=partitions.expected.n_targets), None
 
     def _train_partitions(
-        self, partitions: Partitions, validation: Partitions | None, targets: Targets, session: Session
-    ) -> list[Level]:
-        seed, n_features = session.seed(), self.n_features_in_
+        self, partitions: Partitions, validation: Partitions | None, targets: Targets, observer: FitObserver
+    ) -> list[Layer]:
+        seed, n_features = observer.seed(), self.n_features_in_
         units = Units(None, np.zeros(targets.n_columns), 1.0)
         if self.scale:
             units = choose_units(partitions, n_features, each_target=targets.n_targets > 1)
@@ -187,7 +187,7 @@ class _DaskEstimator(_Shallow, Generic[Local]):
         if validation is not None:
             columns = [None] if targets.shared else range(targets.n_networks)
             validations = [RemoteValidation.of(validation, k, patience, units.output_scale) for k in columns]
-        return self._train_posed(problems, units, rows, validations, targets, session, seed)
+        return self._train_problems(problems, units, rows, validations, targets, observer, seed)
 
     def _lasting_params(self) -> dict[str, Any]:
         return {name: value for name, value in super()._lasting_params().items() if name != "client"}

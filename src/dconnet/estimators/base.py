@@ -1,7 +1,7 @@
-"""What all estimators share: parameters, and how a fit goes from data to networks and to fitted attributes.
+"""The base of `DCON*` and `Layerwise*`: from data to networks and fitted attributes.
 
-A regressor and a classifier differ only in how a target becomes columns of numbers and outputs become predictions,
-which `Targets` defines. Shallow and layer-wise estimators differ in how many levels of networks they train.
+A regressor and a classifier differ only in the coding of the target, which `Targets` defines. `DCON*` and `Layerwise*`
+differ in the number of layers they train.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet._threads import one_blas_thread
-from dconnet.estimators.callbacks import FRAMES, CallbackSupport, FitTasks, with_callbacks
 from dconnet.estimators.data import (
     ClassWeights,
     Rows,
@@ -41,24 +40,24 @@ from dconnet.estimators.data import (
     refuse_several_columns,
     split_off,
 )
-from dconnet.estimators.levels import Level
+from dconnet.estimators.layer import Layer
+from dconnet.estimators.observer import FRAMES, Callback, CallbackSupport, FitObserver, with_callbacks
 from dconnet.estimators.parameters import OBSERVING
-from dconnet.estimators.session import Callback, Session, VisitorOf
 from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
 from dconnet.model.network import Network, refuse_overflow
 from dconnet.model.problem import Problem
 from dconnet.model.targets import Targets
-from dconnet.training.checkpoint import Checkpoint
 from dconnet.training.clock import Clock
 from dconnet.training.early_stopping import Validation
+from dconnet.training.observer import Recorder
 from dconnet.training.result import Solution, Status
 from dconnet.training.trainer import PaperAlgorithm, Trainer
 
 
 @contextmanager
 def unchanged_if_it_fails(estimator: BaseEstimator) -> Iterator[None]:
-    """A fit that fails leaves the estimator as it was, with the features that its networks know."""
+    """Restore all attributes of the estimator if the body raises."""
     before = dict(vars(estimator))
     try:
         yield
@@ -69,7 +68,7 @@ def unchanged_if_it_fails(estimator: BaseEstimator) -> Iterator[None]:
 
 
 class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What all estimators share."""
+    """Base of the estimators that train networks with DCON."""
 
     _takes_several_targets: ClassVar[bool] = False
 
@@ -90,43 +89,41 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
     verbose: int
     targets_: Targets
     solutions_: tuple[Solution, ...]
-    _levels: tuple[tuple[Solution, ...], ...]
+    _layers: tuple[tuple[Solution, ...], ...]
     _fitted_params: dict[str, Any]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "solutions_")
 
-    # --- what the families fill in ---
+    # --- defined by the families of estimators ---
 
     @abstractmethod
-    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, session: Session) -> list[Level]:
-        """Train all levels of networks, from bottom to top."""
+    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, observer: FitObserver) -> list[Layer]:
+        """Train all layers, from bottom to top."""
 
     @abstractmethod
-    def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
-        """The fitted attributes, with these stationarities of the top level."""
+    def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
+        """Return the fitted attributes, with these stationarities of the top layer."""
 
     @abstractmethod
     def _outputs(self, X: FloatArray) -> FloatArray:
-        """Outputs of the networks that predict, of shape (n_samples, n_columns)."""
+        """Return the outputs of the networks, of shape (n_samples, n_columns)."""
 
     @abstractmethod
     def _chain(self) -> Chain:
-        """The same outputs as affine maps with ReLU between them."""
+        """Return the same outputs as affine maps with ReLU between them."""
 
     @abstractmethod
     def _hidden(self, X: FloatArray) -> FloatArray:
-        """Activations of the neurons that the outputs are made of, of shape (n_samples, n_neurons)."""
+        """Return the activations of the last hidden layer, of shape (n_samples, n_neurons)."""
 
     @abstractmethod
     def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> list[Problem]:
-        """The problems that the networks of ``solutions_`` solve, posed on these data."""
-
-    # --- what the kinds fill in ---
+        """Return the problems that the networks of ``solutions_`` solve, on these data."""
 
     @abstractmethod
     def _targets_of(self, y: NDArray[Any], weight: FloatArray) -> Targets:
-        """The coding of this target."""
+        """Return the coding of this target."""
 
     # --- fit and predict ---
 
@@ -143,7 +140,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         """Train on data.
 
         Ctrl-C during the training keeps the networks reached so far, so that the estimator can predict, and raises
-        KeyboardInterrupt. If a fit fails, the estimator stays as it was.
+        KeyboardInterrupt. If a fit fails, the estimator is unchanged.
 
         Parameters
         ----------
@@ -174,11 +171,11 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
-        visitor: VisitorOf | None = None,
+        recorded: list[tuple[Problem, Recorder]] | None = None,
     ) -> Self:
-        """As `fit`; with a ``visitor``, which sees the network of every epoch, without callback and checkpoint."""
+        """Fit as `fit`; with ``recorded``, record all networks there, without callback and checkpoint."""
         self._validate_params()
-        session = self._session(visitor)  # first: if the fit fails, what callbacks have set up is torn down
+        observer = self._observer(recorded)  # first: if the fit fails, scikit-learn's callbacks are torn down
         with unchanged_if_it_fails(self):
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
             inputs, target = self._checked_pair(X, y, reset=known is None)
@@ -193,71 +190,78 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
             rows = Rows(inputs, targets.columns(target, weight), weight)
             validation = self._given_validation(targets, X_val, y_val, sample_weight_val)
             if validation is None and self.early_stopping:
-                rows, validation = self._set_aside(rows, None if targets.classes is None else target, session.seed())
-            session.begin(self._compared_params(), rows, validation, self._networks_to_go_on_from())
-            if session.tasks is not None:
-                n_networks = self._n_levels() * targets.n_networks
-                session.tasks.begin(n_networks, X, y, sample_weight, partial(self._fitted, targets))
+                rows, validation = self._set_aside(rows, None if targets.classes is None else target, observer.seed())
+            observer.begin(self._compared_params(), rows, validation, self._previous_networks())
+            n_networks = self._n_layers() * targets.n_networks
+            observer.begin_task(n_networks, X, y, sample_weight, partial(self._fitted, targets))
             with one_blas_thread():
-                levels = self._train(rows, validation, targets, session)
-        with one_blas_thread():
-            self._set_fitted(targets, levels, session.clock)
-        if session.tasks is not None:
-            session.tasks.end()
-        self._report(levels)
+                layers = self._train(rows, validation, targets, observer)
+                is_interrupted = self._set_fitted(targets, layers, observer.clock)
+        observer.end_task()
+        self._report(layers, is_interrupted=is_interrupted)
         return self
 
-    def _set_fitted(self, targets: Targets, levels: list[Level], clock: Clock) -> None:
-        """Set all fitted attributes at once; an interrupt, or too little time, only leaves the stationarity unknown."""
+    def _set_fitted(self, targets: Targets, layers: list[Layer], clock: Clock) -> bool:
+        """Set all fitted attributes at once; return whether Ctrl-C came meanwhile.
+
+        After Ctrl-C, or without enough time, the stationarity is NaN.
+        """
+        top, stationarities, is_interrupted = layers[-1], None, False
         try:
-            known = levels[-1].stationarities if clock.left() >= levels[-1].least_seconds else None
-            self.__dict__.update(self._fitted(targets, levels, known))
+            if clock.left() >= top.least_seconds:
+                stationarities = top.stationarities()
         except KeyboardInterrupt:
-            self.__dict__.update(self._fitted(targets, levels))
-            raise
+            is_interrupted = True
+        self.__dict__.update(self._fitted(targets, layers, stationarities))
+        return is_interrupted
 
     def _fitted(
-        self, targets: Targets, levels: list[Level], stationarities: FloatArray | None = None
+        self, targets: Targets, layers: list[Layer], stationarities: FloatArray | None = None
     ) -> dict[str, Any]:
-        """All fitted attributes; without stationarities of the top level, they are NaN."""
-        solutions = levels[-1].solutions
+        """Return all fitted attributes; by default, the stationarities of the top layer are NaN."""
+        solutions = layers[-1].solutions
         return {
             "targets_": targets,
-            "_levels": tuple(level.solutions for level in levels),
+            "_layers": tuple(layer.solutions for layer in layers),
             "solutions_": solutions,
             "n_iter_": max(solution.n_epochs for solution in solutions),
             "_fitted_params": self._lasting_params(),
-            **self._attributes(levels, np.full(len(solutions), np.nan) if stationarities is None else stationarities),
+            **self._attributes(layers, np.full(len(solutions), np.nan) if stationarities is None else stationarities),
         }
 
-    def _n_levels(self) -> int:
-        """Number of levels of networks."""
+    def _n_layers(self) -> int:
         return 1
 
-    def _report(self, levels: list[Level]) -> None:
-        """Raise after an interrupt, and warn if a network missed its goal."""
-        solutions = [solution for level in levels for solution in level.solutions]
+    def _report(self, layers: list[Layer], *, is_interrupted: bool) -> None:
+        """Raise KeyboardInterrupt after an interrupt, and warn of networks that missed their goal."""
+        solutions = [solution for layer in layers for solution in layer.solutions]
         for solution in solutions:
             if solution.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt(solution.message)
-        if any(level.is_interrupted for level in levels):
+        if is_interrupted or any(layer.is_interrupted for layer in layers):
             raise KeyboardInterrupt("Interrupted when all networks were trained.")
-        short = [s for level in levels for s in self._short(level, is_top=level is levels[-1])]
-        if short:
-            count = f" ({len(short)} of {len(solutions)} networks)" if len(solutions) > 1 else ""
-            warnings.warn(short[0].message + count, ConvergenceWarning, stacklevel=4 + FRAMES)
-        unsolved = sum(s.history.total("unsolved") for s in solutions)
-        if unsolved:
-            warnings.warn(
-                f"{unsolved} convex programmes were not solved to tolerance. Their steps were taken only where they "
-                "lowered RegLoss. Use solver='native', or raise the iteration limit of the solver.",
-                ConvergenceWarning,
-                stacklevel=4 + FRAMES,
+        messages = []
+        limited = [s for layer in layers for s in self._limited(layer, is_top=layer is layers[-1])]
+        if limited:
+            count = f" ({len(limited)} of {len(solutions)} networks)" if len(solutions) > 1 else ""
+            messages.append(limited[0].message + count)
+        n_unsolved = sum(s.history.total("unsolved") for s in solutions)
+        if n_unsolved:
+            messages.append(
+                f"{n_unsolved} convex programmes were not solved to tolerance. Their steps were taken only where they "
+                "lowered RegLoss. Use solver='native', or raise the iteration limit of the solver."
             )
+        if layers[-1].is_uncalibrated:
+            messages.append(
+                "max_seconds left no time to calibrate the probabilities: predict_proba uses a default slope. "
+                "Raise max_seconds."
+            )
+        for message in messages:
+            warnings.warn(message, ConvergenceWarning, stacklevel=4 + FRAMES)
 
-    def _short(self, level: Level, is_top: bool) -> list[Solution]:
-        """The solutions that a limit kept from convergence."""
-        return [s for s in level.solutions if s.status.is_limit]
+    def _limited(self, layer: Layer, is_top: bool) -> list[Solution]:
+        """Return the solutions that a limit kept from convergence."""
+        return [s for s in layer.solutions if s.status.is_limit]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the target of each row.
@@ -310,52 +314,49 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
     # --- parameters and data, checked ---
 
     def _trainer(self, **changes: Any) -> Trainer:
-        """How the networks are trained; their time is a matter of the level."""
         limits = {"max_epochs": self.max_epochs, "max_evaluations": self.max_evaluations, "tol": self.tol}
-        return Trainer.of(self.algorithm, verbose=int(self.verbose), **limits | changes)
+        return Trainer.of(self.algorithm, **limits | changes)
 
     def _n_threads(self) -> int:
         return int(effective_n_jobs(self.n_jobs))
 
-    def _session(self, visitor: VisitorOf | None) -> Session:
-        """What accompanies a call of `fit`."""
-        if visitor is not None:
-            return Session(self.random_state, visitor, max_seconds=self.max_seconds)
-        path = self.checkpoint
-        checkpoint = None if path is None else Checkpoint(path)
-        return Session(
+    def _observer(self, recorded: list[tuple[Problem, Recorder]] | None = None) -> FitObserver:
+        if recorded is not None:
+            return FitObserver(self.random_state, recorded=recorded, max_seconds=self.max_seconds)
+        return FitObserver(
             self.random_state,
             callback=self.callback,
-            checkpoint=checkpoint,
-            tasks=FitTasks.of(self),
+            checkpoint=self.checkpoint,
+            verbose=int(self.verbose),
             max_seconds=self.max_seconds,
             n_threads=self._n_threads(),
+            estimator=self,
         )
 
     def _lasting_params(self) -> dict[str, Any]:
-        """The parameters that say something about the networks, and not how they were watched."""
+        """Return the parameters that may change the networks."""
         params = self.get_params(deep=False)
         return {name: value for name, value in params.items() if name not in OBSERVING}
 
     def _compared_params(self) -> dict[str, Any]:
-        """What must be the same for a fit to go on from a checkpoint."""
+        """Return what must be equal for a fit to resume from a checkpoint."""
         return {"the estimator": type(self).__name__, **self._lasting_params()}
 
-    def _networks_to_go_on_from(self) -> list[Network]:
-        """The networks of the last fit, with a warm start."""
-        levels = getattr(self, "_levels", ()) if self.warm_start else ()
-        return [solution.network for level in levels for solution in level]
+    def _previous_networks(self) -> list[Network]:
+        """Return the networks of the last fit, with a warm start."""
+        layers = getattr(self, "_layers", ()) if self.warm_start else ()
+        return [solution.network for layer in layers for solution in layer]
 
     def _validations(
         self, rows: Rows | None, targets: Targets, scale: FloatArray | None = None
     ) -> list[Validation | None]:
-        """Validation data for each network; ``scale`` is what several outputs are measured by."""
+        """Return the validation data of each network; errors of several outputs are divided by ``scale``."""
         patience = int(self.n_iter_no_change) if self.early_stopping else None
         columns = [slice(None)] if targets.shared else range(targets.n_columns)
         return [None if rows is None else rows.validation(k, patience, scale) for k in columns]
 
     def _checked(self, X: ArrayLike) -> FloatArray:
-        """Inputs for a fitted estimator."""
+        """Return the inputs as an array, checked against the features of the fit."""
         check_is_fitted(self)
         refuse_unusable(X)
         checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
@@ -377,23 +378,23 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         return inputs, target
 
     def _checked_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, targets: Targets) -> Rows:
-        """Data for a fitted estimator."""
+        """Return data for the fitted estimator, checked."""
         inputs, target = self._checked_pair(X, y, reset=False)
         self._check_names_of_targets(y)
         weight = self._weight(sample_weight, inputs, target)
         return Rows(inputs, targets.columns(target, weight), weight)
 
     def _note_names_of_targets(self, y: ArrayLike) -> None:
-        """Keep the names that the targets of a fit have."""
+        """Store the names of the targets."""
 
     def _check_names_of_targets(self, y: ArrayLike) -> None:
         """Raise a ValueError if these targets have other names, or the same in another order."""
 
     def _weigh_classes(self, y: NDArray[Any], weight: FloatArray) -> None:
-        """Find out what the classes of the training rows count."""
+        """Compute the weights of the classes."""
 
     def _weight(self, sample_weight: ArrayLike | None, X: FloatArray, y: NDArray[Any]) -> FloatArray:
-        """The weights of these rows, checked."""
+        """Return the weights of these rows, checked."""
         return checked_weight(sample_weight, X)
 
     def _given_validation(
@@ -408,7 +409,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         return self._checked_rows(X_val, y_val, weight, targets)
 
     def _set_aside(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
-        """Split the rows that count into a training and a validation part; the first stays in order."""
+        """Split the rows of positive weight into a training and a validation part; the first stays in order."""
         counting = np.flatnonzero(rows.weight > 0.0)
         own = None if labels is None else labels[counting]
         train, held_out = split_off(len(counting), float(self.validation_fraction), seed, own)
@@ -416,7 +417,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
 
 
 class Regression(RegressorMixin):
-    """What regressors add: the target is its own column."""
+    """Mixin of regressors: the target is its own column."""
 
     target_names_in_: NDArray[Any]
 
@@ -440,7 +441,7 @@ class Regression(RegressorMixin):
 
 
 class Classification(ClassifierMixin):
-    """What classifiers add: columns of plus and minus one, and classes read from outputs."""
+    """Mixin of classifiers: columns of plus and minus one, and classes from outputs."""
 
     targets_: Targets
     multi_class: str = "ovr"  # of estimators without this parameter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -18,9 +18,9 @@ from dconnet._arrays import FloatArray
 from dconnet.estimators.base import Classification, DCONEstimator, Regression
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gamma_choice import GammaChoice, checked_gammas, default_choice
-from dconnet.estimators.levels import Level, checked_start, posed, train_level
+from dconnet.estimators.layer import Layer, build_problems, prepare_start, train_layer
+from dconnet.estimators.observer import Callback, FitObserver
 from dconnet.estimators.parameters import constraints, documented, store_parameters
-from dconnet.estimators.session import Callback, Session
 from dconnet.estimators.units import Units
 from dconnet.export.chain import Chain
 from dconnet.model.calibration import PLAIN_SLOPE, Calibration
@@ -28,12 +28,13 @@ from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
+from dconnet.training.checkpoint import Snapshot
 from dconnet.training.clock import Clock
 from dconnet.training.early_stopping import Validation
 from dconnet.training.growth import START
 from dconnet.training.initialization import xavier
 from dconnet.training.result import History, Status
-from dconnet.training.row_work import PosedProblem
+from dconnet.training.row_work import DataProblem
 from dconnet.training.trainer import PaperAlgorithm, Trainer
 
 # Of a limited time, short fits for gamma or for probabilities take no more than this share of what is left.
@@ -64,51 +65,67 @@ class _Shallow(DCONEstimator):
     objectives_: FloatArray
     stationarities_: FloatArray
 
-    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, session: Session) -> list[Level]:
-        seed = session.seed()
+    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, observer: FitObserver) -> list[Layer]:
+        seed = observer.seed()
         units = Units.standard(rows, each_target=targets.n_targets > 1) if self.scale else Units.plain(rows)
-        problems = posed(rows, 1.0, self.shrinkage, units, shared=targets.shared)
+        problems = build_problems(rows, 1.0, self.shrinkage, units, shared=targets.shared)
         _ = problems[0].whitening  # it cannot be left out: all else shares the time that is left
         validations = self._validations(validation, targets, units.output_scale)
-        return self._train_posed(problems, units, rows, validations, targets, session, seed)
+        return self._train_problems(problems, units, rows, validations, targets, observer, seed)
 
-    def _train_posed(
+    def _train_problems(
         self,
-        problems: Sequence[PosedProblem],
+        problems: Sequence[DataProblem],
         units: Units,
         rows: Rows,
         validations: Sequence[Validation | None],
         targets: Targets,
-        session: Session,
+        observer: FitObserver,
         seed: int,
-    ) -> list[Level]:
+    ) -> list[Layer]:
         """Train a network for each problem; the rows, or some of them, are for short fits."""
         n_networks = targets.n_networks
-        choice = session.choice(lambda: self._choice(rows, units, seed, session.clock.share(SHORT_FITS_SHARE)))
+        choice = observer.recall(
+            "gamma",
+            lambda: self._choice(rows, units, seed, observer.clock.share(SHORT_FITS_SHARE)),
+            lambda choice: None if choice is None else choice.to_snapshot(),
+            GammaChoice.from_snapshot,
+        )
         gamma = float(self.gamma) if choice is None else choice.best
-        # Before the networks are trained, so that an interrupt leaves a classifier that knows probabilities.
-        calibration = self._calibration(rows, units, seed, gamma, choice, session.clock.share(SHORT_FITS_SHARE))
+        # Before the networks are trained, so that a classifier has probabilities also after an interrupt.
+        clock = observer.clock.share(SHORT_FITS_SHARE)
+        calibration = observer.recall(
+            "calibration",
+            lambda: self._calibration(rows, units, seed, gamma, choice, clock),
+            lambda calibration: None if calibration is None else Snapshot(asdict(calibration)),
+            lambda found: Calibration(**found.values),
+        )
+        is_uncalibrated = is_classifier(self) and calibration is None and clock.left() <= 0.0
+        if is_classifier(self) and calibration is None:
+            calibration = Calibration(PLAIN_SLOPE)
         rng = np.random.default_rng(seed)
         generators = [rng] if n_networks == 1 else rng.spawn(n_networks)
         problems = [problem.with_gamma(gamma * units.size) for problem in problems]
         starts = [self._start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
         labels = [label or type(self).__name__ for label in targets.labels]
 
-        def complete(level: Level) -> list[Level]:
-            return [replace(level, units=units, choice=choice, calibration=calibration)]
+        def complete(layer: Layer) -> list[Layer]:
+            return [
+                replace(layer, units=units, choice=choice, calibration=calibration, is_uncalibrated=is_uncalibrated)
+            ]
 
-        level = train_level(
+        layer = train_layer(
             self._trainer(),
             problems,
             starts,
             generators,
             labels,
             validations,
-            session,
+            observer,
             n_jobs=self._n_threads(),
             complete=complete,
         )
-        return complete(level)
+        return complete(layer)
 
     def _choice(self, rows: Rows, units: Units, seed: int, clock: Clock) -> GammaChoice | None:
         """Compare the candidates of gamma; None if gamma is given."""
@@ -153,19 +170,19 @@ class _Shallow(DCONEstimator):
     def _calibration(
         self, rows: Rows, units: Units, seed: int, gamma: float, choice: GammaChoice | None, clock: Clock
     ) -> Calibration | None:
-        """How outputs become probabilities, if there are any."""
+        """Return the conversion of outputs to probabilities; None for regressors, and without time for it."""
         return None
 
-    def _start(self, problem: PosedProblem, column: int, rng: np.random.Generator, units: Units) -> Network:
+    def _start(self, problem: DataProblem, column: int, rng: np.random.Generator, units: Units) -> Network:
         """The network to start from: that of the last fit, the given one, or a random one."""
         n_hidden = None if self._grows else int(self.n_hidden)
         if self.warm_start and hasattr(self, "solutions_"):
-            return checked_start(problem, self.solutions_[column].network, n_hidden)
+            return prepare_start(problem, self.solutions_[column].network, n_hidden)
         if isinstance(self.init, Network):
-            return checked_start(problem, self.init, n_hidden)
+            return prepare_start(problem, self.init, n_hidden)
         n_outputs = problem.output_shape[0] if problem.output_shape else None
         start = units.start(xavier(problem.n_features, START if n_hidden is None else n_hidden, rng, n_outputs))
-        return checked_start(problem, start, n_hidden)
+        return prepare_start(problem, start, n_hidden)
 
     @property
     def _grows(self) -> bool:
@@ -175,23 +192,23 @@ class _Shallow(DCONEstimator):
     def _trainer(self, **changes: Any) -> Trainer:
         return super()._trainer(grows=self._grows, **changes)
 
-    def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
-        (level,) = levels
-        assert level.units is not None
-        choice, size = level.choice, level.units.size
+    def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
+        (layer,) = layers
+        assert layer.units is not None
+        choice, size = layer.choice, layer.units.size
         chosen = {} if choice is None else {"gamma": choice.best}
         return {
-            "gamma_": level.problems[0].gamma,
+            "gamma_": layer.problems[0].gamma,
             "gammas_": None if choice is None else choice.gammas * size,
             "mse_path_": None if choice is None else choice.errors,
-            "target_scale_": level.units.measure,
-            "_units": level.units,
+            "target_scale_": layer.units.measure,
+            "_units": layer.units,
             "_settings": {n: v for n, v in self._lasting_params().items() if n != "cv"} | chosen,
-            "networks_": level.networks,
-            "histories_": tuple(s.history for s in level.solutions),
-            "statuses_": tuple(s.status for s in level.solutions),
-            "messages_": tuple(s.message for s in level.solutions),
-            "objectives_": level.objectives,
+            "networks_": layer.networks,
+            "histories_": tuple(s.history for s in layer.solutions),
+            "statuses_": tuple(s.status for s in layer.solutions),
+            "messages_": tuple(s.message for s in layer.solutions),
+            "objectives_": layer.objectives,
             "stationarities_": stationarities,
         }
 
@@ -224,7 +241,7 @@ class _Shallow(DCONEstimator):
         check_is_fitted(self)
         rows = self._checked_rows(X, y, sample_weight, self.targets_)
         shrinkage, shared = self._fitted_params["shrinkage"], self.targets_.shared
-        return posed(rows, self.gamma_, shrinkage, self._units, shared=shared, copy=True)
+        return build_problems(rows, self.gamma_, shrinkage, self._units, shared=shared, copy=True)
 
 
 @documented()
@@ -455,13 +472,13 @@ class DCONClassifier(Classification, _Shallow):
 
     def _calibration(
         self, rows: Rows, units: Units, seed: int, gamma: float, choice: GammaChoice | None, clock: Clock
-    ) -> Calibration:
+    ) -> Calibration | None:
         if choice is None or choice.held_out is None:
             choice = self._short_fits(rows, units, np.array([gamma]), seed, clock, keep_outputs=True)
-        return choice.calibration or Calibration(PLAIN_SLOPE)
+        return choice.calibration
 
-    def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
-        return super()._attributes(levels, stationarities) | {"calibration_": levels[0].calibration}
+    def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
+        return super()._attributes(layers, stationarities) | {"calibration_": layers[0].calibration}
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Predict the probabilities of the classes of each row.

@@ -17,6 +17,7 @@ from dconnet.estimators.units import Units
 from dconnet.model.calibration import Calibration
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.problem import Problem
+from dconnet.training.checkpoint import Snapshot
 from dconnet.training.clock import Clock, Turns
 from dconnet.training.short_fits import ShortFits, short_fits
 
@@ -86,6 +87,15 @@ class GammaChoice:
     errors: FloatArray
     weights: FloatArray
     held_out: HeldOut | None = None
+
+    def to_snapshot(self) -> Snapshot:
+        """Return the choice as an entry of a checkpoint, without the held-out outputs."""
+        return Snapshot(arrays={"gammas": self.gammas, "errors": self.errors, "weights": self.weights})
+
+    @classmethod
+    def from_snapshot(cls, found: Snapshot) -> GammaChoice:
+        """Return the choice of an entry of a checkpoint."""
+        return cls(found.arrays["gammas"], found.arrays["errors"], found.arrays["weights"])
 
     @property
     def best_index(self) -> int:

@@ -18,9 +18,9 @@ from dconnet._arrays import FloatArray
 from dconnet.estimators.base import Classification, DCONEstimator, Regression
 from dconnet.estimators.data import Rows
 from dconnet.estimators.fingerprint import described
-from dconnet.estimators.levels import Level, checked_start, posed, train_level
+from dconnet.estimators.layer import Layer, build_problems, kept_layer, prepare_start, train_layer
+from dconnet.estimators.observer import Callback, FitObserver
 from dconnet.estimators.parameters import CONSTRAINTS, COUNT, POSITIVE, constraints, documented, store_parameters
-from dconnet.estimators.session import Callback, Session
 from dconnet.export.chain import Chain
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
@@ -60,47 +60,47 @@ class _Layerwise(DCONEstimator):
             raise ValueError(f"gamma must be a positive finite number in every layer, got {self.gamma!r}.")
         return sizes, gammas
 
-    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, session: Session) -> list[Level]:
+    def _train(self, rows: Rows, validation: Rows | None, targets: Targets, observer: FitObserver) -> list[Layer]:
         sizes, gammas = self._sizes_and_gammas()
-        before = self._levels if self.warm_start and hasattr(self, "_levels") else ()
-        groups = posed(rows, gammas[0])[0].groups
+        before = getattr(self, "_layers", ()) if self.warm_start else ()
+        groups = build_problems(rows, gammas[0])[0].groups
         inputs, Y, weight = rows.X[groups.first], rows.Y[groups.order], rows.weight[groups.order]
-        stack, levels = Stack(bool(self.skip)), list[Level]()
-        for depth, rng in enumerate(np.random.default_rng(session.seed()).spawn(len(sizes))):
+        stack, layers = Stack(bool(self.skip)), list[Layer]()
+        for depth, rng in enumerate(np.random.default_rng(observer.seed()).spawn(len(sizes))):
             # Rows with equal inputs get equal features to the last bit; a product of all rows would not see to that.
-            problems = posed(Rows(groups.spread_out(stack.features(inputs)), Y, weight), gammas[depth])
+            problems = build_problems(Rows(groups.spread_out(stack.features(inputs)), Y, weight), gammas[depth])
             generators = rng.spawn(targets.n_columns)
             known = [solution.network for solution in before[depth]] if depth < len(before) else []
-            starts = known or self._starts(problems, sizes[depth], generators, stack, levels)
+            starts = known or self._starts(problems, sizes[depth], generators, stack, layers)
             for problem, start in zip(problems, starts, strict=True):
-                checked_start(problem, start, sizes[depth])
+                prepare_start(problem, start, sizes[depth])
             if known and depth < len(sizes) - 1 and not _is_interrupted(before[depth]):
                 # A warm start keeps the layers below the top.
-                levels.append(Level.kept(problems, before[depth]))
+                layers.append(kept_layer(problems, before[depth]))
             else:
                 title = f"layer {depth + 1} of {len(sizes)}"
-                levels.append(
-                    train_level(
+                layers.append(
+                    train_layer(
                         self._trainer(**self._limit(depth, len(sizes))),
                         problems,
                         starts,
                         generators,
                         labels=[f"{title}, {label}" if label else title for label in targets.labels],
                         validations=self._validations(_above(validation, stack), targets),
-                        session=session,
-                        interrupted=any(level.is_interrupted for level in levels),
+                        observer=observer,
+                        is_interrupted=any(layer.is_interrupted for layer in layers),
                         n_jobs=self._n_threads(),
                         depth=depth,
-                        below=_name(levels),
+                        name_below=_name(layers),
                         title=title,
-                        complete=lambda level: [*levels, level],
-                        levels_left=len(sizes) - depth,
+                        complete=lambda layer: [*layers, layer],
+                        n_layers_left=len(sizes) - depth,
                     )
                 )
-            stack = stack.with_layer(levels[-1].networks)
-        return levels
+            stack = stack.with_layer(layers[-1].networks)
+        return layers
 
-    def _n_levels(self) -> int:
+    def _n_layers(self) -> int:
         return len(self._sizes_and_gammas()[0])
 
     def _limit(self, depth: int, n_layers: int) -> dict[str, int]:
@@ -109,34 +109,34 @@ class _Layerwise(DCONEstimator):
 
     @staticmethod
     def _starts(
-        problems: list[Problem], size: int, generators: list[np.random.Generator], stack: Stack, below: list[Level]
+        problems: list[Problem], size: int, generators: list[np.random.Generator], stack: Stack, below: list[Layer]
     ) -> list[Network]:
         """Random starts in the bottom layer; above it, starts that continue the networks below."""
         if not below:
             return [xavier(problem.X.shape[1], size, rng) for problem, rng in zip(problems, generators, strict=True)]
-        posed = [cast("Problem", problem) for problem in below[-1].problems]  # rows are here
-        pairs = zip(posed, below[-1].networks, strict=True)
+        solved = [cast("Problem", problem) for problem in below[-1].problems]  # rows are here
+        pairs = zip(solved, below[-1].networks, strict=True)
         limits = [whitened_regloss(replace(p.whitened, gamma=problems[0].gamma), network) for p, network in pairs]
         return [
             continuation(problem, stack.output_weights(k), size, limits[k], generators[k])
             for k, problem in enumerate(problems)
         ]
 
-    def _short(self, level: Level, is_top: bool) -> list[Solution]:
+    def _limited(self, layer: Layer, is_top: bool) -> list[Solution]:
         """The solutions that a limit kept from convergence; the limit on the epochs of lower layers is meant."""
-        short = super()._short(level, is_top)
+        short = super()._limited(layer, is_top)
         if is_top or self.lower_epochs is None:
             return short
         return [solution for solution in short if solution.status is not Status.EPOCH_LIMIT]
 
-    def _attributes(self, levels: list[Level], stationarities: FloatArray) -> dict[str, Any]:
-        objectives = np.array([self._of_layer(level.objectives) for level in levels])
+    def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
+        objectives = np.array([self._of_layer(layer.objectives) for layer in layers])
         return {
-            "_stack": Stack(bool(self.skip), tuple(level.networks for level in levels)),
-            "networks_": tuple(self._of_layer(level.networks) for level in levels),
-            "histories_": tuple(self._of_layer([s.history for s in level.solutions]) for level in levels),
-            "statuses_": tuple(self._of_layer([s.status for s in level.solutions]) for level in levels),
-            "messages_": tuple(self._of_layer([s.message for s in level.solutions]) for level in levels),
+            "_stack": Stack(bool(self.skip), tuple(layer.networks for layer in layers)),
+            "networks_": tuple(self._of_layer(layer.networks) for layer in layers),
+            "histories_": tuple(self._of_layer([s.history for s in layer.solutions]) for layer in layers),
+            "statuses_": tuple(self._of_layer([s.status for s in layer.solutions]) for layer in layers),
+            "messages_": tuple(self._of_layer([s.message for s in layer.solutions]) for layer in layers),
             "objectives_": objectives,
             "objective_": objectives[-1],
             "stationarity_": self._of_layer(stationarities),
@@ -176,7 +176,9 @@ class _Layerwise(DCONEstimator):
         check_is_fitted(self)
         rows = self._checked_rows(X, y, sample_weight, self.targets_)
         below = Stack(self._stack.skip, self._stack.layers[:-1])
-        return posed(replace(rows, X=below.features(rows.X)), np.ravel(self._fitted_params["gamma"])[-1], copy=True)
+        return build_problems(
+            replace(rows, X=below.features(rows.X)), np.ravel(self._fitted_params["gamma"])[-1], copy=True
+        )
 
     def hidden(self, X: ArrayLike) -> FloatArray:
         """Activations of the top hidden layer.
@@ -196,9 +198,9 @@ class _Layerwise(DCONEstimator):
         return features[:, : sum(network.n_hidden for network in self._stack.layers[-1])]
 
 
-def _name(levels: Sequence[Level]) -> str:
+def _name(layers: Sequence[Layer]) -> str:
     """A name of what a layer sees: with larger limits, the layers below it may have become others."""
-    return f" above {described(levels[-1].networks)}" if levels else ""
+    return f" above {described(layers[-1].networks)}" if layers else ""
 
 
 def _is_interrupted(solutions: Sequence[Solution]) -> bool:

@@ -14,7 +14,7 @@ from dconnet.certificates import Trajectory
 from dconnet.inspection.selection import check_is_dcon
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
-from dconnet.training.descent import Visitor
+from dconnet.training.observer import Recorder
 
 
 def replay(
@@ -65,22 +65,19 @@ def record(
     estimator: Any, X: ArrayLike, y: ArrayLike, *, fit_params: Mapping[str, Any] | None = None
 ) -> tuple[Trajectory, ...]:
     """Fit an estimator, and keep the network of every epoch; see `replay`."""
-    recorded: list[tuple[Problem, list[Network]]] = []
-
-    def visitor(problem: Problem) -> Visitor:
-        recorded.append((problem, []))
-        return recorded[-1][1].append
-
+    recorded: list[tuple[Problem, Recorder]] = []
     verbose, estimator.verbose = estimator.verbose, 0
     try:
-        estimator._fit(X, y, **(fit_params or {}), visitor=visitor)
+        estimator._fit(X, y, **(fit_params or {}), recorded=recorded)
     finally:
         estimator.verbose = verbose
     trainer = estimator._trainer()
     algorithm, options = "accelerated" if trainer.is_accelerated else "paper", trainer.options
     return tuple(
-        Trajectory(problem, tuple(networks), s.history, s.status, algorithm, options.split, options.max_dca_iter)
-        for (problem, networks), s in zip(recorded, estimator.solutions_, strict=True)
+        Trajectory(
+            problem, tuple(recorder.networks), s.history, s.status, algorithm, options.split, options.max_dca_iter
+        )
+        for (problem, recorder), s in zip(recorded, estimator.solutions_, strict=True)
     )
 
 

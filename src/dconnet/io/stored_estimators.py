@@ -58,7 +58,7 @@ _NETWORKS = {
     "targets_": Targets,
     "solutions_": tuple[Solution, ...],
     "n_iter_": int,
-    "_levels": tuple[tuple[Solution, ...], ...],
+    "_layers": tuple[tuple[Solution, ...], ...],
     "_fitted_params": Parameters,
     "_class_weights": NotRequired[ClassWeights | None],
 }

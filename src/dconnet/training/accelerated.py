@@ -21,7 +21,7 @@ from dconnet.training.checkpoint import Snapshot
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.early_stopping import Validation
 from dconnet.training.newton import newton_work
-from dconnet.training.row_work import PosedProblem
+from dconnet.training.row_work import DataProblem
 from dconnet.training.sweep import Tally
 
 HOPS = ("perturb", "restart", "none")
@@ -136,7 +136,7 @@ class AcceleratedDescent(Descent):
 
     def __init__(
         self,
-        problem: PosedProblem,
+        problem: DataProblem,
         backend: Backend,
         options: Options,
         rng: np.random.Generator,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -14,20 +14,16 @@ from dconnet._threads import check_stop
 from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import check_outputs
-from dconnet.training.checkpoint import Keeper, Snapshot
+from dconnet.training.checkpoint import FORGED, REMEDY, Snapshot
 from dconnet.training.dc import KINKS, ROUNDING, SPLITS
 from dconnet.training.early_stopping import Validation
+from dconnet.training.observer import Observer
 from dconnet.training.result import Epoch, History, Solution, Status
-from dconnet.training.row_work import PosedProblem, rows_of
+from dconnet.training.row_work import DataProblem, rows_of
 from dconnet.training.sweep import Tally
 
 # RegLoss in the units of the data may differ by this share from the one in whitened coordinates.
 LOST = 1e-3
-
-Monitor = Callable[[int, Epoch], None]
-Visitor = Callable[[Network], None]
-Begin = Callable[[], None]
-Stop = Callable[["State"], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +71,8 @@ def _is_count(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 1)
 
 
-def _may_go_on(status: Status) -> bool:
-    """Whether a descent that has this status may go on: what a limit has stopped, a larger one lets go on."""
+def _may_continue(status: Status) -> bool:
+    """Return whether a descent with this status continues, at least under larger limits."""
     return status is Status.RUNNING or status.is_limit
 
 
@@ -134,7 +130,7 @@ class Descent:
     True
     """
 
-    def __init__(self, problem: PosedProblem, backend: Backend, options: Options, rng: np.random.Generator) -> None:
+    def __init__(self, problem: DataProblem, backend: Backend, options: Options, rng: np.random.Generator) -> None:
         self.data = problem
         self.problem = problem.whitened
         self.backend = backend
@@ -143,70 +139,45 @@ class Descent:
         self.rows = rows_of(self.problem, options.n_threads)
 
     def run(
-        self,
-        start: Network,
-        *,
-        validation: Validation | None = None,
-        monitor: Monitor | None = None,
-        visit: Visitor | None = None,
-        begin: Begin | None = None,
-        stop: Stop | None = None,
-        keeper: Keeper | None = None,
+        self, start: Network, *, validation: Validation | None = None, observer: Observer | None = None
     ) -> Solution:
-        """Descend from ``start`` until converged, stopped by a limit or on demand, or interrupted.
+        """Descend from ``start`` until converged, stopped by a limit or the observer, or interrupted.
 
         Parameters
         ----------
         start : Network
             Where to begin.
         validation : Validation, optional
-            Data whose error is recorded.
-        monitor : callable, optional
-            Called after each epoch with its number and its record.
-        visit : callable, optional
-            Called with the start, and with the network after each epoch.
-        begin : callable, optional
-            Called before each epoch.
-        stop : callable, optional
-            Called after each epoch with the state; the descent stops if it returns True.
-        keeper : Keeper, optional
-            Is given the state after each epoch. If it has found one, the descent goes on from there, to the same bits
-            as if it had never stopped.
+            Data whose error is recorded, and decides early stopping.
+        observer : Observer, optional
+            Receives the state after each epoch. If it has a snapshot, the descent resumes from there, to the same bits
+            as without the interruption.
         """
+        observer = Observer() if observer is None else observer
         self.began = time.perf_counter()
         state = self.init(start, validation)
-        if keeper is not None and keeper.found is not None:
-            self.prepare(state)
-            with keeper.taken_over():
-                self.resume(state, keeper.found, validation)
-        elif self.seconds_left() <= 0.0:
-            if visit is not None:
-                visit(state.network)
+        if observer.snapshot is None and self.seconds_left() <= 0.0:
+            observer.begin(state.network)
             return self.output_layer_of(state, Status.TIME_LIMIT, validation)
-        else:
-            self.prepare(state)
-        if visit is not None:
-            visit(state.network)
+        self.prepare(state)
+        if observer.snapshot is not None:
+            try:
+                self.resume(state, observer.snapshot, validation)
+            except FORGED as error:
+                raise ValueError(f"{observer.snapshot.source} cannot be used: {error}. {REMEDY}") from error
+        observer.begin(state.network)
         try:
             while state.status is Status.RUNNING:
                 check_stop()
-                if begin is not None:
-                    begin()
+                observer.begin_epoch()
                 self.step(state)
                 self.record(state, validation)
                 state.status = self.verdict(state, validation)
-                if visit is not None:
-                    visit(state.network)
-                if monitor is not None:
-                    monitor(state.n_epochs, state.history.epochs[-1])
-                wants_end = stop is not None and stop(state)
-                if wants_end and state.status is Status.RUNNING:
+                if observer.end_epoch(state) and state.status is Status.RUNNING:
                     state.status = Status.STOPPED_BY_CALLBACK
-                if keeper is not None:
-                    keeper.keep(self.snapshot(state, validation), at_once=state.status is not Status.RUNNING)
+                observer.keep(partial(self.snapshot, state, validation), is_last=state.status is not Status.RUNNING)
         except KeyboardInterrupt:
-            if keeper is not None:
-                keeper.write()
+            observer.interrupt()
             state.status = Status.INTERRUPTED
             self.record(state, validation)
         return self.solution(state, validation)
@@ -224,7 +195,7 @@ class Descent:
         whole = Snapshot(values, arrays)
         if validation is not None:
             whole |= validation.snapshot().prefixed("validation_")
-        if _may_go_on(state.status):
+        if _may_continue(state.status):
             self.sweep.renew()
         return whole
 
@@ -248,7 +219,7 @@ class Descent:
         self.began = time.perf_counter() - float(found.values["seconds"])
         if validation is not None:
             validation.restore(found.part("validation_"), state.network)
-        if _may_go_on(state.status):
+        if _may_continue(state.status):
             state.status = self.verdict(state, validation)
 
     def output_layer_only(self, start: Network, status: Status = Status.INTERRUPTED) -> Solution:
@@ -413,8 +384,5 @@ class Descent:
 
     def message(self, state: State, validation: Validation | None) -> str:
         """The message of the status, with its figures."""
-        return state.status.value.format(
-            epochs=state.n_epochs,
-            progress=self.progress(state),
-            patience=None if validation is None else validation.patience,
-        )
+        patience = None if validation is None else validation.patience
+        return state.status.message(state.n_epochs, self.progress(state), patience)

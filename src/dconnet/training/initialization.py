@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dconnet.model.network import Network
-from dconnet.training.row_work import PosedProblem
+from dconnet.training.row_work import DataProblem
 
 
 def xavier(n_features: int, n_hidden: int, rng: np.random.Generator, n_outputs: int | None = None) -> Network:
@@ -35,7 +35,7 @@ def xavier(n_features: int, n_hidden: int, rng: np.random.Generator, n_outputs: 
     )
 
 
-def check_start(problem: PosedProblem, start: Network) -> None:
+def check_start(problem: DataProblem, start: Network) -> None:
     """Refuse a start from which rounding would hide the targets.
 
     Raises
@@ -62,7 +62,7 @@ def check_start(problem: PosedProblem, start: Network) -> None:
     )
 
 
-def _drowns(problem: PosedProblem, value: float) -> bool:
+def _drowns(problem: DataProblem, value: float) -> bool:
     """Whether rounding of this value is larger than the mean square of y."""
     drowned = 0.0 < problem.zero_objective < float(np.finfo(float).eps) * value
     return drowned or not bool(np.isfinite(value))

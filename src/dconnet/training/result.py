@@ -18,26 +18,30 @@ if TYPE_CHECKING:
 class Status(Enum):
     """Why a fit stopped. The value is the message for the user, with placeholders for the figures."""
 
-    RUNNING = "Still running after {epochs} epochs."
-    CONVERGED = "Converged after {epochs} epochs: {progress}."
-    EPOCH_LIMIT = "Stopped after {epochs} epochs, not converged: {progress}. Raise max_epochs or tol."
-    TIME_LIMIT = "Stopped by max_seconds after {epochs} epochs, not converged: {progress}. Raise max_seconds or tol."
+    RUNNING = "Still running after {epochs}."
+    CONVERGED = "Converged after {epochs}: {progress}."
+    EPOCH_LIMIT = "Stopped after {epochs}, not converged: {progress}. Raise max_epochs or tol."
+    TIME_LIMIT = "Stopped by max_seconds after {epochs}, not converged: {progress}. Raise max_seconds or tol."
     EVALUATION_LIMIT = (
-        "Stopped by max_evaluations after {epochs} epochs, not converged: {progress}. Raise max_evaluations or tol."
+        "Stopped by max_evaluations after {epochs}, not converged: {progress}. Raise max_evaluations or tol."
     )
     WORK_LIMIT = (
-        "Stopped by the limit on the work of growth after {epochs} epochs, not converged: {progress}. "
+        "Stopped by the limit on the work of growth after {epochs}, not converged: {progress}. "
         "Raise gamma or tol, or set max_seconds or max_evaluations, which take the place of this limit."
     )
     EARLY_STOPPED = (
-        "Stopped early after {epochs} epochs: the validation error has not improved for {patience} epochs. "
+        "Stopped early after {epochs}: the validation error has not improved for {patience}. "
         "The best network was restored."
     )
-    STOPPED_BY_CALLBACK = "Stopped by a callback after {epochs} epochs: the network reached so far was kept."
-    INTERRUPTED = "Interrupted after {epochs} epochs: the network reached so far was kept."
+    STOPPED_BY_CALLBACK = "Stopped by a callback after {epochs}: the network reached so far was kept."
+    INTERRUPTED = "Interrupted after {epochs}: the network reached so far was kept."
 
     def __reduce__(self) -> tuple[type[Status], tuple[str]]:
         return Status, (self.value,)  # skops knows no other way to the very member
+
+    def message(self, n_epochs: int, progress: str = "", patience: int | None = None) -> str:
+        """Return the message with its figures."""
+        return self.value.format(epochs=_count_epochs(n_epochs), progress=progress, patience=_count_epochs(patience))
 
     @property
     def is_limit(self) -> bool:
@@ -48,6 +52,10 @@ class Status(Enum):
     def is_success(self) -> bool:
         """Whether the fit converged or was stopped early, rather than by a limit, a callback or an interrupt."""
         return self in (Status.CONVERGED, Status.EARLY_STOPPED)
+
+
+def _count_epochs(number: int | None) -> str:
+    return f"{number} epoch" if number == 1 else f"{number} epochs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class WhiteProblem(Protocol):
     def network(self, V: FloatArray, alpha: FloatArray) -> Network: ...  # noqa: D102
 
 
-class PosedProblem(Protocol):
+class DataProblem(Protocol):
     """A problem in the coordinates of the data, as a descent sees it; `Problem` says what is what."""
 
     @property
@@ -90,7 +90,7 @@ class PosedProblem(Protocol):
     def mse(self, network: Network) -> float: ...  # noqa: D102
     def objective(self, network: Network) -> float: ...  # noqa: D102
     def parameters(self, network: Network) -> FloatArray: ...  # noqa: D102
-    def with_gamma(self, gamma: float) -> PosedProblem: ...  # noqa: D102
+    def with_gamma(self, gamma: float) -> DataProblem: ...  # noqa: D102
 
 
 class RowWork(Protocol):

@@ -11,13 +11,12 @@ from dconnet.convex.backend import Backend, get_backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.accelerated import AcceleratedDescent
-from dconnet.training.checkpoint import Keeper
-from dconnet.training.descent import Begin, Descent, Options, Stop, Visitor
+from dconnet.training.descent import Descent, Options
 from dconnet.training.early_stopping import Validation
 from dconnet.training.growth import GrowingDescent
-from dconnet.training.progress import progress_monitor
+from dconnet.training.observer import Observer
 from dconnet.training.result import Solution, Status
-from dconnet.training.row_work import PosedProblem
+from dconnet.training.row_work import DataProblem
 
 # The DC split of the accelerated algorithm.
 ACCELERATED_SPLIT = "net"
@@ -87,10 +86,6 @@ class Trainer:
         Solver of the convex programmes.
     options : Options
         Limits and choices of the descent.
-    verbose : int, default=0
-        1 shows a progress bar, 2 prints a line for each epoch.
-    several_at_once : bool, default=False
-        Whether other networks are trained at the same time, in other threads.
     grows : bool, default=False
         Whether the network grows; the start is then only where it begins.
     """
@@ -98,21 +93,19 @@ class Trainer:
     is_accelerated: bool
     backend: Backend
     options: Options
-    verbose: int = 0
-    several_at_once: bool = False
     grows: bool = False
 
     @classmethod
-    def of(cls, algorithm: str | PaperAlgorithm, *, verbose: int = 0, grows: bool = False, **limits: Any) -> Trainer:
+    def of(cls, algorithm: str | PaperAlgorithm, *, grows: bool = False, **limits: Any) -> Trainer:
         """Return the trainer for the parameter ``algorithm`` of an estimator and limits of `Options`."""
         if algorithm == "accelerated":
-            return cls(True, get_backend("native"), Options(ACCELERATED_SPLIT, **limits), verbose, grows=grows)
+            return cls(True, get_backend("native"), Options(ACCELERATED_SPLIT, **limits), grows)
         if grows:
             raise ValueError(
                 'n_hidden="auto" needs algorithm="accelerated": the algorithm of the paper has a fixed width.'
             )
         paper = algorithm if isinstance(algorithm, PaperAlgorithm) else PaperAlgorithm()
-        return cls(False, get_backend(paper.solver), paper.options(**limits), verbose)
+        return cls(False, get_backend(paper.solver), paper.options(**limits))
 
     def within(self, seconds: float) -> Trainer:
         """The same with a limit on the time of each network; infinity for none."""
@@ -120,37 +113,29 @@ class Trainer:
 
     def train(
         self,
-        problem: PosedProblem,
+        problem: DataProblem,
         start: Network,
         rng: np.random.Generator,
         *,
-        label: str,
         validation: Validation | None = None,
-        visit: Visitor | None = None,
-        begin: Begin | None = None,
-        stop: Stop | None = None,
-        keeper: Keeper | None = None,
+        observer: Observer | None = None,
     ) -> Solution:
-        """Train a network from ``start``; the arguments are those of `Descent.run`."""
-        with progress_monitor(
-            self.verbose, self.options.max_epochs, label, is_one_of_several=self.several_at_once
-        ) as monitor:
-            return self._descent(problem, rng).run(
-                start, validation=validation, monitor=monitor, visit=visit, begin=begin, stop=stop, keeper=keeper
-            )
+        """Train a network from ``start``; see `Descent.run`."""
+        with Observer() if observer is None else observer as observer:
+            return self._descent(problem, rng).run(start, validation=validation, observer=observer)
 
     def sharing(self, n_threads: int, n_networks: int) -> Trainer:
         """The trainer for networks side by side: threads that these leave over share the rows of each."""
         each = max(1, n_threads // n_networks)
-        return replace(self, options=replace(self.options, n_threads=each), several_at_once=n_networks > 1)
+        return replace(self, options=replace(self.options, n_threads=each))
 
     def fit_output_layer(
-        self, problem: PosedProblem, start: Network, rng: np.random.Generator, status: Status = Status.INTERRUPTED
+        self, problem: DataProblem, start: Network, rng: np.random.Generator, status: Status = Status.INTERRUPTED
     ) -> Solution:
         """Fit the output weights of ``start`` alone: what can still be done quickly after an interrupt."""
         return self._descent(problem, rng).output_layer_only(start, status)
 
-    def _descent(self, problem: PosedProblem, rng: np.random.Generator) -> Descent:
+    def _descent(self, problem: DataProblem, rng: np.random.Generator) -> Descent:
         if self.grows:
             if not isinstance(problem, Problem):
                 raise ValueError('n_hidden="auto" needs the rows in this process, not with workers. Give a number.')

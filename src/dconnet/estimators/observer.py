@@ -1,0 +1,268 @@
+"""The observers of a fit: seeds, time limit, callback, checkpoint, progress, and scikit-learn's callbacks.
+
+Callbacks of scikit-learn (`set_callbacks`) exist from version 1.9 on. They see a fit as a tree of tasks: the fit, its
+networks, and their epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import RLock
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from dconnet.estimators.data import Rows
+from dconnet.estimators.fingerprint import fingerprint
+from dconnet.model.network import Network
+from dconnet.model.problem import Problem
+from dconnet.training.checkpoint import FORGED, REMEDY, Checkpoint, Snapshot
+from dconnet.training.clock import Clock
+from dconnet.training.descent import State
+from dconnet.training.observer import Observer, Recorder
+from dconnet.training.progress import EpochProgress
+from dconnet.training.result import Solution, TrainingEpoch
+
+try:
+    from sklearn import callback as sklearn_callbacks
+except ImportError:  # scikit-learn 1.6 to 1.8
+    sklearn_callbacks = None
+
+# Prefix of the names of networks in a checkpoint.
+NETWORK = "network"
+
+Callback = Callable[[TrainingEpoch], object]
+Attributes = Callable[[Sequence[Any]], dict[str, Any]]
+Method = TypeVar("Method", bound=Callable[..., Any])
+Result = TypeVar("Result")
+
+
+class _NoCallbackSupport:
+    """Replaces scikit-learn's mixin before version 1.9."""
+
+
+CallbackSupport: Any = _NoCallbackSupport if sklearn_callbacks is None else sklearn_callbacks.CallbackSupportMixin
+# Number of frames that `with_callbacks` puts between a method and its caller.
+FRAMES = 0 if sklearn_callbacks is None else 1
+
+
+def with_callbacks(method: Method) -> Method:
+    """Tear scikit-learn's callbacks down when the method ends."""
+    return method if sklearn_callbacks is None else sklearn_callbacks.with_callbacks(method)
+
+
+class FitObserver:
+    """Observes one call of `fit`.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        Source of the seeds.
+    callback : callable, optional
+        Called after each epoch; the fit stops if it returns True.
+    checkpoint : path, optional
+        File for the state of the fit.
+    recorded : list, optional
+        Receives the problem of each network and the `Recorder` of its training.
+    verbose : int, default=0
+        1 shows a progress bar, 2 prints a line for each epoch.
+    max_seconds : float, optional
+        Limit on the time of the fit, which begins now.
+    n_threads : int, default=1
+        Number of networks that are trained at once.
+    estimator : BaseEstimator, optional
+        The estimator whose scikit-learn callbacks are called.
+    """
+
+    def __init__(
+        self,
+        random_state: Any,
+        *,
+        callback: Callback | None = None,
+        checkpoint: Any = None,
+        recorded: list[tuple[Problem, Recorder]] | None = None,
+        verbose: int = 0,
+        max_seconds: float | None = None,
+        n_threads: int = 1,
+        estimator: Any = None,
+    ) -> None:
+        self.random_state, self.callback, self.recorded, self.verbose = random_state, callback, recorded, verbose
+        self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
+        self.is_over = self.checkpoint is not None and self.checkpoint.get("ended") is not None
+        entries = {} if self.checkpoint is None else self.checkpoint.entries
+        seconds = [seconds_of(entry) for name, entry in entries.items() if name.startswith(NETWORK)]
+        self.clock = Clock(max_seconds, spent=sum(seconds) / max(1, min(n_threads, len(seconds))))
+        self.lock = RLock()  # threads train the networks, and callbacks are called one at a time
+        self.context: Any = None
+        if sklearn_callbacks is not None and estimator is not None:
+            # The number of networks is known only after the target is checked.
+            context = estimator._init_callback_context(max_subtasks=None, sequential_subtasks=False)
+            self.context = context if getattr(estimator, "_skl_callbacks", None) else None
+        self._task: dict[str, Any] = {"estimator": estimator}
+        self._n_seeds = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is no callback, checkpoint, recorder or time limit."""
+        observers = (self.recorded, self.callback, self.checkpoint, self.context)
+        return not self.clock.has_limit and all(observer is None for observer in observers)
+
+    def seed(self) -> int:
+        """Return the next seed, from the checkpoint if it has one.
+
+        Raises
+        ------
+        ValueError
+            If the checkpoint has another seed than ``random_state`` gives.
+        """
+        drawn = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        name = f"seed {self._n_seeds}"
+        self._n_seeds += 1
+        seed: int = self.recall(
+            name, lambda: drawn, lambda seed: Snapshot({"seed": seed}), lambda found: int(found.values["seed"])
+        )
+        if self.checkpoint is not None and self.random_state is not None and seed != drawn:
+            raise ValueError(f"The checkpoint {self.checkpoint.path} belongs to another random_state. {REMEDY}")
+        return seed
+
+    def recall(
+        self,
+        name: str,
+        compute: Callable[[], Result],
+        to_snapshot: Callable[[Result], Snapshot | None],
+        from_snapshot: Callable[[Snapshot], Result],
+    ) -> Result:
+        """Return a result from the checkpoint, or compute and store it unless its snapshot is None."""
+        found = None if self.checkpoint is None else self.checkpoint.get(name)
+        if found is not None:
+            try:
+                return from_snapshot(found)
+            except FORGED as error:
+                raise ValueError(f"{found.source} cannot be used: {error}. {REMEDY}") from error
+        result = compute()
+        snapshot = to_snapshot(result)
+        if self.checkpoint is not None and snapshot is not None:
+            self.checkpoint.put(name, snapshot)
+        return result
+
+    def begin(
+        self, parameters: Mapping[str, Any], rows: Rows, validation: Rows | None, starts: Iterable[Network]
+    ) -> None:
+        """Check that the checkpoint, if any, belongs to this fit and can be written."""
+        if self.checkpoint is not None:
+            self.checkpoint.begin(fingerprint(parameters, rows, validation, starts))
+
+    def begin_task(self, n_networks: int, X: Any, y: Any, sample_weight: Any, attributes: Attributes) -> None:
+        """Begin the task of scikit-learn's callbacks; ``attributes`` maps layers to fitted attributes."""
+        if self.context is not None:
+            metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+            self._task |= {"X": X, "y": y, "metadata": metadata}
+            self.attributes = attributes
+            self.context.max_subtasks = n_networks
+            with self.lock:
+                self.context.call_on_fit_task_begin(**self._task)
+
+    def end_task(self) -> None:
+        """End the task of scikit-learn's callbacks."""
+        if self.context is not None:
+            with self.lock:
+                self.context.call_on_fit_task_end(**self._task, reconstruction_attributes={})
+
+    def stop(self) -> None:
+        """Stop all networks."""
+        self.is_over = True
+        if self.checkpoint is not None:
+            self.checkpoint.put("ended", Snapshot())
+
+
+class NetworkObserver(Observer):
+    """Observes the training of one network for a `FitObserver`.
+
+    Parameters
+    ----------
+    fit : FitObserver
+        The observer of the fit.
+    name : str
+        Name of the network in the checkpoint.
+    column : int
+        Column of the target that it learns.
+    label : str
+        Class or layer, in words.
+    progress : EpochProgress
+        Shows the epochs.
+    """
+
+    def __init__(self, fit: FitObserver, name: str, column: int, label: str, progress: EpochProgress) -> None:
+        super().__init__(progress)
+        self.fit, self.name, self.column, self.label = fit, name, column, label
+        self.snapshot = None if fit.checkpoint is None else fit.checkpoint.get(name)
+        self._context: Any = None
+        self._epoch: Any = None
+
+    def begin_task(
+        self, title: str, number: int, max_epochs: int | None, note: Callable[[State], None], layers: Callable[[], Any]
+    ) -> None:
+        """Begin the task of scikit-learn's callbacks.
+
+        ``note`` receives the state after each epoch, and ``layers`` returns all layers as they are now.
+        """
+        fit = self.fit
+        with fit.lock:
+            self._note, self._context = note, fit.context.subcontext(title, task_id=number, max_subtasks=max_epochs)
+            # The attributes are computed only if a callback asks for them.
+            self._task = fit._task | {"reconstruction_attributes": lambda: fit.attributes(layers())}
+            self._context.call_on_fit_task_begin(**self._task)
+
+    def begin_epoch(self) -> None:
+        """Call scikit-learn's callbacks."""
+        if self._context is not None:
+            with self.fit.lock:
+                self._epoch = self._context.subcontext("epoch")
+                self._epoch.call_on_fit_task_begin(**self._task)
+
+    def end_epoch(self, state: State) -> bool:
+        """Call all callbacks; return True to stop.
+
+        The plain callback stops the whole fit, and those of scikit-learn the network whose epoch it is.
+        """
+        super().end_epoch(state)
+        with self.fit.lock:
+            is_stopped = False
+            if self._context is not None:
+                self._note(state)
+                is_stopped = self._end_epoch_task()
+            if not self.fit.is_over and self.fit.callback is not None:
+                epoch = state.history.epochs[-1]
+                if self.fit.callback(TrainingEpoch.of(epoch, state.n_epochs, self.column, self.label, state.network)):
+                    self.fit.stop()
+        return is_stopped or self.fit.is_over
+
+    def keep(self, take_snapshot: Callable[[], Snapshot], *, is_last: bool) -> None:
+        """Put the state into the checkpoint."""
+        if self.fit.checkpoint is not None:
+            self.fit.checkpoint.put(self.name, take_snapshot(), at_once=is_last)
+
+    def interrupt(self) -> None:
+        """Write the checkpoint."""
+        if self.fit.checkpoint is not None:
+            self.fit.checkpoint.write()
+
+    def end_task(self, solution: Solution) -> None:
+        """End the task of scikit-learn's callbacks, which may stop the fit."""
+        if self._context is not None:
+            with self.fit.lock:
+                if self._epoch is not None:  # cut short by Ctrl-C
+                    self._end_epoch_task()
+                if self._context.call_on_fit_task_end(**self._task):
+                    self.fit.stop()
+
+    def _end_epoch_task(self) -> bool:
+        epoch, self._epoch = self._epoch, None
+        return bool(epoch.call_on_fit_task_end(**self._task))
+
+
+def seconds_of(network: Snapshot) -> float:
+    """Return how long a network was trained according to its snapshot; zero for a forged one."""
+    seconds = network.values.get("seconds")
+    return float(seconds) if isinstance(seconds, (int, float)) else 0.0
