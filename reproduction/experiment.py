@@ -24,6 +24,7 @@ from reproduction.store import Result, Store, key_of, plain
 # In the order of the paper; each is the module of that name, with the dash as an underscore.
 NAMES = (
     "table1",
+    "kinks",
     "controls",
     "scalers",
     "baselines",
@@ -123,8 +124,8 @@ def get_experiment(name: str) -> Experiment:
     >>> get_experiment("table2")
     Traceback (most recent call last):
     ...
-    ValueError: There is no experiment 'table2'. Choose one of table1, controls, scalers, baselines, convergence, \
-assumptions, mnist, solvers, proximal, runtime, overparameterised, overregularised.
+    ValueError: There is no experiment 'table2'. Choose one of table1, kinks, controls, scalers, baselines, \
+convergence, assumptions, mnist, solvers, proximal, runtime, overparameterised, overregularised.
     """
     if name not in NAMES:
         raise ValueError(f"There is no experiment {name!r}. Choose one of {', '.join(NAMES)}.")

@@ -30,6 +30,10 @@ class PaperAlgorithm:
     ----------
     split : {"paper", "net"}, default="paper"
         How the problem of a neuron is split into a difference of convex functions.
+    kinks : {"random", "active"}, default="random"
+        Which subgradient of the concave part to take where rows are at the kink of a neuron. Every choice is valid.
+        "random" takes the one at weights moved by a little in a random direction, drawn once for each visit of a
+        neuron; "active" counts all such rows as active. "random" ends at lower losses with the split of the paper.
     solver : str or Backend, default="native"
         Solver of the convex programmes: "native", "reference", "admm", "parallel", a solver of qpsolvers such as
         "osqp" or "clarabel", or a configured backend such as ``ADMM(device="cuda")``.
@@ -53,6 +57,7 @@ class PaperAlgorithm:
     """
 
     split: str = "paper"
+    kinks: str = "random"
     solver: str | Backend = "native"
     max_dca_iter: int = 50
     restart: bool = False
@@ -67,6 +72,7 @@ class PaperAlgorithm:
         """Return these settings and limits as the options of a descent."""
         return Options(
             split=self.split,
+            kinks=self.kinks,
             max_dca_iter=self.max_dca_iter,
             restart=self.restart,
             inexact=self.inexact,
