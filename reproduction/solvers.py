@@ -73,7 +73,8 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
         settings.n_hidden,
         gamma=settings.gamma,
         scale=False,
-        algorithm=PaperAlgorithm(solver=_solver(cell.solver)),
+        # The same rule at kinks for all solvers, exact or not, so that only the solver differs.
+        algorithm=PaperAlgorithm(solver=_solver(cell.solver), kinks="active"),
         max_epochs=settings.epochs,
         init=xavier(parts.training.X.shape[1], settings.n_hidden, np.random.default_rng(settings.seed)),
         random_state=settings.seed,

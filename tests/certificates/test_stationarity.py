@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet import DCONRegressor, Network, Problem
+from dconnet import DCONRegressor, Network, PaperAlgorithm, Problem
 from dconnet.certificates import stationarity, subgradient
 
 
@@ -171,7 +171,8 @@ def test_the_papers_split_can_leave_the_limiting_subdifferential():
     """A fit that is critical for the paper's split and not stationary: its ε break the paper's own condition."""
     X = np.linspace(-1, 1, 21).reshape(-1, 1)
     problem = Problem(X, X[:, 0] ** 2, gamma=0.1)
-    model = DCONRegressor(n_hidden=3, gamma=0.1, algorithm="paper", random_state=0, scale=False).fit(X, X[:, 0] ** 2)
+    algorithm = PaperAlgorithm(kinks="active")
+    model = DCONRegressor(n_hidden=3, gamma=0.1, algorithm=algorithm, random_state=0, scale=False).fit(X, X[:, 0] ** 2)
     vector = subgradient(problem, model.network_, "paper")
     assert vector.norm < 1e-6
     assert not vector.limiting.all()
