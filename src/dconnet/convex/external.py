@@ -83,9 +83,9 @@ class External:
         """Build the constraints of this design."""
         n_rows, rank = design.shape
         rows = sparse.csc_matrix(np.sqrt(n_rows) * design)
-        constraints = sparse.csc_matrix(sparse.hstack([rows, -sparse.identity(n_rows)], format="csc"))
-        lower = np.concatenate([np.full(rank, -np.inf), np.zeros(n_rows)])
-        return ExternalSolver(self, constraints, lower)
+        minus, nothing = -sparse.identity(n_rows), sparse.csc_matrix((n_rows, rank))
+        # s ≥ 0 as rows: as bounds, v would need infinite ones, which quadprog cannot handle.
+        return ExternalSolver(self, sparse.csc_matrix(sparse.bmat([[rows, minus], [nothing, minus]])))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +94,6 @@ class ExternalSolver:
 
     backend: External
     constraints: sparse.csc_matrix
-    lower: FloatArray
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
         """Solve a programme; solvers that qpsolvers can warm-start, such as OSQP, begin at the start's v."""
@@ -116,13 +115,11 @@ class ExternalSolver:
         n_rows, rank = programme.design.shape
         root = np.sqrt(n_rows)
         curvatures = [np.full(rank, 2.0 * n_rows * programme.gamma), np.full(n_rows, 2.0 * programme.curvature)]
-        problem = qpsolvers.Problem(
-            sparse.diags(np.concatenate(curvatures), format="csc"),
-            np.concatenate([-n_rows * programme.linear, root * programme.slope]),
-            self.constraints,
-            np.zeros(n_rows),
-            lb=self.lower,
-        )
+        matrices: list[Any] = [sparse.diags(np.concatenate(curvatures), format="csc"), self.constraints]
+        if self.backend.name not in qpsolvers.sparse_solvers:
+            matrices = [matrix.toarray() for matrix in matrices]
+        q = np.concatenate([-n_rows * programme.linear, root * programme.slope])
+        problem = qpsolvers.Problem(matrices[0], q, matrices[1], np.zeros(2 * n_rows))
         x = None
         if start is not None:
             x = np.concatenate([start.v, root * np.maximum(programme.design @ start.v, 0.0)])
@@ -134,7 +131,7 @@ class ExternalSolver:
                 answer = qpsolvers.solve_problem(problem, self.backend.name, x, **options)
             except (qpsolvers.ProblemError, qpsolvers.SolverError):
                 return missing
-        if answer.x is None or answer.z is None or len(answer.z) != n_rows:
+        if answer.x is None or answer.z is None or len(answer.z) != 2 * n_rows:
             return missing
         iterations = int(getattr(answer.extras.get("info"), "iter", 0))
-        return np.array(answer.x)[:rank], np.array(answer.z) / root, iterations
+        return np.array(answer.x)[:rank], np.array(answer.z)[:n_rows] / root, iterations
