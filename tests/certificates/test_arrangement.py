@@ -1,30 +1,35 @@
-"""The most correlated neuron by enumeration, against all sign patterns one by one and against samples."""
+"""The largest correlation of a new neuron: enumeration against all sign patterns, and proved bounds against samples."""
 
 from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import nnls
 
+from dconnet.certificates.gap import _correlation_ceiling
 from dconnet.model.whitening import Whitening
 from dconnet.training.arrangement import (
     _best_on_sphere,
     can_enumerate,
+    can_search,
     candidates,
     largest_correlation,
     rounding,
+    search_cones,
 )
+from dconnet.training.new_neurons import climb, random_starts
 
 
-def by_all_patterns(Q, r):
-    """The maximum over each of the 2^m cones on its own: the length of the projection of its gradient to it."""
+def best_of_all_patterns(Q, r):
+    """Return the maximum over each of the 2^m cones: the length of the projection of its gradient to the cone."""
     best = 0.0
     for signs in product((-1.0, 1.0), repeat=len(Q)):
-        signs = np.array(signs)
-        gradient = Q.T @ (r * (signs > 0.0))
-        outward = (signs[:, None] * Q).T  # the cone is where outwardᵀ v ≥ 0
+        gradient = Q.T @ (r * (np.array(signs) > 0.0))
+        inward = (np.array(signs)[:, None] * Q).T  # the cone is where inwardᵀ v ≥ 0
         # The projection of a to the cone is a plus the combination of its normals that makes it shortest.
-        best = max(best, nnls(outward, -gradient)[1], nnls(outward, gradient)[1])
+        best = max(best, nnls(inward, -gradient)[1], nnls(inward, gradient)[1])
     return best
 
 
@@ -37,84 +42,131 @@ def designs(rank):
     return [plain, np.unique(grid, axis=0), repeated, with_zero]
 
 
+def whitened_design(n_rows, rank, seed=0):
+    rng = np.random.default_rng(seed)
+    Q = Whitening.of(np.column_stack([rng.normal(size=(n_rows, rank - 1)), np.ones(n_rows)])).Q
+    return np.ascontiguousarray(Q), rng
+
+
+def values(Q, R, V):
+    products = np.maximum(V @ Q.T, 0.0) @ R
+    return np.abs(products) if R.ndim == 1 else np.linalg.norm(products, axis=1)
+
+
+def sphere(rng, n_points, rank):
+    V = rng.normal(size=(n_points, rank))
+    return V / np.linalg.norm(V, axis=1, keepdims=True)
+
+
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("kind", range(4))
 def test_enumeration_agrees_with_all_patterns(rank, kind):
     Q = designs(rank)[kind]
-    for seed in range(4):
+    for seed in range(3):
         r = np.random.default_rng(seed).normal(size=len(Q))
         value, v = largest_correlation(Q, r)
-        assert value == pytest.approx(by_all_patterns(Q, r), rel=1e-9, abs=1e-12)
+        assert value == pytest.approx(best_of_all_patterns(Q, r), rel=1e-9, abs=1e-12)
         assert np.linalg.norm(v) == pytest.approx(1.0, rel=1e-12)
-        assert abs(r @ np.maximum(Q @ v, 0.0)) == pytest.approx(value, rel=1e-12)
+        assert values(Q, r, v[None])[0] == pytest.approx(value, rel=1e-12)
+        assert largest_correlation(Q, r[:, None])[0] == pytest.approx(value, rel=1e-12)  # one column is a vector
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("n_outputs", [2, 4])
+def test_no_direction_exceeds_the_maximum_over_several_outputs(rank, n_outputs):
+    rng = np.random.default_rng(rank)
+    Q, R = rng.normal(size=(12, rank)), rng.normal(size=(12, n_outputs))
+    largest, v = largest_correlation(Q, R)
+    assert largest == pytest.approx(values(Q, R, v[None])[0])
+    best = values(Q, R, sphere(rng, 50_000, rank)).max()
+    assert 0.98 * largest <= best <= largest * (1.0 + 1e-12)
+    rotated = R @ np.linalg.qr(rng.normal(size=(n_outputs, n_outputs)))[0]
+    assert largest_correlation(Q, rotated)[0] == pytest.approx(largest, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_kernel_agrees_with_the_search_in_python(kind):
+    rng = np.random.default_rng(kind)
+    X = rng.normal(size=(40, 2))
+    if kind == 1:
+        X = np.round(X)  # many rows meet in one point
+    if kind == 2:
+        X[:, 1] = 3.0 * X[:, 0] + 1e-7 * X[:, 1]
+    Q = np.column_stack([X, np.ones(40)]) * (rng.uniform(0.0, 2.0, size=(40, 1)) if kind == 3 else 1.0)
+    for _ in range(3):
+        r = rng.normal(size=40)
+        assert largest_correlation(Q, r)[0] == pytest.approx(values(Q, r, _best_on_sphere(Q, r).v[None])[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("rank", [2, 3])
-def test_no_sample_is_above_it(rank):
-    rng = np.random.default_rng(7)
-    Q = Whitening.of(np.column_stack([rng.normal(size=(80, rank - 1)), np.ones(80)])).Q
-    r = rng.normal(size=80)
-    value, v = largest_correlation(Q, r)
-    V = np.vstack([rng.normal(size=(50000, rank)), v + 1e-3 * rng.normal(size=(2000, rank))])
-    V /= np.linalg.norm(V, axis=1)[:, None]
-    samples = np.abs(np.maximum(V @ Q.T, 0.0) @ r)
-    assert samples.max() <= value * (1.0 + 1e-12)
-    assert samples.max() >= 0.999 * value
+def test_a_floor_keeps_the_largest_value(rank):
+    Q, rng = whitened_design(40, rank)
+    r = rng.normal(size=40)
+    largest, _ = largest_correlation(Q, r)
+    found, directions = candidates(Q, r, floor=0.9 * largest)
+    assert found.max() == pytest.approx(largest, rel=1e-12)
+    assert np.all(found >= 0.9 * largest)
+    np.testing.assert_allclose(values(Q, r, directions), found, rtol=1e-9)
 
 
-def test_residuals_of_one_sign_are_best_met_by_one_gradient():
-    """With r ≥ 0 and all rows in one half space, some direction meets all of them at once."""
-    Q = np.array([[1.0, 0.1, 0.0], [1.0, 0.0, 0.1], [1.0, -0.1, -0.1]])
-    value, v = largest_correlation(Q, np.ones(3))
-    assert value == pytest.approx(3.0, rel=1e-12)
-    np.testing.assert_allclose(v, [1.0, 0.0, 0.0], atol=1e-12)
+def test_rounding_covers_sums_in_another_order():
+    Q, rng = whitened_design(500, 3)
+    r, order = rng.normal(size=500), rng.permutation(500)
+    one, other = largest_correlation(Q, r)[0], largest_correlation(Q[order], r[order])[0]
+    assert abs(one - other) <= rounding(Q, r) <= 1e-8 * one
 
 
-def test_where_it_is_offered():
+def test_limits_of_enumeration_and_branch_and_bound():
     assert can_enumerate(np.zeros((10**6, 2)))
     assert can_enumerate(np.zeros((2000, 3)))
     assert not can_enumerate(np.zeros((2001, 3)))
+    assert not can_enumerate(np.zeros((301, 3)), n_outputs=2)
     assert not can_enumerate(np.zeros((5, 4)))
+    assert can_search(np.zeros((5, 6)))
+    assert not can_search(np.zeros((5, 7)))
+    assert not can_search(np.zeros((5, 4)), n_outputs=2)
     with pytest.raises(ValueError, match="rank one to three"):
         largest_correlation(np.eye(4), np.ones(4))
 
 
-@pytest.mark.parametrize("kind", range(4))
-def test_the_kernel_finds_what_the_plain_search_of_the_sphere_finds(kind):
-    rng = np.random.default_rng(kind)
-    X = rng.normal(size=(60, 2))
-    if kind == 1:
-        X = np.round(X)  # rows that meet in many points
-    if kind == 2:
-        X[:, 1] = 3.0 * X[:, 0] + 1e-7 * X[:, 1]
-    Q = np.column_stack([X, np.ones(60)]) * (rng.uniform(0.0, 2.0, size=(60, 1)) if kind == 3 else 1.0)
-    for _ in range(5):
-        r = rng.normal(size=60)
-        value, v = largest_correlation(Q, r)
-        plain = _best_on_sphere(Q, r)
-        assert value == pytest.approx(abs(r @ np.maximum(Q @ plain.v, 0.0)), rel=1e-9)
-        assert abs(r @ np.maximum(Q @ v, 0.0)) == pytest.approx(value, rel=1e-12)
+@pytest.mark.parametrize("seed", range(3))
+def test_climbs_find_nearly_the_maximum_and_the_ceiling_is_above(seed):
+    Q, rng = whitened_design(40, 3, seed)
+    R = rng.normal(size=(40, 3))
+    exact, _ = largest_correlation(Q, R)
+    found, V = climb(Q, R, random_starts(np.empty((0, 3)), 64, np.random.default_rng(0)))
+    np.testing.assert_allclose(found, values(Q, R, V))
+    assert 0.99 * exact <= found.max() <= exact * (1.0 + 1e-12)
+    assert _correlation_ceiling(Q, R) >= exact
 
 
-def test_a_floor_saves_work_but_not_the_largest():
-    rng = np.random.default_rng(1)
-    for rank in (2, 3):
-        Q = np.column_stack([rng.normal(size=(40, rank - 1)), np.ones(40)])
-        r = rng.normal(size=40)
-        largest, _ = largest_correlation(Q, r)
-        values, directions = candidates(Q, r, floor=0.9 * largest)
-        assert values.max() == pytest.approx(largest, rel=1e-12)
-        assert np.all(values >= 0.9 * largest)
-        exact = np.abs(np.maximum(directions @ Q.T, 0.0) @ r)
-        np.testing.assert_allclose(exact, values, rtol=1e-9)
-        values, _ = candidates(Q, r, floor=2.0 * largest)
-        assert values.max() <= largest * (1.0 + 1e-12)
+@pytest.mark.parametrize(("rank", "n_rows"), [(2, 60), (3, 60), (4, 100), (5, 60), (6, 40)])
+def test_branch_and_bound_closes_the_gap(rank, n_rows):
+    Q, rng = whitened_design(n_rows, rank)
+    r = rng.normal(size=n_rows)
+    if rank <= 3:
+        found, first = largest_correlation(Q, r)
+    else:
+        climbs, V = climb(Q, r, random_starts(np.empty((0, rank)), 32, np.random.default_rng(0)))
+        found, first = climbs.max(), V[climbs.argmax()]
+    bound, _ = search_cones(Q, r, first[None], relative_gap=1e-3)
+    assert found <= bound <= found * (1.0 + 2e-3)
 
 
-def test_the_allowance_for_rounding_is_small_but_covers_sums_in_another_order():
-    rng = np.random.default_rng(2)
-    Q = np.column_stack([rng.normal(size=(500, 2)), np.ones(500)])
-    r = rng.normal(size=500)
-    order = rng.permutation(500)
-    one, other = largest_correlation(Q, r)[0], largest_correlation(Q[order], r[order])[0]
-    assert abs(one - other) <= rounding(Q, r) <= 1e-8 * one
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(0, 10_000), st.integers(2, 6), st.integers(1, 40), st.integers(0, 3000))
+def test_no_direction_exceeds_the_bound_for_any_limit(seed, rank, n_rows, max_parts):
+    rng = np.random.default_rng(seed)
+    Q, r = rng.normal(size=(n_rows, rank)), rng.normal(size=n_rows)
+    bound, _ = search_cones(Q, r, np.empty((0, rank)), max_parts=max_parts)
+    V = np.vstack([sphere(rng, 500, rank), *(sign * Q / np.linalg.norm(Q, axis=1)[:, None] for sign in (1, -1))])
+    assert np.max(values(Q, r, V)) <= bound
+
+
+def test_more_parts_improve_the_bound():
+    Q, rng = whitened_design(80, 5)
+    r, none = rng.normal(size=80), np.empty((0, 5))
+    bounds = [search_cones(Q, r, none, max_parts=n)[0] for n in (0, 1000, 5000)]
+    assert bounds[0] > bounds[1] > bounds[2]
+    assert search_cones(Q, r, none, max_seconds=0.0)[0] >= bounds[2]
+    assert search_cones(np.eye(3), np.zeros(3), np.eye(3))[0] == 0.0

@@ -1,10 +1,10 @@
-"""Runs against the conditions of the theory, epoch by epoch."""
+"""Descents against the conditions of the theory, epoch by epoch."""
 
 import numpy as np
 import pytest
 
 from dconnet import Network, Problem, Status
-from dconnet.certificates import trace
+from dconnet.certificates import subgradient, trace
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
 from reproduction.datasets import TABLES
@@ -32,7 +32,7 @@ def run(kind, split, gamma, **options):
 @pytest.mark.parametrize("split", ["paper", "net"])
 @pytest.mark.parametrize("gamma", [1e-2, 1.0])
 def test_every_epoch_satisfies_both_conditions(kind, split, gamma):
-    trajectory = run(kind, split, gamma, max_epochs=40)
+    trajectory = run(kind, split, gamma, max_epochs=20)
     for coordinates in ("data", "whitened"):
         decrease = trajectory.sufficient_decrease(coordinates)
         error = trajectory.relative_error(coordinates)
@@ -48,35 +48,28 @@ def test_every_epoch_satisfies_both_conditions(kind, split, gamma):
 def test_runs_on_the_papers_data_satisfy_both_conditions(name, split):
     X, y = load(name)
     start = xavier(X.shape[1], 5, np.random.default_rng(0))
-    trajectory = trace(Problem(X, y, 1e-2), start, Options(split=split, max_epochs=15))
+    trajectory = trace(Problem(X, y, 1e-2), start, Options(split=split, max_epochs=8))
     for coordinates in ("data", "whitened"):
         assert trajectory.sufficient_decrease(coordinates).holds
         assert trajectory.relative_error(coordinates).holds
 
 
-def test_ratios_are_those_of_the_history():
-    trajectory = run("plain", "net", 0.1, max_epochs=5)
+def test_measurements_agree_with_the_history():
+    trajectory = run("weighted", "net", 0.1, max_epochs=6)
     objective, steps = trajectory.history.objective, trajectory.history.step_norm[1:]
+    values = [trajectory.problem.objective(network) for network in trajectory.networks]
+    np.testing.assert_allclose(values, objective, rtol=1e-11)
     np.testing.assert_allclose(trajectory.step_norms(), steps, rtol=1e-9)
-    expected = -np.diff(objective) / steps**2
-    np.testing.assert_allclose(trajectory.sufficient_decrease().ratios, expected, rtol=1e-9)
+    np.testing.assert_allclose(trajectory.sufficient_decrease().ratios, -np.diff(objective) / steps**2, rtol=1e-9)
     norms = [vector.norm for vector in trajectory.subgradients()[1:]]
     np.testing.assert_allclose(trajectory.relative_error().ratios, norms / steps, rtol=1e-9)
 
 
-def test_networks_belong_to_the_history():
-    trajectory = run("weighted", "paper", 0.1, max_epochs=6)
-    assert len(trajectory.networks) == len(trajectory.history) == 7
-    values = [trajectory.problem.objective(network) for network in trajectory.networks]
-    np.testing.assert_allclose(values, trajectory.history.objective, rtol=1e-11)
-
-
-def test_subgradients_vanish_on_the_way():
+def test_subgradients_vanish():
     trajectory = run("plain", "net", 1.0, max_epochs=400, tol=1e-9)
     assert trajectory.status is Status.CONVERGED
-    norms = np.array([vector.norm for vector in trajectory.subgradients()])
-    assert norms[-1] < 1e-6 * norms[0]
-    assert trajectory.stationarity()[-1].norm < 1e-7
+    first, last = (subgradient(trajectory.problem, trajectory.networks[k]).norm for k in (0, -1))
+    assert last < 1e-6 * first
 
 
 def test_the_accelerated_algorithm_has_no_theoretical_constant():
@@ -89,7 +82,7 @@ def test_the_accelerated_algorithm_has_no_theoretical_constant():
     assert not decrease.holds
 
 
-def test_a_run_that_stands_still_tells_nothing():
+def test_a_descent_without_progress_gives_no_estimate():
     problem = Problem([[1.0], [2.0]], [0.0, 0.0], 0.1)
     zero = Network(W=np.zeros((2, 1)), b=np.zeros(2), alpha=np.zeros(2))
     trajectory = trace(problem, zero, Options(max_epochs=2))
