@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from dconnet import PaperAlgorithm
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.convex.backend import get_backend
 from dconnet.model.network import Network
@@ -233,12 +234,8 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
     parts = Split(cell.dataset, settings.split).load(home, settings)
     gamma = tuned_dcon(parts, cell.n_hidden, settings.split, "paper", settings)["gamma"]
     problem = Problem(*parts.training, gamma)
-    options = Options(
-        split=cell.decomposition,
-        max_epochs=settings.watched_epochs,
-        max_dca_iter=settings.max_dca_iter,
-        tol=settings.tol,
-    )
+    algorithm = PaperAlgorithm(split=cell.decomposition, max_dca_iter=settings.max_dca_iter)
+    options = algorithm.options(max_epochs=settings.watched_epochs, tol=settings.tol)
     counts, epochs = watch(problem, start_of(parts, cell.n_hidden, settings.split), options, settings.split)
     n_columns = problem.X.shape[1] + 1
     return {"gamma": gamma, "epochs": epochs, "missing_rank": n_columns - problem.whitened.whitening.rank} | asdict(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet import DCONRegressor, Network, Problem
+from dconnet import DCONRegressor, Network, PaperAlgorithm, Problem
 from dconnet.training.dc import NeuronProblem
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
@@ -15,7 +15,13 @@ PARABOLA = Problem(X, X[:, 0] ** 2, gamma=0.1)
 
 def stuck():
     """Where Algorithm 1 stops with the paper's split, though RegLoss still descends: docs/algorithm.md."""
-    settings = {"n_hidden": 3, "gamma": 0.1, "scale": False, "algorithm": "paper", "random_state": 0}
+    settings = {
+        "n_hidden": 3,
+        "gamma": 0.1,
+        "scale": False,
+        "algorithm": PaperAlgorithm(kinks="active"),
+        "random_state": 0,
+    }
     return DCONRegressor(**settings).fit(X, PARABOLA.y).network_
 
 
