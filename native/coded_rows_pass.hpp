@@ -38,25 +38,13 @@ struct Sum {
 // the other, the sum of their sums has small errors.
 template <std::size_t Rows, std::size_t Groups, typename Real>
 DCONNET_INLINE void add_block(const Left& A, std::size_t count, const Real* B, const Sum<Real>& sum) {
-  Group<Real> products[Rows][Groups] = {}, b[Groups];
-  for (std::size_t k = 0; k < count; ++k) {
-#pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) load(b[g], B + k * sum.width + g * kGroup<Real>);
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < Rows; ++i) {
-      const Real a = static_cast<Real>(A.at[i * A.row_step + k * A.step]);
-#pragma GCC unroll 8
-      for (std::size_t g = 0; g < Groups; ++g) products[i][g] += a * b[g];
-    }
-  }
-#pragma GCC unroll 8
-  for (std::size_t i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) {
-      load(b[g], sum.from + i * sum.step + g * kGroup<Real>);
-      store(sum.to + i * sum.width + g * kGroup<Real>, b[g] + products[i][g]);
-    }
-  }
+  Block<Group<Real>, Rows, Groups> products = {};
+  products.add_products(0, count,
+                        [&](std::size_t i, std::size_t k) DCONNET_ALWAYS_INLINE {
+                          return static_cast<Real>(A.at[i * A.row_step + k * A.step]);
+                        },
+                        [&](std::size_t k) DCONNET_ALWAYS_INLINE { return B + k * sum.width; });
+  products.add_to(sum.from, sum.step, sum.to, sum.width);
 }
 
 template <std::size_t Rows, typename Real>

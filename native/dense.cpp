@@ -10,20 +10,68 @@ namespace dconnet {
 
 namespace {
 
-// Products with rows of a known number of lane groups: v or g then stay in registers.
-template <std::size_t Groups>
-DCONNET_INLINE void multiply_narrow(const double* Q, std::size_t rows, const double* v, double* z) {
+// Rows that follow one another, and rows that a list names.
+struct Successive {
+  DCONNET_INLINE const double* operator()(std::size_t j) const { return Q + j * stride; }
+
+  const double* Q;
+  std::size_t stride;
+};
+
+struct Listed {
+  DCONNET_INLINE const double* operator()(std::size_t j) const { return Q + std::size_t{rows[j]} * stride; }
+
+  const double* Q;
+  std::size_t stride;
+  const Row* rows;
+};
+
+// Products with rows of a known number of lane groups: v stays in registers.
+template <std::size_t Groups, typename Rows>
+DCONNET_INLINE void multiply_narrow(const Rows& row, std::size_t rows, const double* v, double* z) {
   Lanes x[Groups];
   for (std::size_t k = 0; k < Groups; ++k) load(x[k], v + k * kLanes);
   for (std::size_t j = 0; j < rows; ++j) {
     Lanes sum = {};
     for (std::size_t k = 0; k < Groups; ++k) {
       Lanes q;
-      load(q, Q + (j * Groups + k) * kLanes);
+      load(q, row(j) + k * kLanes);
       sum += q * x[k];
     }
     z[j] = sum_of(sum);
   }
+}
+
+// Wider rows: several from row j on share the loads of v.
+template <std::size_t Together, typename Rows>
+DCONNET_INLINE void multiply_together(const Rows& row, std::size_t j, std::size_t stride, const double* v, double* z) {
+  Lanes sums[Together] = {};
+  for (std::size_t k = 0; k < stride; k += kLanes) {
+    Lanes x;
+    load(x, v + k);
+    for (std::size_t i = 0; i < Together; ++i) {
+      Lanes q;
+      load(q, row(j + i) + k);
+      sums[i] += q * x;
+    }
+  }
+  for (std::size_t i = 0; i < Together; ++i) z[j + i] = sum_of(sums[i]);
+}
+
+// `rows_of(stride)` makes the rows, with a stride that the compiler knows where it is small.
+template <typename RowsOf>
+DCONNET_INLINE void multiply_any(const RowsOf& rows_of, std::size_t rows, std::size_t stride, const double* v, double* z) {
+  switch (stride / kLanes) {
+    case 1: return multiply_narrow<1>(rows_of(kLanes), rows, v, z);
+    case 2: return multiply_narrow<2>(rows_of(2 * kLanes), rows, v, z);
+    case 3: return multiply_narrow<3>(rows_of(3 * kLanes), rows, v, z);
+    case 4: return multiply_narrow<4>(rows_of(4 * kLanes), rows, v, z);
+  }
+  constexpr std::size_t kTogether = 4;
+  const auto row = rows_of(stride);
+  std::size_t j = 0;
+  for (; j + kTogether <= rows; j += kTogether) multiply_together<kTogether>(row, j, stride, v, z);
+  for (; j < rows; ++j) multiply_together<1>(row, j, stride, v, z);
 }
 
 template <std::size_t Groups>
@@ -40,34 +88,7 @@ DCONNET_INLINE void add_transposed_narrow(const double* Q, std::size_t rows, con
   for (std::size_t k = 0; k < Groups; ++k) store(g + k * kLanes, sum[k]);
 }
 
-// Wider rows: four at a time share the loads of v, or the loads and stores of g.
-DCONNET_INLINE void multiply_wide(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
-  std::size_t j = 0;
-  for (; j + 4 <= rows; j += 4) {
-    Lanes sum[4] = {};
-    for (std::size_t k = 0; k < stride; k += kLanes) {
-      Lanes x;
-      load(x, v + k);
-      for (std::size_t i = 0; i < 4; ++i) {
-        Lanes q;
-        load(q, Q + (j + i) * stride + k);
-        sum[i] += q * x;
-      }
-    }
-    for (std::size_t i = 0; i < 4; ++i) z[j + i] = sum_of(sum[i]);
-  }
-  for (; j < rows; ++j) {
-    Lanes sum = {};
-    for (std::size_t k = 0; k < stride; k += kLanes) {
-      Lanes q, x;
-      load(q, Q + j * stride + k);
-      load(x, v + k);
-      sum += q * x;
-    }
-    z[j] = sum_of(sum);
-  }
-}
-
+// Wider rows: four at a time share the loads and stores of g.
 DCONNET_INLINE void add_four_rows(const double* const* q, const double* w, std::size_t stride, double* g) {
   for (std::size_t k = 0; k < stride; k += kLanes) {
     Lanes sum, a, b, c, d;
@@ -203,13 +224,14 @@ DCONNET_INLINE void factor_row(double* G, std::size_t stride, std::size_t k, std
 namespace hot {
 
 DCONNET_INLINE void multiply(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
-  switch (stride / kLanes) {
-    case 1: return multiply_narrow<1>(Q, rows, v, z);
-    case 2: return multiply_narrow<2>(Q, rows, v, z);
-    case 3: return multiply_narrow<3>(Q, rows, v, z);
-    case 4: return multiply_narrow<4>(Q, rows, v, z);
-    default: return multiply_wide(Q, rows, stride, v, z);
-  }
+  const auto rows_of = [&](std::size_t known_stride) DCONNET_ALWAYS_INLINE { return Successive{Q, known_stride}; };
+  multiply_any(rows_of, rows, stride, v, z);
+}
+
+DCONNET_INLINE void multiply_listed(const double* Q, const Row* list, std::size_t rows, std::size_t stride, const double* v,
+                                    double* z) {
+  const auto rows_of = [&](std::size_t known_stride) DCONNET_ALWAYS_INLINE { return Listed{Q, known_stride, list}; };
+  multiply_any(rows_of, rows, stride, v, z);
 }
 
 DCONNET_INLINE void add_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w, double* g) {
@@ -341,6 +363,10 @@ DCONNET_INLINE double max_abs(const double* x, std::size_t n) {
 
 void multiply(const double* Q, std::size_t rows, std::size_t stride, const double* v, double* z) {
   fastest<hot::multiply>(Q, rows, stride, v, z);
+}
+
+void multiply_listed(const double* Q, const Row* list, std::size_t rows, std::size_t stride, const double* v, double* z) {
+  fastest<hot::multiply_listed>(Q, list, rows, stride, v, z);
 }
 
 void add_transposed(const double* Q, std::size_t rows, std::size_t stride, const double* w, double* g) {

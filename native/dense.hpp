@@ -3,12 +3,18 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 
 namespace dconnet {
 
+// The number of a row. Lists of rows may be as long as the data: these numbers take half the memory of size_t.
+using Row = std::uint32_t;
+
 // z = A v and g = Aᵀ w for any matrix A whose rows are padded with zeros to the length `stride`, as are v and g.
 void multiply(const double* A, std::size_t rows, std::size_t stride, const double* v, double* z);
+// The first of them for the listed rows alone; z has an entry for each of them.
+void multiply_listed(const double* A, const Row* list, std::size_t rows, std::size_t stride, const double* v, double* z);
 void multiply_transposed(const double* A, std::size_t rows, std::size_t stride, const double* w, double* g);
 
 // Adds Aᵀ w to g.

@@ -15,30 +15,16 @@ namespace {
 constexpr std::size_t kRowBlock = 128;
 constexpr std::size_t kTileRows = 4;
 
-// Adds the rows' contribution to a tile of G, four rows by some vectors, kept in registers meanwhile.
+// Adds the rows' contribution to a tile of G, four rows by some vectors.
 template <typename Vector, std::size_t Vectors>
 DCONNET_INLINE void add_tile(const double* Q, std::size_t stride, const double* w, const Row* rows, std::size_t count,
                              std::size_t k, std::size_t l, double* G) {
-  constexpr std::size_t kWidth = sizeof(Vector) / sizeof(double);
-  Vector sum[kTileRows][Vectors] = {};
-  for (std::size_t i = 0; i < count; ++i) {
-    const double* q = Q + std::size_t{rows[i]} * stride;
-    const double weight = w[i];
-    Vector right[Vectors];
-    for (std::size_t n = 0; n < Vectors; ++n) load(right[n], q + l + n * kWidth);
-    for (std::size_t t = 0; t < kTileRows; ++t) {
-      const double scaled = weight * q[k + t];
-      for (std::size_t n = 0; n < Vectors; ++n) sum[t][n] += scaled * right[n];
-    }
-  }
-  for (std::size_t t = 0; t < kTileRows; ++t) {
-    for (std::size_t n = 0; n < Vectors; ++n) {
-      double* to = G + (k + t) * stride + l + n * kWidth;
-      Vector old;
-      load(old, to);
-      store(to, old + sum[t][n]);
-    }
-  }
+  Block<Vector, kTileRows, Vectors> sums = {};
+  const auto row = [&](std::size_t i) DCONNET_ALWAYS_INLINE { return Q + std::size_t{rows[i]} * stride; };
+  sums.add_products(0, count, [&](std::size_t t, std::size_t i) DCONNET_ALWAYS_INLINE { return w[i] * row(i)[k + t]; },
+                    [&](std::size_t i) DCONNET_ALWAYS_INLINE { return row(i) + l; });
+  double* tile = G + k * stride + l;
+  sums.add_to(tile, stride, tile, stride);
 }
 
 // Tiles of two vectors, and narrower ones at the right border. Every entry is a sum of its own, over the rows in their order:
@@ -58,58 +44,6 @@ DCONNET_INLINE void gram_upper(const double* Q, std::size_t stride, const double
       for (; l + 2 * kLanes <= stride; l += 2 * kLanes) add(add_tile<Lanes, 2>, k, l);
       if (l < stride) add(add_tile<Lanes, 1>, k, l);
     }
-  }
-}
-
-// The same for some of the rows.
-template <std::size_t Groups>
-DCONNET_INLINE void multiply_some_narrow(const double* Q, const Row* rows, std::size_t count, const double* v,
-                                         double* z) {
-  Lanes x[Groups];
-  for (std::size_t k = 0; k < Groups; ++k) load(x[k], v + k * kLanes);
-  for (std::size_t i = 0; i < count; ++i) {
-    Lanes sum = {};
-    for (std::size_t k = 0; k < Groups; ++k) {
-      Lanes q;
-      load(q, Q + (std::size_t{rows[i]} * Groups + k) * kLanes);
-      sum += q * x[k];
-    }
-    z[i] = sum_of(sum);
-  }
-}
-
-// Several rows at once, whose sums need not wait for each other.
-template <std::size_t Rows>
-DCONNET_INLINE void multiply_together(const double* Q, const Row* rows, std::size_t stride, const double* v, double* z) {
-  Lanes sums[Rows] = {};
-  for (std::size_t k = 0; k < stride; k += kLanes) {
-    Lanes x;
-    load(x, v + k);
-    for (std::size_t i = 0; i < Rows; ++i) {
-      Lanes q;
-      load(q, Q + std::size_t{rows[i]} * stride + k);
-      sums[i] += q * x;
-    }
-  }
-  for (std::size_t i = 0; i < Rows; ++i) z[i] = sum_of(sums[i]);
-}
-
-DCONNET_INLINE void multiply_some_wide(const double* Q, const Row* rows, std::size_t count, std::size_t stride,
-                                       const double* v, double* z) {
-  constexpr std::size_t kTogether = 4;
-  std::size_t i = 0;
-  for (; i + kTogether <= count; i += kTogether) multiply_together<kTogether>(Q, rows + i, stride, v, z + i);
-  for (; i < count; ++i) multiply_together<1>(Q, rows + i, stride, v, z + i);
-}
-
-DCONNET_INLINE void multiply_some(const double* Q, const Row* rows, std::size_t count, std::size_t stride,
-                                  const double* v, double* z) {
-  switch (stride / kLanes) {
-    case 1: return multiply_some_narrow<1>(Q, rows, count, v, z);
-    case 2: return multiply_some_narrow<2>(Q, rows, count, v, z);
-    case 3: return multiply_some_narrow<3>(Q, rows, count, v, z);
-    case 4: return multiply_some_narrow<4>(Q, rows, count, v, z);
-    default: return multiply_some_wide(Q, rows, count, stride, v, z);
   }
 }
 
@@ -142,7 +76,7 @@ Design Design::with_room(std::size_t rows, std::size_t columns) {
 void Design::apply(const double* v, double* z) const { multiply(data_, rows_, stride_, v, z); }
 
 void Design::apply_to_rows(const Row* rows, std::size_t count, const double* v, double* z) const {
-  fastest<multiply_some>(data_, rows, count, stride_, v, z);
+  multiply_listed(data_, rows, count, stride_, v, z);
 }
 
 void Design::apply_transposed(const double* w, double* g) const {

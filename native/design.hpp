@@ -2,16 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "dense.hpp"
 #include "lanes.hpp"
 
 namespace dconnet {
-
-// Lists of rows may be as long as the data: they take half the room.
-using Row = std::uint32_t;
 
 class Design {
  public:

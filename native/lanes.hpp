@@ -95,6 +95,73 @@ using Group = std::conditional_t<std::is_same_v<Real, float>, Singles, Lanes>;
 template <typename Real>
 constexpr std::size_t kGroup = sizeof(Group<Real>) / sizeof(Real);
 
+// How many numbers a vector has.
+template <typename Vector>
+constexpr std::size_t kIn = sizeof(Vector) / sizeof(Vector{}[0]);
+
+// Sums for a few rows by a few vectors, the kernel of all matrix products here: the loops over both are unrolled, so that the
+// sums stay in registers.
+template <typename Vector, std::size_t Rows, std::size_t Vectors>
+struct Block {
+  // Matrices have rows that are `step` apart.
+  template <typename Real>
+  DCONNET_INLINE void load(const Real* from, std::size_t step) {
+    each([&](std::size_t i, std::size_t g) DCONNET_ALWAYS_INLINE { dconnet::load(sum[i][g], from + i * step + g * kIn<Vector>); });
+  }
+  template <typename Real>
+  DCONNET_INLINE void store(Real* to, std::size_t step) const {
+    each([&](std::size_t i, std::size_t g) DCONNET_ALWAYS_INLINE { dconnet::store(to + i * step + g * kIn<Vector>, sum[i][g]); });
+  }
+  // to = from + sums, which may be one and the same matrix.
+  template <typename Real>
+  DCONNET_INLINE void add_to(const Real* from, std::size_t from_step, Real* to, std::size_t step) const {
+    each([&](std::size_t i, std::size_t g) DCONNET_ALWAYS_INLINE {
+      Vector old;
+      dconnet::load(old, from + i * from_step + g * kIn<Vector>);
+      dconnet::store(to + i * step + g * kIn<Vector>, old + sum[i][g]);
+    });
+  }
+
+  // Sets the sums to left(i) times the vectors at `right`.
+  template <typename Left, typename Real>
+  DCONNET_INLINE void set_products(const Left& left, const Real* right) {
+    Vector b[Vectors];
+    load_row(right, b);
+    each([&](std::size_t i, std::size_t g) DCONNET_ALWAYS_INLINE { sum[i][g] = left(i) * b[g]; });
+  }
+  // Adds left(i, k) times the vectors at right(k), for k from `first` to `end`, one after the other.
+  template <typename Left, typename Right>
+  DCONNET_INLINE void add_products(std::size_t first, std::size_t end, const Left& left, const Right& right) {
+    Vector b[Vectors];
+    for (std::size_t k = first; k < end; ++k) {
+      load_row(right(k), b);
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < Rows; ++i) {
+        const auto a = left(i, k);
+#pragma GCC unroll 8
+        for (std::size_t g = 0; g < Vectors; ++g) sum[i][g] += a * b[g];
+      }
+    }
+  }
+
+  Vector sum[Rows][Vectors];
+
+ private:
+  template <typename Real>
+  DCONNET_INLINE static void load_row(const Real* from, Vector (&row)[Vectors]) {
+#pragma GCC unroll 8
+    for (std::size_t g = 0; g < Vectors; ++g) dconnet::load(row[g], from + g * kIn<Vector>);
+  }
+  template <typename Body>
+  DCONNET_INLINE static void each(const Body& body) {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < Rows; ++i) {
+#pragma GCC unroll 8
+      for (std::size_t g = 0; g < Vectors; ++g) body(i, g);
+    }
+  }
+};
+
 // Vectors that begin with a line of the cache, so that no group lies across two of them.
 template <typename Real>
 struct AtLine {

@@ -17,8 +17,6 @@ constexpr std::size_t kBlock = 4;  // outputs that share the loads of a group of
 template <std::size_t Value>
 using Count = std::integral_constant<std::size_t, Value>;
 
-template <typename Vector>
-constexpr std::size_t kIn = sizeof(Vector) / sizeof(double);
 // Rows or columns that share the loads of some groups of neurons: so many that the sums of three groups fill three
 // quarters of the registers, of which there are twice as many with vectors of eight.
 template <typename Vector>
@@ -46,36 +44,19 @@ DCONNET_INLINE void in_groups(std::size_t width, const Body& body) {
   if (kIn<Vector> > kLanes && width % kIn<Vector> != 0) body(Groups<Lanes, 1>{}, width - kLanes);
 }
 
-// Z = Q V' for a few rows and groups of neurons. The loops over them are unrolled, so that the sums stay in registers;
-// the first column sets them, because clearing them would cost as much as a column. The rows after these are fetched
-// meanwhile, if the memory has to be asked for them; the processor does not see that they come next.
+// Z = Q V' for a few rows and groups of neurons. The first column sets the sums, because clearing them would cost as much as a
+// column. The rows after these are fetched meanwhile: the processor does not see that they come next.
 template <std::size_t Rows, typename Neurons>
 DCONNET_INLINE void forward_block(const double* Q, std::size_t columns, std::size_t stride, const double* V,
                                   std::size_t width, double* Z) {
-  using Vector = typename Neurons::Vector;
-  Vector sum[Rows][Neurons::kNumber], v[Neurons::kNumber];
-#pragma GCC unroll 8
-  for (std::size_t g = 0; g < Neurons::kNumber; ++g) load(v[g], V + g * kIn<Vector>);
-#pragma GCC unroll 8
-  for (std::size_t i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-    for (std::size_t g = 0; g < Neurons::kNumber; ++g) sum[i][g] = Q[i * stride] * v[g];
-  }
-  for (std::size_t k = 1; k < columns; ++k) {
-    __builtin_prefetch(Q + Rows * stride + k * Rows);
-#pragma GCC unroll 8
-    for (std::size_t g = 0; g < Neurons::kNumber; ++g) load(v[g], V + k * width + g * kIn<Vector>);
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-      for (std::size_t g = 0; g < Neurons::kNumber; ++g) sum[i][g] += Q[i * stride + k] * v[g];
-    }
-  }
-#pragma GCC unroll 8
-  for (std::size_t i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-    for (std::size_t g = 0; g < Neurons::kNumber; ++g) store(Z + i * width + g * kIn<Vector>, sum[i][g]);
-  }
+  Block<typename Neurons::Vector, Rows, Neurons::kNumber> sums;
+  sums.set_products([&](std::size_t i) DCONNET_ALWAYS_INLINE { return Q[i * stride]; }, V);
+  sums.add_products(1, columns, [&](std::size_t i, std::size_t k) DCONNET_ALWAYS_INLINE { return Q[i * stride + k]; },
+                    [&](std::size_t k) DCONNET_ALWAYS_INLINE {
+                      __builtin_prefetch(Q + Rows * stride + k * Rows);
+                      return V + k * width;
+                    });
+  sums.store(Z, width);
 }
 
 // So many rows at a time, and fewer at the end.
@@ -106,27 +87,11 @@ DCONNET_INLINE void forward(const double* Q, std::size_t rows, std::size_t colum
 template <std::size_t Columns, typename Neurons>
 DCONNET_INLINE void backward_block(const double* Q, std::size_t rows, std::size_t stride, const double* C,
                                    std::size_t width, double* G) {
-  using Vector = typename Neurons::Vector;
-  Vector sum[Columns][Neurons::kNumber], c[Neurons::kNumber];
-#pragma GCC unroll 8
-  for (std::size_t k = 0; k < Columns; ++k) {
-#pragma GCC unroll 8
-    for (std::size_t g = 0; g < Neurons::kNumber; ++g) load(sum[k][g], G + k * width + g * kIn<Vector>);
-  }
-  for (std::size_t j = 0; j < rows; ++j) {
-#pragma GCC unroll 8
-    for (std::size_t g = 0; g < Neurons::kNumber; ++g) load(c[g], C + j * width + g * kIn<Vector>);
-#pragma GCC unroll 8
-    for (std::size_t k = 0; k < Columns; ++k) {
-#pragma GCC unroll 8
-      for (std::size_t g = 0; g < Neurons::kNumber; ++g) sum[k][g] += Q[j * stride + k] * c[g];
-    }
-  }
-#pragma GCC unroll 8
-  for (std::size_t k = 0; k < Columns; ++k) {
-#pragma GCC unroll 8
-    for (std::size_t g = 0; g < Neurons::kNumber; ++g) store(G + k * width + g * kIn<Vector>, sum[k][g]);
-  }
+  Block<typename Neurons::Vector, Columns, Neurons::kNumber> sums;
+  sums.load(G, width);
+  sums.add_products(0, rows, [&](std::size_t k, std::size_t j) DCONNET_ALWAYS_INLINE { return Q[j * stride + k]; },
+                    [&](std::size_t j) DCONNET_ALWAYS_INLINE { return C + j * width; });
+  sums.store(G, width);
 }
 
 // So many columns at a time, and at the end four: the stride is a whole number of lanes.
