@@ -23,41 +23,41 @@ void ActiveGram::start_values() {
   }
 }
 
-void ActiveGram::match(const Design& design, const unsigned char* wanted, Room& room) {
+void ActiveGram::match(const Design& design, const unsigned char* wanted, Changes& changes) {
   std::size_t count = 0;
   for (std::size_t j = 0; j < design.rows(); ++j) {
     const bool is = wanted[j] != 0, was = member_[j] != 0;
-    room.rows[count] = static_cast<Row>(j);
-    room.weights[count] = is ? 1.0 : -1.0;
+    changes.rows[count] = static_cast<Row>(j);
+    changes.weights[count] = is ? 1.0 : -1.0;
     count += is != was;
   }
-  change(design, room, count);
+  change(design, changes, count);
 }
 
-void ActiveGram::change(const Design& design, Room& room, std::size_t count) {
+void ActiveGram::change(const Design& design, Changes& changes, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    const bool comes = room.weights[i] > 0.0;
-    member_[room.rows[i]] = comes;
+    const bool comes = changes.weights[i] > 0.0;
+    member_[changes.rows[i]] = comes;
     comes ? ++active_ : --active_;
   }
   changes_ += count;
   // A full product also sweeps out the rounding of many changes.
   if (2 * count >= active_ || changes_ > 4 * design.rows()) {
-    recompute(design, room);
+    recompute(design, changes);
   } else {
-    design.add_gram(room.rows.data(), room.weights.data(), count, values_.data());
+    design.add_gram(changes.rows.data(), changes.weights.data(), count, values_.data());
   }
 }
 
-void ActiveGram::recompute(const Design& design, Room& room) {
+void ActiveGram::recompute(const Design& design, Changes& changes) {
   std::size_t count = 0;
   for (std::size_t j = 0; j < design.rows(); ++j) {
-    room.rows[count] = static_cast<Row>(j);
-    room.weights[count] = 1.0;
+    changes.rows[count] = static_cast<Row>(j);
+    changes.weights[count] = 1.0;
     count += member_[j] != 0;
   }
   start_values();
-  design.add_gram(room.rows.data(), room.weights.data(), count, values_.data());
+  design.add_gram(changes.rows.data(), changes.weights.data(), count, values_.data());
   changes_ = 0;
 }
 

@@ -16,9 +16,10 @@ class ActiveGram {
   explicit ActiveGram(const Design& design)
       : member_(design.rows(), 0), values_(design.stride() * design.stride(), 0.0) {}
 
-  // Room for the rows that change; shared by all instances that are matched one after the other.
-  struct Room {
-    explicit Room(std::size_t rows) : rows(rows + 1), weights(rows + 1) {}
+  // A list of rows that come (weight one) or go (weight minus one), and a buffer: objects that never use it at the same time
+  // share it, and it is lost with every call that takes it.
+  struct Changes {
+    explicit Changes(std::size_t rows) : rows(rows + 1), weights(rows + 1) {}
     std::vector<Row> rows;
     std::vector<double> weights;
   };
@@ -30,19 +31,17 @@ class ActiveGram {
   void base_changed(const double* before);
 
   // Brings the matrix to the rows j with wanted[j] != 0.
-  void match(const Design& design, const unsigned char* wanted, Room& room);
+  void match(const Design& design, const unsigned char* wanted, Changes& changes);
 
-  // Adds the first `count` rows of `room` that have weight one, and removes those of weight minus one. What is in the
-  // room is lost.
-  void change(const Design& design, Room& room, std::size_t count);
+  // Applies the first `count` changes.
+  void change(const Design& design, Changes& changes, std::size_t count);
 
   // Upper triangle of shape (stride, stride).
   const double* values() const { return values_.data(); }
 
  private:
   void start_values();
-  void recompute(const Design& design, Room& room);
-
+  void recompute(const Design& design, Changes& changes);
 
   std::vector<unsigned char> member_;
   std::vector<double> values_;

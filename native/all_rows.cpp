@@ -81,16 +81,16 @@ AllRows::AllRows(NeuronRows& rows)
       sums_(rows.leaves(), kSums),
       tangents_(rows.leaves(), rows.stride()) {}
 
-Look AllRows::open(const NeuronProblem& problem, const Limits& limits, const double* v) {
+Evaluation AllRows::open(const NeuronProblem& problem, const Limits& limits, const double* v) {
   problem_ = problem;
   limits_ = limits;
   solver_.forget();
   steepest_ = rows_.open(problem.alpha, v, problem.split, problem.kinks, sums_);
   std::fill(marks_.begin(), marks_.end(), static_cast<unsigned char>(2));  // no row has been looked at
   trial_z_.swap(rows_.z());
-  const dconnet::Look look = look_at_trial(v, true);
-  accept(look);
-  return look;
+  const Evaluation found = evaluate_trial(v, true);
+  accept(found);
+  return found;
 }
 
 Outcome AllRows::solve(const double* v, bool next, double* answer) {
@@ -100,9 +100,9 @@ Outcome AllRows::solve(const double* v, bool next, double* answer) {
   return solver_.solve(programme, limits_, next, answer, trial_z_.data());
 }
 
-Look AllRows::look(const double* trial, bool is_answer) { return look_at_trial(trial, is_answer); }
+Evaluation AllRows::evaluate(const double* trial, bool is_answer) { return evaluate_trial(trial, is_answer); }
 
-Look AllRows::look_at_trial(const double* v, bool known) {
+Evaluation AllRows::evaluate_trial(const double* v, bool known) {
   const Design& design = rows_.design();
   const std::size_t stride = design.stride();
   const double noise = rows_.kink_noise(v);
@@ -127,8 +127,8 @@ Look AllRows::look_at_trial(const double* v, bool known) {
   return {sums[kWhole], sums[kConvex], sums_.largest(kMost), static_cast<std::size_t>(sums[kOther])};
 }
 
-void AllRows::accept(const dconnet::Look& look) {
-  hinges_ = look.hinges;
+void AllRows::accept(const Evaluation& found) {
+  hinges_ = found.hinges;
   rows_.z().swap(trial_z_);
   marks_.swap(trial_marks_);
   tangent_.swap(trial_tangent_);

@@ -35,11 +35,11 @@ class AllRows : public Majoriser {
   explicit AllRows(NeuronRows& rows);
 
   void watch(const Proceed* proceed) override { solver_.watch(proceed); }
-  dconnet::Look open(const NeuronProblem& problem, const Limits& limits, const double* v) override;
+  Evaluation open(const NeuronProblem& problem, const Limits& limits, const double* v) override;
   double steepest() const override { return steepest_; }
   Outcome solve(const double* v, bool next, double* answer) override;
-  dconnet::Look look(const double* trial, bool is_answer) override;
-  void accept(const dconnet::Look& look) override;
+  Evaluation evaluate(const double* trial, bool is_answer) override;
+  void accept(const Evaluation& found) override;
   double rounding(const double* v) override;
   double certify(const double* v) override;
   void close() override { rows_.close(problem_.alpha); }
@@ -47,7 +47,7 @@ class AllRows : public Majoriser {
  private:
   enum Sum : std::size_t { kWhole, kConvex, kMost, kOther, kSums };
 
-  dconnet::Look look_at_trial(const double* v, bool known);
+  Evaluation evaluate_trial(const double* v, bool known);
 
   NeuronRows& rows_;
   SolverOverAll solver_;

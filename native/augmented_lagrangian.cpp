@@ -78,7 +78,7 @@ double active_share(const Programme& programme, double penalty) {
 
 }  // namespace
 
-AugmentedLagrangian::AugmentedLagrangian(const Design& design, ActiveGram::Room& room, Scratch& scratch)
+AugmentedLagrangian::AugmentedLagrangian(const Design& design, ActiveGram::Changes& changes, Scratch& scratch)
     : design_(design),
       z_(scratch.z),
       derivative_(scratch.slopes),
@@ -89,7 +89,7 @@ AugmentedLagrangian::AugmentedLagrangian(const Design& design, ActiveGram::Room&
       hessian_(design.stride() * design.stride()),
       linear_(design.stride()),
       slope_(design.rows()),
-      room_(room) {}
+      changes_(changes) {}
 
 std::size_t AugmentedLagrangian::solve(const Programme& programme, std::size_t max_steps, double* v,
                                        double* multipliers, ActiveGram& gram) {
@@ -184,16 +184,16 @@ void AugmentedLagrangian::evaluate(const Programme& programme, const double* v, 
 // Hessian: 2 gamma I, the penalty on the kinked rows, and the softened curvature on the active ones.
 bool AugmentedLagrangian::newton_direction(const Programme& programme, ActiveGram& gram) {
   const std::size_t rows = design_.rows(), columns = design_.columns(), stride = design_.stride();
-  gram.match(design_, active_.data(), room_);
+  gram.match(design_, active_.data(), changes_);
   const double weight = penalty_ * active_share(programme, penalty_);
   for (std::size_t i = 0; i < hessian_.size(); ++i) hessian_[i] = weight * gram.values()[i];
   std::size_t kinked = 0;
   for (std::size_t j = 0; j < rows; ++j) {
-    room_.rows[kinked] = static_cast<Row>(j);
-    room_.weights[kinked] = penalty_;
+    changes_.rows[kinked] = static_cast<Row>(j);
+    changes_.weights[kinked] = penalty_;
     kinked += derivative_[j] > 0.0 && !active_[j];
   }
-  design_.add_gram(room_.rows.data(), room_.weights.data(), kinked, hessian_.data());
+  design_.add_gram(changes_.rows.data(), changes_.weights.data(), kinked, hessian_.data());
   for (std::size_t k = 0; k < columns; ++k) hessian_[k * stride + k] += 2.0 * programme.gamma;
   if (!cholesky(hessian_.data(), columns, stride)) return false;
   for (std::size_t k = 0; k < columns; ++k) direction_[k] = -gradient_[k];

@@ -15,7 +15,7 @@ namespace dconnet {
 
 class AugmentedLagrangian {
  public:
-  AugmentedLagrangian(const Design& design, ActiveGram::Room& room, Scratch& scratch);
+  AugmentedLagrangian(const Design& design, ActiveGram::Changes& changes, Scratch& scratch);
 
   // Is asked before each step whether to go on; null is always.
   void watch(const Proceed* proceed) { proceed_ = proceed; }
@@ -45,7 +45,7 @@ class AugmentedLagrangian {
   std::vector<unsigned char> active_;                   // rows beyond their kink
   std::vector<double> gradient_, direction_, hessian_;  // columns
   std::vector<double> linear_, slope_;                  // of the programme, in units of order one
-  ActiveGram::Room& room_;
+  ActiveGram::Changes& changes_;
 };
 
 }  // namespace dconnet

@@ -45,7 +45,7 @@ using OutVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu
 namespace {
 
 // An array that is written to, or looked at after the call: it must be the caller's own and not a converted copy.
-auto kept(const char* name) { return nb::arg(name).noconvert(); }
+auto no_copy(const char* name) { return nb::arg(name).noconvert(); }
 
 void check_length(std::size_t length, std::size_t expected, const char* name) {
   if (length != expected) throw nb::value_error((std::string(name) + " has the wrong length").c_str());
@@ -282,7 +282,7 @@ struct SweepLeaves {
         rows(design, n_hidden, y.shape(1), *team, first_row),
         first_leaf(first_leaf) {
     rows.set_targets(y.data());
-    rows.tell_near_from_far();
+    rows.allocate_near_and_far();
   }
 
   dconnet::SharedTeam team;
@@ -724,10 +724,10 @@ NB_MODULE(_native, module) {
            [](Bound<ProgrammeSolver>* self, Matrix design, std::size_t columns) {
              new (self) Bound<ProgrammeSolver>(view_of(design, columns));
            },
-           nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"))
+           nb::keep_alive<1, 2>(), no_copy("design"), nb::arg("columns"))
       .def("solve", alone(&solve), nb::arg("linear"), nb::arg("slope"), nb::arg("curvature"), nb::arg("gamma"),
-           nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("start_value"), nb::arg("share"), kept("v"),
-           kept("multipliers"),
+           nb::arg("tolerance"), nb::arg("max_iterations"), nb::arg("start_value"), nb::arg("share"), no_copy("v"),
+           no_copy("multipliers"),
            "Solve one programme from the start in v and multipliers, and write the answer there. Any answer will do whose "
            "duality gap is at most this share of its decrease from start_value. Returns the iterations, and whether the "
            "programme was solved to the tolerance, or as far as will do.");
@@ -738,11 +738,11 @@ NB_MODULE(_native, module) {
              if (n_outputs == 0) throw nb::value_error("there must be at least one output");
              make(self, team, view_of(design, columns), n_hidden, n_outputs);
            },
-           nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"),
+           nb::keep_alive<1, 2>(), no_copy("design"), nb::arg("columns"), nb::arg("n_hidden"), nb::arg("n_outputs"),
            nb::arg("team") = nb::none())
       .def("run", alone(&sweep), nb::arg("y"), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
-           kept("V"), nb::arg("kinks") = nb::none(),
+           no_copy("V"), nb::arg("kinks") = nb::none(),
            "Improve the neurons in the given order, V (n_hidden, rank) in place, for y (n_rows, n_outputs) and alpha "
            "(n_hidden, n_outputs). A row at the kink of a neuron is active if its product with the neuron's row of kinks "
            "(n_hidden, rank) is positive, or always without kinks. Returns the neurons done, the programmes solved, the "
@@ -754,7 +754,7 @@ NB_MODULE(_native, module) {
              check_targets(y, design);
              make(self, team, view_of(design, columns), y, n_hidden, first_leaf, first_row);
            },
-           nb::keep_alive<1, 2>(), kept("design"), nb::arg("columns"), nb::arg("y"), nb::arg("n_hidden"),
+           nb::keep_alive<1, 2>(), no_copy("design"), nb::arg("columns"), nb::arg("y"), nb::arg("n_hidden"),
            nb::arg("first_leaf"), nb::arg("first_row"), nb::arg("team") = nb::none())
       .def("answer", alone(&answer), nb::arg("round"),
            "Answer the questions of a RemoteSweep. Its whole answer is what all who have leaves say, in the order of these.");
@@ -766,7 +766,7 @@ NB_MODULE(_native, module) {
            "unless they have more than `most_numbers`; then its neuron stays where it is.")
       .def("run", alone(&RemoteSweep::run), nb::arg("alpha"), nb::arg("gamma"), nb::arg("order"), nb::arg("net_split"),
            nb::arg("max_dca_iterations"), nb::arg("max_solver_iterations"), nb::arg("tolerance"), nb::arg("seconds"),
-           kept("V"), nb::arg("kinks") = nb::none(), "As Sweep.run; ask(round) returns the answers of all who have leaves, one after the other.");
+           no_copy("V"), nb::arg("kinks") = nb::none(), "As Sweep.run; ask(round) returns the answers of all who have leaves, one after the other.");
   module.attr("LEAF") = dconnet::kLeaf;
   module.def("has_far_rows", &dconnet::FarRows::pays_for, nb::arg("rows"), nb::arg("columns"),
              "Whether rows are so many that a sweep solves programmes over those near their kinks alone.");
@@ -777,21 +777,21 @@ NB_MODULE(_native, module) {
              check_targets(y, design);
              make(self, team, view_of(design, columns), y, gamma, n_hidden);
            },
-           nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"), nb::arg("columns"), kept("y"),
+           nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), no_copy("design"), nb::arg("columns"), no_copy("y"),
            nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("team") = nb::none())
-      .def("gradient", alone(&gradient), nb::arg("V"), nb::arg("alpha"), kept("gradient_V"), kept("gradient_alpha"),
+      .def("gradient", alone(&gradient), nb::arg("V"), nb::arg("alpha"), no_copy("gradient_V"), no_copy("gradient_alpha"),
            "Write the gradient of F at V (n_hidden, rank) and alpha (n_hidden, n_outputs), and return F.")
-      .def("solve_output_weights", alone(&solve_output_weights), nb::arg("V"), kept("alpha"),
+      .def("solve_output_weights", alone(&solve_output_weights), nb::arg("V"), no_copy("alpha"),
            "Write the minimiser of F over the output weights for V (n_hidden, rank) into alpha.")
       .def("block_sums", alone(&block_sums), nb::arg("kind"), nb::arg("input"), nb::arg("first_leaf"),
            "Sums over the rows that `RemoteExplorer` asks for, for blocks of leaves, the first of which has this number. "
            "Returns the first leaf of each block, the logarithm of its length, and its sums.");
   nb::class_<Bound<dconnet::Explorer>>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
-      .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), kept("design"),
-           nb::arg("columns"), kept("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
+      .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), no_copy("design"),
+           nb::arg("columns"), no_copy("y"), nb::arg("gamma"), nb::arg("n_hidden"), nb::arg("starts"),
            nb::arg("samples"), nb::arg("burst"), nb::arg("hop"), nb::arg("stalled"), nb::arg("patience"), nb::arg("revive"), nb::arg("seed"),
            nb::arg("team") = nb::none())
-      .def("explore", alone(&explore), nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"),
+      .def("explore", alone(&explore), nb::arg("evaluations"), nb::arg("seconds"), no_copy("V"), no_copy("alpha"),
            "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns "
            "the evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")
       .def_prop_ro("settled", alone(&dconnet::Explorer::settled), "Whether all hops have been tried in vain.")
@@ -804,7 +804,7 @@ NB_MODULE(_native, module) {
            nb::arg("most_numbers"), nb::arg("team") = nb::none(),
            "Over rows whose sums `remote.sums(kind, input)` tells, and copies of which `remote.rows(numbers)`; samples have at "
            "most so many numbers.")
-      .def("explore", alone(&explore_remotely), nb::arg("evaluations"), nb::arg("seconds"), kept("V"), kept("alpha"))
+      .def("explore", alone(&explore_remotely), nb::arg("evaluations"), nb::arg("seconds"), no_copy("V"), no_copy("alpha"))
       .def_prop_ro("settled", alone(&settled<RemoteExplorer>))
       .def("state", alone(&state_of<RemoteExplorer>))
       .def("restore", alone(&restore<RemoteExplorer>), nb::arg("state"));
@@ -820,7 +820,7 @@ NB_MODULE(_native, module) {
       .def_prop_ro("point", alone(&dconnet::SignSearch::point))
       .def_prop_ro("nodes", alone(&dconnet::SignSearch::nodes))
       .def_prop_ro("waiting", alone(&dconnet::SignSearch::waiting));
-  module.def("search_sphere", &search_sphere, nb::arg("Q"), nb::arg("r"), nb::arg("floor"), kept("values"), kept("directions"),
+  module.def("search_sphere", &search_sphere, nb::arg("Q"), nb::arg("r"), nb::arg("floor"), no_copy("values"), no_copy("directions"),
              "Write, for the circle of every row of Q (n_rows, 3), the largest |r'max(Qv, 0)| on it and beside it that is "
              "promising and not below the floor, and its direction.");
   nb::class_<Bound<dconnet::ConeSearch>>(module, "ConeSearch", "Branch and bound over cones of directions.")
@@ -834,12 +834,12 @@ NB_MODULE(_native, module) {
       .def_prop_ro("point", alone(&dconnet::ConeSearch::point))
       .def_prop_ro("parts", alone(&dconnet::ConeSearch::parts));
   module.def("predict", &predict, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
-             nb::arg("shares"), nb::arg("U"), nb::arg("alpha"), kept("outputs"),
+             nb::arg("shares"), nb::arg("U"), nb::arg("alpha"), no_copy("outputs"),
              "Write the outputs (n_rows, n_networks) of networks for coded rows.");
   module.def("short_fits", &short_fits, nb::arg("kinds"), nb::arg("columns"), nb::arg("n_places"), nb::arg("places"),
              nb::arg("shares"), nb::arg("from_white"), nb::arg("weights"), nb::arg("targets"), nb::arg("which"),
-             nb::arg("gammas"), nb::arg("seeds"), nb::arg("evaluations"), nb::arg("seconds"), kept("V"),
-             kept("alpha"),
+             nb::arg("gammas"), nb::arg("seeds"), nb::arg("evaluations"), nb::arg("seconds"), no_copy("V"),
+             no_copy("alpha"),
              "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows, and write V and "
              "alpha; without seeds, go on from the V and alpha that are there. Returns the evaluations of each.");
 }

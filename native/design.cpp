@@ -66,7 +66,7 @@ Design Design::view(const double* padded, std::size_t rows, std::size_t columns)
   return design;
 }
 
-Design Design::with_room(std::size_t rows, std::size_t columns) {
+Design Design::with_capacity(std::size_t rows, std::size_t columns) {
   Design design(rows, columns);
   design.values_.assign(rows * design.stride_, 0.0);
   design.data_ = design.values_.data();

@@ -17,7 +17,7 @@ class Design {
   static Design view(const double* padded, std::size_t rows, std::size_t columns);
 
   // Room for as many rows, to be filled by `extend`.
-  static Design with_room(std::size_t rows, std::size_t columns);
+  static Design with_capacity(std::size_t rows, std::size_t columns);
 
   Design(Design&&) = default;
   Design(const Design&) = delete;

@@ -107,7 +107,7 @@ Explorer::Explorer(std::unique_ptr<Evaluations> evaluations, Plan plan, std::uin
 Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, double* V, double* alpha) {
   const Layout& layout = objective_.layout();
   const double begin = work(), end = begin + static_cast<double>(evaluations);
-  Exploration told;
+  Exploration done;
   layout.pack(V, alpha, theta_.data());
   main_.start(theta_.data());
   value_ = main_.value();
@@ -116,7 +116,7 @@ Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, d
     if (plan_.samples > 0) begin_on_samples(proceed);
   }
   raced_ = true;
-  if (plan_.revive) revive(told);
+  if (plan_.revive) revive(done);
   bool burst_due = plan_.burst;
   while (work() < end && proceed()) {
     if (burst_due) {
@@ -129,15 +129,15 @@ Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, d
       burst_due = false;
     }
     if (settled() || !proceed()) break;
-    ++told.hops;
+    ++done.hops;
     const bool lower = hop(proceed);
-    told.accepted += lower;
+    done.accepted += lower;
     failures_ = lower ? 0 : failures_ + 1;
     burst_due = plan_.burst && (lower || last_gain_ > kSlow || hops_ % kHopsPerBurst == 0);
   }
   layout.unpack(theta_.data(), V, alpha);
-  told.evaluations = static_cast<std::size_t>(std::ceil(work() - begin));
-  return told;
+  done.evaluations = static_cast<std::size_t>(std::ceil(work() - begin));
+  return done;
 }
 
 // L-BFGS begins without memory in every call, and the gain of the last burst is known before it is asked for.
@@ -256,11 +256,11 @@ void Explorer::scale_start() {
 }
 
 // Replaces each neuron that carries nothing by the most useful new one, if one is found that lowers F.
-void Explorer::revive(Exploration& told) {
+void Explorer::revive(Exploration& done) {
   const Layout& layout = objective_.layout();
   for (std::size_t unit = 0; unit < layout.n_hidden; ++unit) {
     if (!carries_nothing(unit)) continue;
-    if (told.barren == 0) {  // none was found for this residual before
+    if (done.barren == 0) {  // none was found for this residual before
       candidate_ = theta_;
       layout.scale(candidate_.data(), unit, 0.0, 0.0);
       if (newcomer_.seek(candidate_.data(), random_)) {
@@ -269,13 +269,13 @@ void Explorer::revive(Exploration& told) {
         if (is_well_below(trial_.value(), value_)) {
           take(trial_);
           main_.start(theta_.data());
-          ++told.revived;
+          ++done.revived;
           failures_ = 0;
           continue;
         }
       }
     }
-    ++told.barren;
+    ++done.barren;
   }
 }
 

@@ -102,7 +102,7 @@ class Explorer {
   void begin_on_samples(const Proceed& proceed);
   bool descend_on_sample(std::size_t spacing, double end, const Proceed& proceed);
   bool take_if_lower(const Lbfgs& search);
-  void revive(Exploration& told);
+  void revive(Exploration& done);
   bool carries_nothing(std::size_t unit) const;
   bool burst(std::size_t iterations, const Proceed& proceed);
   bool hop(const Proceed& proceed);

@@ -29,7 +29,7 @@ DCONNET_INLINE void slopes_at(std::size_t rows, const Side* sides, const double*
 
 }  // namespace
 
-Face::Face(const Design& design, ActiveGram::Room& room)
+Face::Face(const Design& design, ActiveGram::Changes& changes)
     : design_(design),
       side_(design.rows()),
       active_(design.rows()),
@@ -42,9 +42,9 @@ Face::Face(const Design& design, ActiveGram::Room& room)
       pull_(design.stride()),
       coordinates_(design.stride()),
       product_(design.stride()),
-      room_(room) {}
+      changes_(changes) {}
 
-bool Face::enter(const Programme& programme, const Side* sides, ActiveGram& gram, double* room) {
+bool Face::enter(const Programme& programme, const Side* sides, ActiveGram& gram, double* buffer) {
   programme_ = &programme;
   gram_ = &gram;
   pending_ = 0;
@@ -54,11 +54,11 @@ bool Face::enter(const Programme& programme, const Side* sides, ActiveGram& gram
   for (std::size_t j = 0; j < design_.rows(); ++j) {
     side_[j] = sides[j];
     active_[j] = sides[j] == Side::kActive;
-    room[j] = active_[j] ? programme.slope[j] : 0.0;
+    buffer[j] = active_[j] ? programme.slope[j] : 0.0;
     if (sides[j] == Side::kKink && !basis_.add(j)) return false;
   }
-  gram.match(design_, active_.data(), room_);
-  design_.apply_transposed(room, active_slopes_.data());
+  gram.match(design_, active_.data(), changes_);
+  design_.apply_transposed(buffer, active_slopes_.data());
   return true;
 }
 
@@ -74,8 +74,8 @@ void Face::move(std::size_t row, Side side) {
   const bool was = side_[row] == Side::kActive, is = side == Side::kActive;
   side_[row] = side;
   if (was == is) return;
-  room_.rows[pending_] = static_cast<Row>(row);
-  room_.weights[pending_] = is ? 1.0 : -1.0;
+  changes_.rows[pending_] = static_cast<Row>(row);
+  changes_.weights[pending_] = is ? 1.0 : -1.0;
   if (++pending_ == design_.rows()) update_system();
 }
 
@@ -162,14 +162,14 @@ void Face::update_system() {
   if (pending_ == 0) return;
   if (!is_worth_updating(pending_)) factor_.forget();
   for (std::size_t i = 0; i < pending_; ++i) {
-    const std::size_t row = room_.rows[i];
-    const double weight = room_.weights[i];
+    const std::size_t row = changes_.rows[i];
+    const double weight = changes_.weights[i];
     design_.add_row(row, weight * programme_->slope[row], active_slopes_.data());
     if (!factor_.known()) continue;
     multiply(basis_.directions(), basis_.free(), design_.stride(), design_.row(row), coordinates_.data());
     factor_.change(2.0 * weight * programme_->curvature, coordinates_.data());
   }
-  gram_->change(design_, room_, pending_);
+  gram_->change(design_, changes_, pending_);
   pending_ = 0;
 }
 

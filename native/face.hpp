@@ -17,11 +17,11 @@ enum class Side : unsigned char { kInactive, kKink, kActive };
 
 class Face {
  public:
-  Face(const Design& design, ActiveGram::Room& room);
+  Face(const Design& design, ActiveGram::Changes& changes);
 
-  // Enters the face of the given sides, one a row; `room` has a number for each row, and is free again afterwards.
+  // Enters the face of the given sides, one a row; `buffer` has a number for each row, and is free again afterwards.
   // False if more rows are at their kink than there are unknowns.
-  bool enter(const Programme& programme, const Side* sides, ActiveGram& gram, double* room);
+  bool enter(const Programme& programme, const Side* sides, ActiveGram& gram, double* buffer);
   // Stays on the face, for a programme that differs from the last one in its linear term only.
   void resume(const Programme& programme) { programme_ = &programme; }
   // Takes in a row that the design did not have when the face was entered; the matrix of the others may have changed.
@@ -64,10 +64,10 @@ class Face {
   KinkBasis basis_;
   FreeFactor factor_;                                         // for what is not pending
   bool independent_ = true;                                   // the rows at their kinks
-  std::size_t pending_ = 0;                                   // rows that came to or left the active ones, in room_
+  std::size_t pending_ = 0;                                   // rows that came to or left the active ones, in changes_
   std::vector<double> forces_;                                // one for each kink
   std::vector<double> v_, gradient_, active_slopes_, pull_, coordinates_, product_;  // columns
-  ActiveGram::Room& room_;
+  ActiveGram::Changes& changes_;
 };
 
 }  // namespace dconnet

@@ -257,7 +257,7 @@ bool FaceWalk::change_sides(const Stop& stop) {
 }
 
 // By how much a row is held against its will, and to which side it would go.
-FaceWalk::Release FaceWalk::wish_of(const Programme& programme, std::size_t kink) const {
+FaceWalk::Release FaceWalk::release_of(const Programme& programme, std::size_t kink) const {
   const std::size_t row = face_.kinks()[kink];
   const double below = -face_.force(kink), above = face_.force(kink) - programme.slope[row];
   return {row, above > below ? Side::kActive : Side::kInactive, std::max(below, above)};
@@ -270,14 +270,14 @@ bool FaceWalk::release(const Programme& programme) {
   const double noise = kTolerance * (hessian * max_abs(face_.v(), columns) + max_abs(programme.linear, columns));
   released_.clear();
   for (std::size_t i = 0; i < face_.kinks().size(); ++i) {
-    const Release wish = wish_of(programme, i);
-    if (wish.wrong <= noise || std::find(fresh_.begin(), fresh_.end(), wish.row) != fresh_.end()) continue;
-    released_.push_back(wish);
-    if (wish.wrong > released_.front().wrong) std::swap(released_.front(), released_.back());
+    const Release candidate = release_of(programme, i);
+    if (candidate.wrong <= noise || std::find(fresh_.begin(), fresh_.end(), candidate.row) != fresh_.end()) continue;
+    released_.push_back(candidate);
+    if (candidate.wrong > released_.front().wrong) std::swap(released_.front(), released_.back());
   }
   const double worst = released_.empty() ? 0.0 : released_.front().wrong;
-  const auto bearable = [&](const Release& wish) { return wish.wrong < kWorthReleasing * worst; };
-  released_.erase(std::remove_if(released_.begin(), released_.end(), bearable), released_.end());
+  const auto is_minor = [&](const Release& candidate) { return candidate.wrong < kWorthReleasing * worst; };
+  released_.erase(std::remove_if(released_.begin(), released_.end(), is_minor), released_.end());
   for (const Release& release : released_) {
     face_.move(release.row, release.side);
     ground(release.row);

@@ -58,7 +58,7 @@ class FaceWalk {
   void ground(std::size_t row);
   void collect_crossings(double limit);
   bool change_sides(const Stop& stop);
-  Release wish_of(const Programme& programme, std::size_t kink) const;
+  Release release_of(const Programme& programme, std::size_t kink) const;
   bool release(const Programme& programme);
   bool settle_releases(const double* v);
   bool hold_wrong_releases(const double* v);

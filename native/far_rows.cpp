@@ -12,7 +12,7 @@ constexpr std::size_t kLeastRows = 2 * kLeaf;
 constexpr std::size_t kRowsPerColumn = 40;
 // Share of the rows that are taken to be near, and room for more than those.
 constexpr double kNearShare = 1.0 / 16.0;
-constexpr double kRoom = 2.0;
+constexpr double kMostNearFactor = 2.0;
 
 double distance(const double* v, const double* w, std::size_t columns) {
   double square = 0.0;
@@ -26,51 +26,51 @@ bool FarRows::pays_for(std::size_t rows, std::size_t columns) {
   return rows >= std::max(kLeastRows, kRowsPerColumn * columns);
 }
 
-std::size_t FarRows::room_for(std::size_t rows) {
-  return static_cast<std::size_t>(kRoom * kNearShare * static_cast<double>(rows));
+std::size_t FarRows::most_near_of(std::size_t rows) {
+  return static_cast<std::size_t>(kMostNearFactor * kNearShare * static_cast<double>(rows));
 }
 
 FarRows::FarRows(LeafPasses& passes)
     : passes_(passes),
-      room_(room_for(passes.rows())),
+      most_near_(most_near_of(passes.rows())),
       centre_(passes.stride()),
       gradients_(2 * stride()),
       sums_(stride() * stride() + 2 * stride()),
       references_(LeafPasses::kReferences * stride()),
       distances_(LeafPasses::kReferences),
-      looks_(passes.leaves(), kLookSums),
+      totals_(passes.leaves(), kPassSums),
       slopes_(passes.leaves(), 2 * stride()),
       counts_(passes.leaves(), kCounts),
-      strayed_(passes.leaves(), 1),
+      rechecked_(passes.leaves(), 1),
       ratios_(passes.leaves() * LeafPasses::kRatios),
       parts_(std::min(passes.leaves(), LeafPasses::leaves_at_once(sums_.size())) * sums_.size()),
-      minus_ones_(room_, -1.0),
-      minus_g_(room_),
-      minus_h_(room_) {
-  list_.reserve(room_);
+      minus_ones_(most_near_, -1.0),
+      minus_g_(most_near_),
+      minus_h_(most_near_) {
+  list_.reserve(most_near_);
 }
 
-FarRows::Look FarRows::open(const double* alpha, const double* v, Split split, const double* kinks) {
-  passes_.open(alpha, v, split, kinks, looks_.part(0), slopes_.part(0));
+FarRows::Totals FarRows::open(const double* alpha, const double* v, Split split, const double* kinks) {
+  passes_.open(alpha, v, split, kinks, totals_.part(0), slopes_.part(0));
   slopes_.merge(gradients_.data());
   added_up_ = false;
   n_references_ = 0;
   remember(v);
-  return merged_look();
+  return merged_totals();
 }
 
-FarRows::Look FarRows::look(const double* v, bool with_gradients) {
-  passes_.look(v, looks_.part(0), with_gradients ? slopes_.part(0) : nullptr);
+FarRows::Totals FarRows::evaluate(const double* v, bool with_gradients) {
+  passes_.evaluate(v, totals_.part(0), with_gradients ? slopes_.part(0) : nullptr);
   if (with_gradients) slopes_.merge(gradients_.data());
   n_references_ = 0;
   remember(v);
-  return merged_look();
+  return merged_totals();
 }
 
-FarRows::Look FarRows::merged_look() {
-  double sums[kLookSums] = {};
-  looks_.merge(sums);
-  return {sums[kHinges], sums[kConvexHinges], looks_.largest(kLargest), looks_.largest(kSteepest)};
+FarRows::Totals FarRows::merged_totals() {
+  double sums[kPassSums] = {};
+  totals_.merge(sums);
+  return {sums[kHinges], sums[kConvexHinges], totals_.largest(kLargest), totals_.largest(kSteepest)};
 }
 
 void FarRows::remember(const double* v) { std::copy_n(v, stride(), reference(n_references_++)); }
@@ -83,7 +83,7 @@ std::size_t FarRows::centre() {
   counts_.merge(counts);
   crossed_ = static_cast<std::size_t>(counts[kCrossed]);
   const std::size_t near = static_cast<std::size_t>(counts[kNear]);
-  if (near <= room_) add_up(static_cast<std::size_t>(counts[kActive]), static_cast<std::size_t>(counts[kChanged]));
+  if (near <= most_near_) add_up(static_cast<std::size_t>(counts[kActive]), static_cast<std::size_t>(counts[kChanged]));
   return near;
 }
 
@@ -108,26 +108,20 @@ void FarRows::add_up(std::size_t active, std::size_t changed) {
     changes_ += changed;
   }
   added_up_ = true;
-  const std::size_t at_once = parts_.size() / sums_.size();
-  for (std::size_t first = 0; first < passes_.leaves(); first += at_once) {
-    const std::size_t last = std::min(first + at_once, passes_.leaves());
-    passes_.far_sums(anew, first, last, parts_.data());
-    for (std::size_t i = 0; i < last - first; ++i) {
-      for (std::size_t k = 0; k < sums_.size(); ++k) sums_[k] += parts_[i * sums_.size() + k];
-    }
-  }
+  add_leaf_sums(passes_, parts_, sums_,
+                [&](std::size_t first, std::size_t last) { passes_.far_sums(anew, first, last, parts_.data()); });
 }
 
-std::size_t FarRows::stray(const double* v) {
+std::size_t FarRows::recheck_far(const double* v) {
   const double noise = kink_noise(v, columns(), false);
   if (distance(v, centre_.data(), columns()) + noise < reach_) return 0;
-  if (n_references_ == LeafPasses::kReferences) look(v, false);
+  if (n_references_ == LeafPasses::kReferences) evaluate(v, false);
   for (std::size_t i = 0; i < n_references_; ++i) distances_[i] = distance(v, reference(i), columns());
-  passes_.stray(v, noise, n_references_, distances_.data(), strayed_.part(0));
+  passes_.recheck_far(v, noise, n_references_, distances_.data(), rechecked_.part(0));
   remember(v);
-  double strayed;
-  strayed_.merge(&strayed);
-  return static_cast<std::size_t>(strayed);
+  double n_changed;
+  rechecked_.merge(&n_changed);
+  return static_cast<std::size_t>(n_changed);
 }
 
 void FarRows::collect(std::size_t count, const PackedRows& to) {

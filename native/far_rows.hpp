@@ -21,24 +21,24 @@ class FarRows {
   // Whether there are so many rows that it pays to tell near ones from the others.
   static bool pays_for(std::size_t rows, std::size_t columns);
   // How many rows are near at most.
-  static std::size_t room_for(std::size_t rows);
+  static std::size_t most_near_of(std::size_t rows);
 
   explicit FarRows(LeafPasses& passes);
 
   LeafPasses& passes() { return passes_; }
   std::size_t columns() const { return passes_.columns(); }
   std::size_t stride() const { return centre_.size(); }
-  std::size_t room() const { return room_; }
+  std::size_t most_near() const { return most_near_; }
 
   // What a pass over all rows tells.
-  struct Look {
-    double hinges, convex_hinges, largest, steepest;  // see `LookSum`
+  struct Totals {
+    double hinges, convex_hinges, largest, steepest;  // see `PassSum`
   };
 
   // Opens a neuron at v; all rows are looked at.
-  Look open(const double* alpha, const double* v, Split split, const double* kinks);
+  Totals open(const double* alpha, const double* v, Split split, const double* kinks);
   // Looks at all rows. Without gradients, those of the last look with them stay.
-  Look look(const double* v, bool with_gradients);
+  Totals evaluate(const double* v, bool with_gradients);
   // The gradients of the concave and of the convex part, the latter without the penalty.
   const double* tangent() const { return gradients_.data(); }
   const double* pull() const { return gradients_.data() + stride(); }
@@ -50,7 +50,7 @@ class FarRows {
   std::size_t crossed() const { return crossed_; }
   // How many far rows are not certain to have kept their sides at v; no pass where that is out of the question. They must be
   // collected, or a new centre be found.
-  std::size_t stray(const double* v);
+  std::size_t recheck_far(const double* v);
   // Takes over the rows that were counted last, the far sums without them.
   void collect(std::size_t count, const PackedRows& to);
 
@@ -60,14 +60,14 @@ class FarRows {
   const double* slopes_h() const { return slopes_g() + stride(); }
 
  private:
-  Look merged_look();
+  Totals merged_totals();
   double reach();
   void add_up(std::size_t active, std::size_t changed);
   void remember(const double* v);
   double* reference(std::size_t i) { return references_.data() + i * stride(); }
 
   LeafPasses& passes_;
-  std::size_t room_;
+  std::size_t most_near_;
   std::vector<double> centre_;
   std::vector<double> gradients_;
   std::vector<double> sums_;        // gram, slopes_g, slopes_h
@@ -78,7 +78,7 @@ class FarRows {
   std::vector<double> references_;  // (kReferences, stride)
   std::vector<double> distances_;
   std::size_t n_references_ = 0;
-  LeafSums looks_, slopes_, counts_, strayed_;
+  LeafSums totals_, slopes_, counts_, rechecked_;
   std::vector<double> ratios_, parts_;
   std::vector<Row> list_;                                // of rows that are taken over
   std::vector<double> minus_ones_, minus_g_, minus_h_;  // their weights

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "design.hpp"
 #include "leaves.hpp"
@@ -42,12 +43,12 @@ inline double kink_noise(const double* v, std::size_t columns, bool has_directio
 }
 
 // What a pass over all rows tells: sums, and two maxima.
-enum LookSum : std::size_t {
+enum PassSum : std::size_t {
   kHinges,        // O without its penalty
   kConvexHinges,  // the same without beta_h
   kLargest,       // |z_j|
   kSteepest,      // slope
-  kLookSums
+  kPassSums
 };
 
 // How many rows of a leaf are where.
@@ -99,15 +100,15 @@ class LeafPasses {
   // In what follows, arrays that are written to have a row for each leaf; alpha is that of the neuron (n_outputs).
 
   // Takes up a network: alpha (n_hidden, n_outputs), V (n_hidden, columns). Squared residuals (leaves, 1).
-  virtual void take_up(const double* alpha, const double* V, double* squares) = 0;
+  virtual void set_network(const double* alpha, const double* V, double* squares) = 0;
   // Opens the problem of a neuron with these weights, which the network has, and looks at all rows there, which is
-  // reference 0 from then on. Sums (leaves, kLookSums); unless that is null, the gradients of the concave and of the convex
+  // reference 0 from then on. Sums (leaves, kPassSums); unless that is null, the gradients of the concave and of the convex
   // part, without the penalty (leaves, 2 stride). All rows are far from then on. Vectors v are padded, and so is `kinks`, the
   // kink direction of this visit or null.
   virtual void open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
                     double* gradients) = 0;
   // Looks at all rows at v, which is reference 0 from then on. Sums and gradients likewise.
-  virtual void look(const double* v, double* sums, double* gradients) = 0;
+  virtual void evaluate(const double* v, double* sums, double* gradients) = 0;
   // Gives the network the neuron with its weights where all rows were looked at last.
   virtual void close(const double* alpha) = 0;
 
@@ -121,11 +122,11 @@ class LeafPasses {
   // Looks at v, reference `number` from then on, at those far rows that may not be where they were: |z_j| <= |q_j| times
   // the distance of v from their reference, distances[i] for the i-th. Counts (leaves, 1) those that are not on their side
   // by more than noise |q_j|.
-  virtual void stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) = 0;
-  // Hands over the rows that the last `choose` or `stray` has counted; these are near from then on.
+  virtual void recheck_far(const double* v, double noise, std::size_t number, const double* distances, double* counts) = 0;
+  // Hands over the rows that the last `choose` or `recheck_far` has counted; these are near from then on.
   virtual void collect(const PackedRows& to) = 0;
 
-  // What is to be known of zero (see `ZeroPoint`), for the leaves from `first` to `last` (exclusively), zero_size() numbers for
+  // What is to be known of zero (see `OriginTestByPasses`), for the leaves from `first` to `last` (exclusively), zero_size() numbers for
   // each: the matrix of q qᵀ, on and above the diagonal, over the rows whose multipliers at x are between their bounds;
   // lambda q; and over the rows with q x > 0, beta_g q x and (q x)².
   virtual void zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) = 0;
@@ -141,5 +142,20 @@ class LeafPasses {
   virtual WholeRows whole() = 0;
   virtual bool may_be_whole() const { return true; }
 };
+
+// Adds the numbers of all leaves, sums.size() for each, to the sums. fetch(first, last) writes those of some leaves to `parts`,
+// which grows to the number of leaves that are asked at once.
+template <typename Fetch>
+void add_leaf_sums(const LeafPasses& passes, std::vector<double>& parts, std::vector<double>& sums, const Fetch& fetch) {
+  const std::size_t size = sums.size(), at_once = std::min(passes.leaves(), LeafPasses::leaves_at_once(size));
+  parts.resize(std::max(parts.size(), at_once * size));
+  for (std::size_t first = 0; first < passes.leaves(); first += at_once) {
+    const std::size_t last = std::min(first + at_once, passes.leaves());
+    fetch(first, last);
+    for (std::size_t i = 0; i < last - first; ++i) {
+      for (std::size_t k = 0; k < size; ++k) sums[k] += parts[i * size + k];
+    }
+  }
+}
 
 }  // namespace dconnet

@@ -27,7 +27,7 @@ struct Limits {
 };
 
 // What is found at a point.
-struct Look {
+struct Evaluation {
   double hinges;         // O without its penalty
   double convex_hinges;  // the same without beta_h
   double largest;        // |z_j|
@@ -50,16 +50,16 @@ class Majoriser {
   virtual void watch(const Proceed* proceed) = 0;
 
   // Opens the problem at v, a padded vector, which is at hand from then on.
-  virtual Look open(const NeuronProblem& problem, const Limits& limits, const double* v) = 0;
+  virtual Evaluation open(const NeuronProblem& problem, const Limits& limits, const double* v) = 0;
   // The largest slope.
   virtual double steepest() const = 0;
   // Solves the programme with the tangent at the point at hand, from there, and writes the answer. With `next`, the point
   // at hand is the last answer.
   virtual Outcome solve(const double* v, bool next, double* answer) = 0;
   // Looks at a trial: the last answer, or another point.
-  virtual Look look(const double* trial, bool is_answer) = 0;
+  virtual Evaluation evaluate(const double* trial, bool is_answer) = 0;
   // The point that was looked at last is at hand from now on.
-  virtual void accept(const Look& look) = 0;
+  virtual void accept(const Evaluation& found) = 0;
   // By how much O at an answer may be above that at v, the point at hand: rounding, for which slopes that cancel in O count,
   // and what rows lift the majoriser off O that are negative by noise, but count as active.
   virtual double rounding(const double* v) = 0;

@@ -10,7 +10,7 @@ namespace {
 
 // Where answers over the near rows make others stray so often, all rows are looked at.
 constexpr std::size_t kMostRounds = 20;
-// Steps of a walk after which it is worth a pass over the rows to see which have strayed: without these it may go on for
+// Steps of a walk after which it is worth a pass over the rows to see which have n_changed: without these it may go on for
 // long in vain. Then twice as many, and so on. From 32 to 64 makes little difference.
 constexpr std::size_t kFirstSteps = 48;
 constexpr int kMostHalvings = 20;
@@ -21,7 +21,7 @@ std::unique_ptr<Sample> sample_of(LeafPasses& passes) {
   const std::size_t spacing = Sample::spacing_for(passes.rows(), passes.columns());
   if (spacing == 0) return nullptr;
   const std::size_t rows = passes.sampled(spacing);
-  Design design = Design::with_room(rows, passes.columns());
+  Design design = Design::with_capacity(rows, passes.columns());
   passes.sample_rows(spacing, design.extend(0, rows));
   return std::make_unique<Sample>(std::move(design), spacing, passes.rows(), passes.team());
 }
@@ -31,7 +31,7 @@ std::unique_ptr<Sample> sample_of(LeafPasses& passes) {
 NearMajoriser::NearMajoriser(LeafPasses& passes)
     : far_(passes),
       near_(far_),
-      zero_(passes),
+      origin_(passes),
       sample_(sample_of(passes)),
       tangent_(passes.stride()),
       trial_tangent_(passes.stride()),
@@ -45,23 +45,23 @@ void NearMajoriser::watch(const Proceed* proceed) {
   if (all_) all_->watch(proceed);
 }
 
-Look NearMajoriser::open(const NeuronProblem& problem, const Limits& limits, const double* v) {
+Evaluation NearMajoriser::open(const NeuronProblem& problem, const Limits& limits, const double* v) {
   problem_ = problem;
   limits_ = limits;
-  const FarRows::Look look = far_.open(problem.alpha, v, problem.split, problem.kinks);
+  const FarRows::Totals found = far_.open(problem.alpha, v, problem.split, problem.kinks);
   near_.open(problem.kinks);
   std::copy_n(far_.tangent(), tangent_.size(), tangent_.data());
-  steepest_ = look.steepest;
-  convex_hinges_ = look.convex_hinges;
+  steepest_ = found.steepest;
+  convex_hinges_ = found.convex_hinges;
   source_ = Source::kAllRows;
   is_far_ = true;
-  strayed_ = false;
-  at_zero_ = look.largest == 0.0;
+  far_rows_changed_ = false;
+  at_zero_ = found.largest == 0.0;
   if (sample_) {
     sample_->forget();
     far_.passes().sample_slopes(sample_->spacing(), sample_->slopes());
   }
-  return {look.hinges, look.convex_hinges, look.largest, far_.passes().rows()};
+  return {found.hinges, found.convex_hinges, found.largest, far_.passes().rows()};
 }
 
 Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
@@ -85,7 +85,7 @@ Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
   return outcome;
 }
 
-// Over the rows near a centre, to which those are added that have strayed at an answer. The centre moves along once some
+// Over the rows near a centre, to which those are added that have n_changed at an answer. The centre moves along once some
 // have. False if that comes to no end, or to zero, where all rows meet.
 bool NearMajoriser::solve_over_near(const double* v, bool next, double* answer, Outcome& outcome) {
   lowest_value_ = convex_value(v, convex_hinges_);
@@ -93,12 +93,12 @@ bool NearMajoriser::solve_over_near(const double* v, bool next, double* answer, 
   if (is_far_ && start_from_sample(v, answer)) {
     next = false;
     if (!centre(v)) return false;
-  } else if (source_ == Source::kAllRows || strayed_) {
+  } else if (source_ == Source::kAllRows || far_rows_changed_) {
     next = false;
-    if (strayed_ || (is_far_ && sample_)) far_.look(v, false);
+    if (far_rows_changed_ || (is_far_ && sample_)) far_.evaluate(v, false);
     if (!centre(v)) return false;
   }
-  strayed_ = false;
+  far_rows_changed_ = false;
   return solve_in_rounds(v, next, answer, outcome);
 }
 
@@ -111,11 +111,11 @@ bool NearMajoriser::solve_in_rounds(const double* v, bool next, double* answer, 
     outcome = {outcome.iterations + end.iterations, end.converged, end.method};
     const bool goes_on = end.out_of_steps && end.iterations == steps;
     if (!end.converged && !goes_on) return false;
-    const std::size_t strayed = far_.stray(answer);
-    strayed_ = strayed_ || strayed > 0;
-    if (strayed == 0 && end.converged) return true;
+    const std::size_t n_changed = far_.recheck_far(answer);
+    far_rows_changed_ = far_rows_changed_ || n_changed > 0;
+    if (n_changed == 0 && end.converged) return true;
     next = true;
-    if (strayed > 0 && !follow(v, strayed, next, answer)) return false;
+    if (n_changed > 0 && !follow(v, n_changed, next, answer)) return false;
   }
   return false;
 }
@@ -130,40 +130,40 @@ Outcome NearMajoriser::end_at_zero(double* answer, std::size_t iterations) {
 // Where the way led to zero, or began there. If that is not the solution, the programme falls from zero to another point, and
 // goes on from there: nothing leads back.
 bool NearMajoriser::solve_at_zero(const double* v, double* answer, Outcome& outcome) {
-  const ZeroPoint::Verdict verdict =
-      zero_.examine(tangent_.data(), problem_.curvature, problem_.gamma, answer, outcome.iterations);
-  if (verdict == ZeroPoint::Verdict::kUnknown) return false;
-  if (verdict == ZeroPoint::Verdict::kSolution) {
+  const OriginVerdict verdict =
+      origin_.examine(tangent_.data(), problem_.curvature, problem_.gamma, answer, outcome.iterations);
+  if (verdict == OriginVerdict::kUnknown) return false;
+  if (verdict == OriginVerdict::kSolution) {
     outcome = end_at_zero(answer, outcome.iterations);
     return true;
   }
-  if (!is_lower(answer, far_.look(answer, false).convex_hinges) || !centre(v)) return false;
+  if (!is_lower(answer, far_.evaluate(answer, false).convex_hinges) || !centre(v)) return false;
   return solve_in_rounds(v, false, answer, outcome);
 }
 
 // The near rows are those about where all rows were looked at last. False if too many are at their kinks there.
 bool NearMajoriser::centre(const double* v) {
   const std::size_t count = far_.centre();
-  if (count > far_.room()) return false;
+  if (count > far_.most_near()) return false;
   near_.take(count);
   near_.mark(0, v);
   recentred_ = true;
   return true;
 }
 
-// Takes the rows that have strayed at the answer for near ones, too; if they are too many, a point becomes the new centre.
+// Takes the rows that have n_changed at the answer for near ones, too; if they are too many, a point becomes the new centre.
 // Goes back towards the lowest point until the programme is lower than there. The way leads downhill at first, because at
-// the lowest point no row has strayed; between both points, no others can have strayed than at the answer.
-bool NearMajoriser::follow(const double* v, std::size_t strayed, bool& next, double* answer) {
-  if (strayed > near_.room_left()) {
+// the lowest point no row has n_changed; between both points, no others can have n_changed than at the answer.
+bool NearMajoriser::follow(const double* v, std::size_t n_changed, bool& next, double* answer) {
+  if (n_changed > near_.free_places()) {
     next = false;
     return centre_lower(v, answer);
   }
   const std::size_t first = near_.design().rows();
-  next = near_.add(strayed);
+  next = near_.add(n_changed);
   near_.mark(first, v);
   for (int halving = 0; halving < kMostHalvings; ++halving) {
-    if (is_lower(answer, look_at_near(answer).convex_hinges)) return true;
+    if (is_lower(answer, evaluate_near(answer).convex_hinges)) return true;
     next = false;
     halve(answer);
   }
@@ -172,7 +172,7 @@ bool NearMajoriser::follow(const double* v, std::size_t strayed, bool& next, dou
 
 bool NearMajoriser::centre_lower(const double* v, double* answer) {
   for (int halving = 0; halving < kMostHalvings; ++halving) {
-    if (is_lower(answer, far_.look(answer, false).convex_hinges)) return centre(v);
+    if (is_lower(answer, far_.evaluate(answer, false).convex_hinges)) return centre(v);
     halve(answer);
   }
   return false;
@@ -205,7 +205,7 @@ bool NearMajoriser::start_from_sample(const double* v, double* answer) {
     near_.convex_pull(v, problem_.curvature, pull_.data());
   }
   if (!sample_->solve(tangent_.data(), problem_.curvature, problem_.gamma, pull_.data(), v)) return false;
-  if (!is_lower(sample_->v(), far_.look(sample_->v(), false).convex_hinges)) return false;
+  if (!is_lower(sample_->v(), far_.evaluate(sample_->v(), false).convex_hinges)) return false;
   std::copy_n(sample_->v(), lowest_.size(), answer);
   return true;
 }
@@ -240,39 +240,39 @@ Outcome NearMajoriser::solve_over_all(const double* v, double* answer) {
   return outcome;
 }
 
-Look NearMajoriser::look(const double* trial, bool is_answer) {
+Evaluation NearMajoriser::evaluate(const double* trial, bool is_answer) {
   if (is_answer && trial_source_ == Source::kNearRows) {
-    const NearRows::Look look = look_at_near(trial);
+    const NearRows::Values found = evaluate_near(trial);
     // Where near rows tell no more than noise, the others may.
     const double largest =
-        is_noise(look.largest, steepest_, problem_) ? far_.look(trial, false).largest : look.largest;
+        is_noise(found.largest, steepest_, problem_) ? far_.evaluate(trial, false).largest : found.largest;
     // Sides that have changed about another centre are not all known.
-    const std::size_t changed = recentred_ ? std::max<std::size_t>(1, look.changed + far_.crossed()) : look.changed;
-    return {look.hinges, look.convex_hinges, largest, changed};
+    const std::size_t changed = recentred_ ? std::max<std::size_t>(1, found.changed + far_.crossed()) : found.changed;
+    return {found.hinges, found.convex_hinges, largest, changed};
   }
   trial_source_ = Source::kAllRows;
-  const FarRows::Look look = far_.look(trial, true);
+  const FarRows::Totals found = far_.evaluate(trial, true);
   std::copy_n(far_.tangent(), trial_tangent_.size(), trial_tangent_.data());
   const std::size_t changed = is_answer ? changed_ : (at_zero_ ? 0 : far_.passes().rows());
-  return {look.hinges, look.convex_hinges, look.largest, changed};
+  return {found.hinges, found.convex_hinges, found.largest, changed};
 }
 
-void NearMajoriser::accept(const dconnet::Look& look) {
+void NearMajoriser::accept(const Evaluation& found) {
   source_ = trial_source_;
   if (source_ == Source::kNearRows) near_.accept();
   tangent_.swap(trial_tangent_);
-  convex_hinges_ = look.convex_hinges;
-  at_zero_ = look.largest == 0.0;
-  is_far_ = static_cast<double>(look.changed) > kMany * static_cast<double>(far_.passes().rows());
+  convex_hinges_ = found.convex_hinges;
+  at_zero_ = found.largest == 0.0;
+  is_far_ = static_cast<double>(found.changed) > kMany * static_cast<double>(far_.passes().rows());
 }
 
 double NearMajoriser::rounding(const double* v) {
   if (source_ == Source::kAllRows) {
-    const FarRows::Look look = far_.look(v, false);
-    return kObjectiveRounding * (problem_.size + 2.0 * look.convex_hinges - look.hinges);
+    const FarRows::Totals found = far_.evaluate(v, false);
+    return kObjectiveRounding * (problem_.size + 2.0 * found.convex_hinges - found.hinges);
   }
-  const NearRows::Look look = look_at_near(v);
-  return look.lift + kObjectiveRounding * (problem_.size + look.cancelling);
+  const NearRows::Values found = evaluate_near(v);
+  return found.lift + kObjectiveRounding * (problem_.size + found.cancelling);
 }
 
 }  // namespace dconnet

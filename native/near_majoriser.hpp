@@ -10,7 +10,7 @@
 #include "majoriser.hpp"
 #include "near_rows.hpp"
 #include "sample.hpp"
-#include "zero_point.hpp"
+#include "origin.hpp"
 
 namespace dconnet {
 
@@ -19,13 +19,13 @@ class NearMajoriser : public Majoriser {
   explicit NearMajoriser(LeafPasses& passes);
 
   void watch(const Proceed* proceed) override;
-  dconnet::Look open(const NeuronProblem& problem, const Limits& limits, const double* v) override;
+  Evaluation open(const NeuronProblem& problem, const Limits& limits, const double* v) override;
   double steepest() const override { return steepest_; }
   Outcome solve(const double* v, bool next, double* answer) override;
-  dconnet::Look look(const double* trial, bool is_answer) override;
-  void accept(const dconnet::Look& look) override;
+  Evaluation evaluate(const double* trial, bool is_answer) override;
+  void accept(const Evaluation& found) override;
   double rounding(const double* v) override;
-  double certify(const double* v) override { return far_.look(v, false).hinges; }
+  double certify(const double* v) override { return far_.evaluate(v, false).hinges; }
   void close() override { far_.passes().close(problem_.alpha); }
 
  private:
@@ -35,11 +35,11 @@ class NearMajoriser : public Majoriser {
   Outcome end_at_zero(double* answer, std::size_t iterations);
   bool start_from_sample(const double* v, double* answer);
   bool centre(const double* v);
-  bool follow(const double* v, std::size_t strayed, bool& next, double* answer);
+  bool follow(const double* v, std::size_t n_changed, bool& next, double* answer);
   bool centre_lower(const double* v, double* answer);
   Outcome solve_over_all(const double* v, double* answer);
-  NearRows::Look look_at_near(const double* trial) {
-    return near_.look(trial, problem_.curvature, trial_tangent_.data());
+  NearRows::Values evaluate_near(const double* trial) {
+    return near_.evaluate(trial, problem_.curvature, trial_tangent_.data());
   }
   double convex_value(const double* v, double convex_hinges) const;
   bool is_lower(const double* v, double convex_hinges);
@@ -51,7 +51,7 @@ class NearMajoriser : public Majoriser {
 
   FarRows far_;
   NearRows near_;
-  ZeroPoint zero_;
+  OriginTestByPasses origin_;
   std::unique_ptr<Sample> sample_;
   std::unique_ptr<SolverOverAll> all_;  // made the first time that it is needed
   const Proceed* watch_ = nullptr;
@@ -61,7 +61,7 @@ class NearMajoriser : public Majoriser {
   Source source_ = Source::kAllRows, trial_source_ = Source::kAllRows;
   bool recentred_ = false;     // since the point at hand was accepted
   bool is_far_ = true;         // whether the next solution may be far away
-  bool strayed_ = false;       // whether rows have, in the last programme
+  bool far_rows_changed_ = false;       // whether rows have, in the last programme
   bool at_zero_ = false;       // whether the point at hand is zero
   double convex_hinges_ = 0.0;    // at the point at hand
   double lowest_value_ = 0.0;     // of the programme, at lowest_

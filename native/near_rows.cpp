@@ -14,30 +14,30 @@ constexpr std::size_t kMostAtOnce = 1024;
 
 NearRows::NearRows(FarRows& far)
     : far_(far),
-      solver_(Design::with_room(far.room(), far.columns()), false, far.passes().team()),
+      solver_(Design::with_capacity(far.most_near(), far.columns()), false, far.passes().team()),
       products_(far.passes().team()),
       gram_(solver_.design()),
       base_(far.stride() * far.stride()),
       last_base_(base_.size()),
       linear_(far.stride()),
       product_(far.stride()),
-      beta_g_(far.room()),
-      beta_h_(far.room()),
-      z_(far.room()),
-      multipliers_(far.room()),
-      weights_(far.room()),
-      kink_norms_(far.room()),
-      active_(far.room()),
-      marks_(far.room()),
-      trial_marks_(far.room()) {}
+      beta_g_(far.most_near()),
+      beta_h_(far.most_near()),
+      z_(far.most_near()),
+      multipliers_(far.most_near()),
+      weights_(far.most_near()),
+      kink_norms_(far.most_near()),
+      active_(far.most_near()),
+      marks_(far.most_near()),
+      trial_marks_(far.most_near()) {}
 
-PackedRows NearRows::room_from(std::size_t first, std::size_t count) {
-  return {solver_.room_for_rows(first, count), beta_g_.data() + first, beta_h_.data() + first, z_.data() + first,
+PackedRows NearRows::places_from(std::size_t first, std::size_t count) {
+  return {solver_.replace_rows(first, count), beta_g_.data() + first, beta_h_.data() + first, z_.data() + first,
           active_.data() + first};
 }
 
 void NearRows::take(std::size_t count) {
-  far_.collect(count, room_from(0, count));
+  far_.collect(count, places_from(0, count));
   solver_.took_rows(0);
   n_known_ = count;
   std::copy_n(far_.gram(), base_.size(), base_.begin());
@@ -46,7 +46,7 @@ void NearRows::take(std::size_t count) {
 
 bool NearRows::add(std::size_t count) {
   const std::size_t first = design().rows();
-  far_.collect(count, room_from(first, count));
+  far_.collect(count, places_from(first, count));
   const bool walked = solver_.took_rows(first);
   last_base_ = base_;  // which others look at, too
   std::copy_n(far_.gram(), base_.size(), base_.begin());
@@ -87,27 +87,27 @@ void NearRows::mark(std::size_t first, const double* v) {
   for (std::size_t i = first; i < first + count; ++i) marks_[i] = weights_[i] >= -noise * kink_norms_[i];
 }
 
-NearRows::Look NearRows::look(const double* v, double curvature, double* tangent) {
+NearRows::Values NearRows::evaluate(const double* v, double curvature, double* tangent) {
   const double noise = kink_noise(v, far_.columns(), kinks_ != nullptr);
   const double bend = curvature * symmetric_form(far_.gram(), far_.stride(), v);
   const double up = dot(far_.slopes_g(), v, far_.columns()), down = dot(far_.slopes_h(), v, far_.columns());
-  Look look{up - down + bend, up + bend, 0.0, 0, up + down, 0.0};
+  Values found{up - down + bend, up + bend, 0.0, 0, up + down, 0.0};
   products_.apply(design(), v, z_.data());
   for (std::size_t i = 0; i < design().rows(); ++i) {
     const double z = z_[i], active = std::max(z, 0.0);
     const bool marked = z >= -noise * kink_norms_[i];
-    look.hinges += (beta_g_[i] - beta_h_[i] + curvature * active) * active;
-    look.convex_hinges += (beta_g_[i] + curvature * active) * active;
-    look.largest = larger(look.largest, std::fabs(z));
-    look.changed += marked != (marks_[i] != 0);
+    found.hinges += (beta_g_[i] - beta_h_[i] + curvature * active) * active;
+    found.convex_hinges += (beta_g_[i] + curvature * active) * active;
+    found.largest = larger(found.largest, std::fabs(z));
+    found.changed += marked != (marks_[i] != 0);
     trial_marks_[i] = marked;
-    look.cancelling += (beta_g_[i] + beta_h_[i]) * active;
-    if (marked != (z >= 0.0)) look.lift += beta_h_[i] * std::fabs(z);
+    found.cancelling += (beta_g_[i] + beta_h_[i]) * active;
+    if (marked != (z >= 0.0)) found.lift += beta_h_[i] * std::fabs(z);
     weights_[i] = marked ? beta_h_[i] : 0.0;
   }
   design().apply_transposed(weights_.data(), tangent);
   for (std::size_t k = 0; k < far_.stride(); ++k) tangent[k] += far_.slopes_h()[k];
-  return look;
+  return found;
 }
 
 void NearRows::convex_pull(const double* v, double curvature, double* pull) {

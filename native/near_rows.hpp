@@ -16,7 +16,7 @@ class NearRows {
 
   void watch(const Proceed* proceed) { solver_.watch(proceed); }
   const Design& design() const { return solver_.design(); }
-  std::size_t room_left() const { return far_.room() - design().rows(); }
+  std::size_t free_places() const { return far_.most_near() - design().rows(); }
 
   // Starts a visit with this kink direction, padded, or null; it must live as long as the visit.
   void open(const double* kinks) { kinks_ = kinks; }
@@ -33,21 +33,21 @@ class NearRows {
                 bool next, double* v);
 
   // What the near rows and the sums over the others tell of a point.
-  struct Look {
-    double hinges, convex_hinges, largest;  // see `LookSum`, the last over the near rows
+  struct Values {
+    double hinges, convex_hinges, largest;  // see `PassSum`, the last over the near rows
     std::size_t changed;                    // rows that the tangent at hand has on the other side
     double cancelling;                      // slopes that cancel in O, times z
     double lift;                            // what rows lift the majoriser off O that are negative by noise, but active
   };
   // With the tangent there.
-  Look look(const double* v, double curvature, double* tangent);
+  Values evaluate(const double* v, double curvature, double* tangent);
   // The point that was looked at last becomes the one at hand.
   void accept() { marks_.swap(trial_marks_); }
   // The gradient of the convex part at v, without its penalty.
   void convex_pull(const double* v, double curvature, double* pull);
 
  private:
-  PackedRows room_from(std::size_t first, std::size_t count);
+  PackedRows places_from(std::size_t first, std::size_t count);
 
   FarRows& far_;
   Solver solver_;                               // over the near rows

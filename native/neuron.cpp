@@ -17,26 +17,26 @@ bool Neuron::improve(const NeuronProblem& problem, const Limits& limits, const P
 
 bool Neuron::run(const NeuronProblem& problem, const Limits& limits, const Proceed& proceed, double* v, Tally& tally) {
   const std::size_t stride = candidate_.size();
-  Look look = majoriser_->open(problem, limits, v);
-  double objective = opened_ = look.hinges + problem.gamma * dot(v, v, stride);
+  Evaluation found = majoriser_->open(problem, limits, v);
+  double objective = opened_ = found.hinges + problem.gamma * dot(v, v, stride);
   if (problem.curvature == 0.0) {  // only the penalty is left: its minimiser is zero
     std::fill_n(v, stride, 0.0);
     return true;
   }
   bool next = false;  // whether the programme continues from the answer to the last one
   for (std::size_t iteration = 0; iteration < limits.dca_iterations; ++iteration) {
-    if (look.changed == 0) return true;  // the next programme would be the last one again
+    if (found.changed == 0) return true;  // the next programme would be the last one again
     if (!proceed()) return false;
     const Outcome outcome = majoriser_->solve(v, next, candidate_.data());
     if (!outcome.converged && !proceed()) return false;
     ++tally.programmes;
     tally.iterations += outcome.iterations;
     tally.unsolved += !outcome.converged;
-    Look reached = majoriser_->look(candidate_.data(), true);
+    Evaluation reached = majoriser_->evaluate(candidate_.data(), true);
     next = !is_noise(reached.largest, majoriser_->steepest(), problem);
     if (!next) {
       std::fill(candidate_.begin(), candidate_.end(), 0.0);
-      reached = majoriser_->look(candidate_.data(), false);
+      reached = majoriser_->evaluate(candidate_.data(), false);
     }
     const double value = reached.hinges + problem.gamma * dot(candidate_.data(), candidate_.data(), stride);
     if (!(value <= objective)) {  // also refuses NaN
@@ -47,7 +47,7 @@ bool Neuron::run(const NeuronProblem& problem, const Limits& limits, const Proce
     for (std::size_t k = 0; k < stride; ++k) moved += (candidate_[k] - v[k]) * (candidate_[k] - v[k]);
     std::copy_n(candidate_.data(), stride, v);
     majoriser_->accept(reached);
-    look = reached;
+    found = reached;
     objective = value;
     if (std::sqrt(moved) < kDcaTolerance) return true;
   }

@@ -50,7 +50,7 @@ DCONNET_INLINE void add_output(std::size_t rows, double weight, const double* z,
   for (std::size_t j = 0; j < rows; ++j) sum[j] += weight * (z[j] > 0.0 ? z[j] : 0.0);
 }
 
-// Adds the rows of a tile to sums in the order of `LookSum`.
+// Adds the rows of a tile to sums in the order of `PassSum`.
 DCONNET_INLINE void add_hinges(std::size_t rows, const double* beta_g, const double* beta_h, double curvature,
                                const double* z, double* sums) {
   Lanes whole = {}, convex = {}, largest = {}, steepest = {};
@@ -203,7 +203,7 @@ void NeuronRows::set_targets(const double* y) {
   });
 }
 
-void NeuronRows::take_up(const double* alpha, const double* V, double* squares) {
+void NeuronRows::set_network(const double* alpha, const double* V, double* squares) {
   for (std::size_t unit = 0; unit < n_hidden_; ++unit) {
     std::copy_n(V + unit * columns(), columns(), V_.data() + unit * design().stride());
   }
@@ -230,15 +230,15 @@ void NeuronRows::take_direction(const double* kinks) {
   kink_norms_.resize(kinks ? rows() : 0);
 }
 
-double NeuronRows::open(const double* alpha, const double* v, Split split, const double* kinks, LeafSums& room) {
+double NeuronRows::open(const double* alpha, const double* v, Split split, const double* kinks, LeafSums& buffer) {
   curvature_ = dot(alpha, alpha, n_outputs_);
   take_direction(kinks);
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     open(leaf, alpha, v, split, kinks);
-    *room.clear(i) = larger(max_abs(beta_g_.data() + leaf.first, leaf.count),
+    *buffer.clear(i) = larger(max_abs(beta_g_.data() + leaf.first, leaf.count),
                             max_abs(beta_h_.data() + leaf.first, leaf.count));
   });
-  return room.largest(0);
+  return buffer.largest(0);
 }
 
 void NeuronRows::open(const Leaf& leaf, const double* alpha, const double* v, Split split, const double* kinks) {
@@ -259,24 +259,24 @@ void NeuronRows::open(const double* alpha, const double* v, Split split, const d
   curvature_ = dot(alpha, alpha, n_outputs_);
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     open(leaf, alpha, v, split, kinks);
-    look_at(leaf, nullptr, noise, sums + i * kLookSums, gradients ? gradients + 2 * i * stride() : nullptr);
+    evaluate_leaf(leaf, nullptr, noise, sums + i * kPassSums, gradients ? gradients + 2 * i * stride() : nullptr);
     for (std::size_t j = leaf.first; j < leaf.end(); ++j) places_[j] = z_[j] > 0.0 ? Place::kActive : Place::kInactive;
   });
 }
 
-void NeuronRows::look(const double* v, double* sums, double* gradients) {
+void NeuronRows::evaluate(const double* v, double* sums, double* gradients) {
   const double noise = kink_noise(v);
   margins_are_known_ = false;
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    look_at(leaf, v, noise, sums + i * kLookSums, gradients ? gradients + 2 * i * stride() : nullptr);
+    evaluate_leaf(leaf, v, noise, sums + i * kPassSums, gradients ? gradients + 2 * i * stride() : nullptr);
   });
 }
 
 // At v, or where z is known. A tile at a time, so that its rows are fetched once.
-void NeuronRows::look_at(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients) {
+void NeuronRows::evaluate_leaf(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients) {
   double weights[kTile], pulls[kTile];
   if (!reference_.empty()) std::fill_n(reference_.data() + leaf.first, leaf.count, static_cast<unsigned char>(0));
-  std::fill_n(sums, kLookSums, 0.0);
+  std::fill_n(sums, kPassSums, 0.0);
   if (gradients) std::fill_n(gradients, 2 * stride(), 0.0);
   for (std::size_t first = leaf.first; first < leaf.end(); first += kTile) {
     const std::size_t count = std::min(kTile, leaf.end() - first);
@@ -335,7 +335,7 @@ void NeuronRows::ratios(double* ratios) {
   });
 }
 
-void NeuronRows::tell_near_from_far() {
+void NeuronRows::allocate_near_and_far() {
   reference_.resize(rows());
   margins_.resize(rows());
   places_.resize(rows());
@@ -395,7 +395,7 @@ void NeuronRows::far_sums(bool anew, std::size_t first, std::size_t last, double
   });
 }
 
-void NeuronRows::stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) {
+void NeuronRows::recheck_far(const double* v, double noise, std::size_t number, const double* distances, double* counts) {
   float limits[kReferences];
   for (std::size_t i = 0; i < number; ++i) limits[i] = above(distances[i] + noise);
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
@@ -403,15 +403,15 @@ void NeuronRows::stray(const double* v, double noise, std::size_t number, const 
     Row* list = list_.data() + leaf.first;
     const std::size_t in_doubt =
         fastest<list_in_doubt>(leaf.first, leaf.count, margins_.data(), reference_.data(), limits, list);
-    listed_[i] = look_again(list, in_doubt, v, noise, number);
+    listed_[i] = recheck(list, in_doubt, v, noise, number);
     counts[i] = static_cast<double>(listed_[i]);
   });
   margins_are_known_ = true;
 }
 
 // Looks at the listed rows, and keeps those in the list that are not on their sides.
-std::size_t NeuronRows::look_again(Row* list, std::size_t in_doubt, const double* v, double noise, std::size_t number) {
-  std::size_t strayed = 0;
+std::size_t NeuronRows::recheck(Row* list, std::size_t in_doubt, const double* v, double noise, std::size_t number) {
+  std::size_t n_changed = 0;
   double z[kTile];
   for (std::size_t first = 0; first < in_doubt; first += kTile) {
     const std::size_t count = std::min(kTile, in_doubt - first);
@@ -422,11 +422,11 @@ std::size_t NeuronRows::look_again(Row* list, std::size_t in_doubt, const double
       reference_[j] = static_cast<unsigned char>(number);
       margins_[j] = margin_of(places_[j], z[k], norms_[j]);
       const double beyond = places_[j] == Place::kActive ? z[k] : -z[k];
-      list[strayed] = j;
-      strayed += !(beyond > noise * norms_[j]);
+      list[n_changed] = j;
+      n_changed += !(beyond > noise * norms_[j]);
     }
   }
-  return strayed;
+  return n_changed;
 }
 
 std::size_t NeuronRows::listed() const { return std::accumulate(listed_.begin(), listed_.end(), std::size_t{0}); }

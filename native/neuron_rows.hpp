@@ -28,22 +28,22 @@ class NeuronRows : public LeafPasses {
   void set_targets(const double* y);
 
   // Takes the room that is needed where rows are near or far.
-  void tell_near_from_far();
+  void allocate_near_and_far();
 
   std::size_t rows() const override { return design().rows(); }
   std::size_t sampled(std::size_t spacing) const override {
     return sampled_rows(first_row_ + rows(), spacing) - sampled_rows(first_row_, spacing);
   }
   std::size_t columns() const override { return design().columns(); }
-  void take_up(const double* alpha, const double* V, double* squares) override;
+  void set_network(const double* alpha, const double* V, double* squares) override;
   void open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
             double* gradients) override;
-  void look(const double* v, double* sums, double* gradients) override;
+  void evaluate(const double* v, double* sums, double* gradients) override;
   void close(const double* alpha) override;
   void ratios(double* ratios) override;
   void choose(double reach, double* counts) override;
   void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) override;
-  void stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) override;
+  void recheck_far(const double* v, double noise, std::size_t number, const double* distances, double* counts) override;
   void collect(const PackedRows& to) override;
   void zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) override;
   void sample_rows(std::size_t spacing, double* q) override;
@@ -51,13 +51,13 @@ class NeuronRows : public LeafPasses {
   Team* team() override { return &rows_.team(); }
   WholeRows whole() override { return {&design(), beta_g_.data()}; }
 
-  // How many rows the last `choose` or `stray` has counted.
+  // How many rows the last `choose` or `recheck_far` has counted.
   std::size_t listed() const;
   // The two halves of `collect`: copies of these rows, and that they are near from then on.
   void copy_listed(const PackedRows& to);
   void take_listed();
   // What a driver needs that walks over all rows itself. Opens a neuron and returns its largest slope.
-  double open(const double* alpha, const double* v, Split split, const double* kinks, LeafSums& room);
+  double open(const double* alpha, const double* v, Split split, const double* kinks, LeafSums& buffer);
   const double* beta_g() const { return beta_g_.data(); }
   const double* beta_h() const { return beta_h_.data(); }
   // |q_j|, and a little more than rounding; negative where a row at its kink is not active.
@@ -73,10 +73,10 @@ class NeuronRows : public LeafPasses {
   void take_direction(const double* kinks);
   void add_outputs(const Leaf& leaf, const double* alpha, double sign);
   void split_slopes(const Leaf& leaf, const double* alpha, Split split);
-  void look_at(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients);
+  void evaluate_leaf(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients);
   void add_to_zero_sums(const Leaf& leaf, const double* x, double* sums) const;
   void measure_margins(const Leaf& leaf);
-  std::size_t look_again(Row* list, std::size_t in_doubt, const double* v, double noise, std::size_t number);
+  std::size_t recheck(Row* list, std::size_t in_doubt, const double* v, double noise, std::size_t number);
 
   // The first row of a sample among those from this one on.
   std::size_t next_sampled(std::size_t row, std::size_t spacing) const {

@@ -55,7 +55,7 @@ const double* spread_blocks(std::size_t first, std::size_t last, std::size_t wid
   return from;
 }
 
-void look(NeuronRows& rows, std::size_t first_leaf, Pass pass, Reader& reader, std::vector<double>& answer) {
+void evaluate(NeuronRows& rows, std::size_t first_leaf, Pass pass, Reader& reader, std::vector<double>& answer) {
   const std::size_t stride = rows.stride(), leaves = rows.leaves();
   const double* alpha = pass == Pass::kOpen ? reader.take(rows.n_outputs()) : nullptr;
   const Split split = pass == Pass::kOpen && reader.number() != 0.0 ? Split::kNet : Split::kPaper;
@@ -63,12 +63,12 @@ void look(NeuronRows& rows, std::size_t first_leaf, Pass pass, Reader& reader, s
   const bool with_gradients = reader.number() != 0.0;
   const std::size_t width = with_gradients ? 2 * stride : 0;
   std::vector<double> gradients(leaves * width);
-  answer.resize(leaves * kLookSums);
+  answer.resize(leaves * kPassSums);
   if (pass == Pass::kOpen) {
     const double* kinks = reader.number() != 0.0 ? reader.take(stride) : nullptr;
     rows.open(alpha, v, split, kinks, answer.data(), gradients.data());
   } else {
-    rows.look(v, answer.data(), with_gradients ? gradients.data() : nullptr);
+    rows.evaluate(v, answer.data(), with_gradients ? gradients.data() : nullptr);
   }
   append_blocks(first_leaf, width, gradients, answer);
 }
@@ -123,12 +123,12 @@ bool is_spacing(double number) {
 bool is_question(const NeuronRows& rows, Pass pass, const double* question, std::size_t size) {
   const std::size_t stride = rows.stride();
   switch (pass) {
-    case Pass::kTakeUp: return size == rows.n_hidden() * (rows.n_outputs() + rows.columns());
+    case Pass::kSetNetwork: return size == rows.n_hidden() * (rows.n_outputs() + rows.columns());
     case Pass::kOpen: {
       const std::size_t plain = rows.n_outputs() + 3 + stride;
       return size >= plain && size == plain + (question[plain - 1] != 0.0 ? stride : 0);
     }
-    case Pass::kLook: return size == stride + 1;
+    case Pass::kEvaluate: return size == stride + 1;
     case Pass::kClose: return size == rows.n_outputs();
     case Pass::kSampleRows:
     case Pass::kSampleSlopes: return size == 1 && is_spacing(*question);
@@ -136,7 +136,7 @@ bool is_question(const NeuronRows& rows, Pass pass, const double* question, std:
     case Pass::kCopyListed: return size == 1;
     case Pass::kFarSums: return size == 3;
     case Pass::kZeroSums: return size == stride + 2;
-    case Pass::kStray:
+    case Pass::kRecheckFar:
       return size > stride + 2 && question[stride + 1] == static_cast<double>(size - stride - 2) &&
              size - stride - 2 < LeafPasses::kReferences;
     case Pass::kRatios:
@@ -151,24 +151,24 @@ void answer_question(NeuronRows& rows, std::size_t first_leaf, Pass pass, Reader
   const std::size_t stride = rows.stride(), leaves = rows.leaves();
   answer.clear();
   switch (pass) {
-    case Pass::kTakeUp: {
+    case Pass::kSetNetwork: {
       const double* alpha = reader.take(rows.n_hidden() * rows.n_outputs());
       answer.resize(leaves);
-      return rows.take_up(alpha, reader.take(rows.n_hidden() * rows.columns()), answer.data());
+      return rows.set_network(alpha, reader.take(rows.n_hidden() * rows.columns()), answer.data());
     }
     case Pass::kOpen:
-    case Pass::kLook: return look(rows, first_leaf, pass, reader, answer);
+    case Pass::kEvaluate: return evaluate(rows, first_leaf, pass, reader, answer);
     case Pass::kClose: return rows.close(reader.take(rows.n_outputs()));
     case Pass::kRatios: answer.resize(leaves * LeafPasses::kRatios); return rows.ratios(answer.data());
     case Pass::kChoose: answer.resize(leaves * kCounts); return rows.choose(reader.number(), answer.data());
     case Pass::kFarSums: return far_sums(rows, first_leaf, reader, answer);
     case Pass::kZeroSums: return zero_sums(rows, first_leaf, reader, answer);
-    case Pass::kStray: {
+    case Pass::kRecheckFar: {
       const double* v = reader.take(stride);
       const double noise = reader.number();
       const std::size_t number = reader.count();
       answer.resize(leaves);
-      return rows.stray(v, noise, number, reader.take(number), answer.data());
+      return rows.recheck_far(v, noise, number, reader.take(number), answer.data());
     }
     case Pass::kCopyListed: return copy_listed(rows, reader.number(), answer);
     case Pass::kTakeListed: return rows.take_listed();
@@ -237,24 +237,24 @@ std::size_t RemoteRows::blocks() const {
 
 bool RemoteRows::may_be_whole() const { return rows_ <= most_numbers_ / stride(); }
 
-RemoteRows& RemoteRows::say(const double* numbers, std::size_t count) {
-  said_.insert(said_.end(), numbers, numbers + count);
+RemoteRows& RemoteRows::write(const double* numbers, std::size_t count) {
+  numbers_.insert(numbers_.end(), numbers, numbers + count);
   return *this;
 }
 
 // Makes what was said a question of the next round.
-RemoteRows& RemoteRows::put(Pass pass) {
-  waiting_.push_back({pass, std::exchange(said_, {}), {}});
+RemoteRows& RemoteRows::queue(Pass pass) {
+  queued_.push_back({pass, std::exchange(numbers_, {}), {}});
   return *this;
 }
 
-void RemoteRows::ask() {
+void RemoteRows::send() {
   std::vector<double> round, answers;
-  for (const Question& question : waiting_) {
+  for (const Question& question : queued_) {
     round.push_back(static_cast<double>(question.pass));
     append(question.numbers, round);
   }
-  asked_ = std::exchange(waiting_, {});
+  answered_ = std::exchange(queued_, {});
   failed_ = failed_ || !ask_(round, answers) || !sort_answers(answers);
 }
 
@@ -262,114 +262,114 @@ void RemoteRows::ask() {
 bool RemoteRows::sort_answers(const std::vector<double>& answers) {
   Reader reader(answers.data(), answers.size());
   for (const std::size_t rows : parts_) {
-    for (std::size_t i = 0; rows > 0 && i < asked_.size(); ++i) {
+    for (std::size_t i = 0; rows > 0 && i < answered_.size(); ++i) {
       if (!reader.has_length()) return false;
       const std::size_t count = reader.count();
       const double* numbers = reader.take(count);
-      asked_[i].answer.insert(asked_[i].answer.end(), numbers, numbers + count);
+      answered_[i].answer.insert(answered_[i].answer.end(), numbers, numbers + count);
     }
   }
   return reader.left() == 0;
 }
 
 // Whether the last round has told that, all of it.
-bool RemoteRows::is_told(Pass pass, std::size_t expected) const {
-  return std::any_of(asked_.begin(), asked_.end(), [&](const Question& question) {
+bool RemoteRows::has_answer(Pass pass, std::size_t expected) const {
+  return std::any_of(answered_.begin(), answered_.end(), [&](const Question& question) {
     return question.pass == pass && question.answer.size() == expected;
   });
 }
 
 // What the last round has told: so many numbers.
-const std::vector<double>& RemoteRows::told(Pass pass, std::size_t expected, double otherwise) {
+const std::vector<double>& RemoteRows::answer_to(Pass pass, std::size_t expected, double otherwise) {
   const auto is_it = [&](const Question& question) { return question.pass == pass; };
-  std::vector<double>& answer = std::find_if(asked_.begin(), asked_.end(), is_it)->answer;
+  std::vector<double>& answer = std::find_if(answered_.begin(), answered_.end(), is_it)->answer;
   failed_ = failed_ || answer.size() != expected;
   if (failed_) answer.assign(expected, otherwise);
   return answer;
 }
 
-void RemoteRows::tell(Pass pass, std::size_t expected, double otherwise, double* to) {
-  const std::vector<double>& answer = told(pass, expected, otherwise);
+void RemoteRows::copy_answer(Pass pass, std::size_t expected, double otherwise, double* to) {
+  const std::vector<double>& answer = answer_to(pass, expected, otherwise);
   std::copy(answer.begin(), answer.end(), to);
 }
 
-void RemoteRows::take_up(const double* alpha, const double* V, double* squares) {
-  say(alpha, n_hidden_ * n_outputs_).say(V, n_hidden_ * columns_).put(Pass::kTakeUp).ask();
-  tell(Pass::kTakeUp, leaves(), NAN, squares);
+void RemoteRows::set_network(const double* alpha, const double* V, double* squares) {
+  write(alpha, n_hidden_ * n_outputs_).write(V, n_hidden_ * columns_).queue(Pass::kSetNetwork).send();
+  copy_answer(Pass::kSetNetwork, leaves(), NAN, squares);
 }
 
 void RemoteRows::open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
                       double* gradients) {
-  say(alpha, n_outputs_).say(split == Split::kNet).say(v, stride()).say(1.0).say(kinks != nullptr);
-  if (kinks) say(kinks, stride());
-  put(Pass::kOpen);
-  if (spacing_ > 0) say(static_cast<double>(spacing_)).put(Pass::kSampleSlopes);
-  ask();
-  split_looks(Pass::kOpen, sums, gradients);
+  write(alpha, n_outputs_).write(split == Split::kNet).write(v, stride()).write(1.0).write(kinks != nullptr);
+  if (kinks) write(kinks, stride());
+  queue(Pass::kOpen);
+  if (spacing_ > 0) write(static_cast<double>(spacing_)).queue(Pass::kSampleSlopes);
+  send();
+  split_evaluations(Pass::kOpen, sums, gradients);
 }
 
 // All rows are looked at where the next centre may be.
-void RemoteRows::look(const double* v, double* sums, double* gradients) {
-  say(v, stride()).say(gradients != nullptr).put(Pass::kLook).put(Pass::kRatios).ask();
-  split_looks(Pass::kLook, sums, gradients);
+void RemoteRows::evaluate(const double* v, double* sums, double* gradients) {
+  write(v, stride()).write(gradients != nullptr).queue(Pass::kEvaluate).queue(Pass::kRatios).send();
+  split_evaluations(Pass::kEvaluate, sums, gradients);
 }
 
-void RemoteRows::split_looks(Pass pass, double* sums, double* gradients) {
+void RemoteRows::split_evaluations(Pass pass, double* sums, double* gradients) {
   const std::size_t width = gradients ? 2 * stride() : 0;
-  const double* from = told(pass, leaves() * kLookSums + blocks() * width, NAN).data();
+  const double* from = answer_to(pass, leaves() * kPassSums + blocks() * width, NAN).data();
   each_part([&](std::size_t first, std::size_t last) {
-    std::copy_n(from, (last - first) * kLookSums, sums + first * kLookSums);
-    from += (last - first) * kLookSums;
+    std::copy_n(from, (last - first) * kPassSums, sums + first * kPassSums);
+    from += (last - first) * kPassSums;
     if (gradients) from = spread_blocks(first, last, width, from, gradients + first * width);
   });
 }
 
-void RemoteRows::close(const double* alpha) { say(alpha, n_outputs_).put(Pass::kClose); }
+void RemoteRows::close(const double* alpha) { write(alpha, n_outputs_).queue(Pass::kClose); }
 
 void RemoteRows::ratios(double* ratios) {
-  if (!is_told(Pass::kRatios, leaves() * kRatios)) put(Pass::kRatios).ask();
-  tell(Pass::kRatios, leaves() * kRatios, -1.0, ratios);
+  if (!has_answer(Pass::kRatios, leaves() * kRatios)) queue(Pass::kRatios).send();
+  copy_answer(Pass::kRatios, leaves() * kRatios, -1.0, ratios);
 }
 
 void RemoteRows::choose(double reach, double* counts) {
-  say(reach).put(Pass::kChoose).ask();
-  tell(Pass::kChoose, leaves() * kCounts, 0.0, counts);
+  write(reach).queue(Pass::kChoose).send();
+  copy_answer(Pass::kChoose, leaves() * kCounts, 0.0, counts);
   listed_ = 0;
   for (std::size_t i = 0; i < leaves(); ++i) listed_ += static_cast<std::size_t>(counts[i * kCounts + kNear]);
 }
 
 // The last of these sums are followed by the rows that are near.
 void RemoteRows::far_sums(bool anew, std::size_t first, std::size_t last, double* sums) {
-  say(anew).say(static_cast<double>(first)).say(static_cast<double>(last)).put(Pass::kFarSums);
-  if (last == leaves()) say(1.0).put(Pass::kCopyListed);
-  ask();
-  tell(Pass::kFarSums, (last - first) * (stride() * stride() + 2 * stride()), NAN, sums);
+  write(anew).write(static_cast<double>(first)).write(static_cast<double>(last)).queue(Pass::kFarSums);
+  if (last == leaves()) write(1.0).queue(Pass::kCopyListed);
+  send();
+  copy_answer(Pass::kFarSums, (last - first) * (stride() * stride() + 2 * stride()), NAN, sums);
 }
 
-void RemoteRows::stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) {
-  say(v, stride()).say(noise).say(static_cast<double>(number)).say(distances, number).put(Pass::kStray);
-  say(kMostUnasked).put(Pass::kCopyListed).ask();
-  tell(Pass::kStray, leaves(), 0.0, counts);
+void RemoteRows::recheck_far(const double* v, double noise, std::size_t number, const double* distances, double* counts) {
+  write(v, stride()).write(noise).write(static_cast<double>(number)).write(distances, number).queue(Pass::kRecheckFar);
+  write(kMostUnasked).queue(Pass::kCopyListed).send();
+  copy_answer(Pass::kRecheckFar, leaves(), 0.0, counts);
   listed_ = 0;
   for (std::size_t i = 0; i < leaves(); ++i) listed_ += static_cast<std::size_t>(counts[i]);
 }
 
 void RemoteRows::collect(const PackedRows& to) {
   const std::size_t width = stride() + kPacked;
-  if (!is_told(Pass::kCopyListed, listed_ * width)) say(1.0).put(Pass::kCopyListed).ask();
-  const std::vector<double>& answer = told(Pass::kCopyListed, listed_ * width, 0.0);
+  if (!has_answer(Pass::kCopyListed, listed_ * width)) write(1.0).queue(Pass::kCopyListed).send();
+  const std::vector<double>& answer = answer_to(Pass::kCopyListed, listed_ * width, 0.0);
   for (std::size_t i = 0; i < listed_; ++i) {
     const double* from = answer.data() + i * width;
     std::copy_n(from, stride(), to.q + i * stride());
     const double* numbers = from + stride();
     to.beta_g[i] = numbers[0], to.beta_h[i] = numbers[1], to.z[i] = numbers[2], to.active[i] = numbers[3] != 0.0;
   }
-  put(Pass::kTakeListed);
+  queue(Pass::kTakeListed);
 }
 
 void RemoteRows::zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) {
-  say(x, stride()).say(static_cast<double>(first)).say(static_cast<double>(last)).put(Pass::kZeroSums).ask();
-  tell(Pass::kZeroSums, (last - first) * zero_size(), NAN, sums);
+  write(x, stride()).write(static_cast<double>(first)).write(static_cast<double>(last)).queue(Pass::kZeroSums).send();
+  copy_answer(Pass::kZeroSums, (last - first) * zero_size(), NAN, sums);
 }
 
 void RemoteRows::sample_rows(std::size_t spacing, double* q) {
@@ -378,24 +378,24 @@ void RemoteRows::sample_rows(std::size_t spacing, double* q) {
 }
 
 void RemoteRows::fetch_rows(std::size_t spacing, double* q) {
-  say(static_cast<double>(spacing)).put(Pass::kSampleRows).ask();
-  tell(Pass::kSampleRows, sampled(spacing) * stride(), 0.0, q);
+  write(static_cast<double>(spacing)).queue(Pass::kSampleRows).send();
+  copy_answer(Pass::kSampleRows, sampled(spacing) * stride(), 0.0, q);
 }
 
 void RemoteRows::sample_slopes(std::size_t spacing, double* beta_g) {
   const std::size_t expected = sampled(spacing);
-  if (!is_told(Pass::kSampleSlopes, expected)) say(static_cast<double>(spacing)).put(Pass::kSampleSlopes).ask();
-  tell(Pass::kSampleSlopes, expected, 0.0, beta_g);
+  if (!has_answer(Pass::kSampleSlopes, expected)) write(static_cast<double>(spacing)).queue(Pass::kSampleSlopes).send();
+  copy_answer(Pass::kSampleSlopes, expected, 0.0, beta_g);
 }
 
 WholeRows RemoteRows::whole() {
   if (whole_.empty()) {
-    whole_.push_back(Design::with_room(rows_, columns_));
+    whole_.push_back(Design::with_capacity(rows_, columns_));
     fetch_rows(1, whole_.back().extend(0, rows_));
   }
   slopes_.resize(rows_);
-  put(Pass::kAllSlopes).ask();
-  tell(Pass::kAllSlopes, rows_, 0.0, slopes_.data());
+  queue(Pass::kAllSlopes).send();
+  copy_answer(Pass::kAllSlopes, rows_, 0.0, slopes_.data());
   return {&whole_.back(), slopes_.data()};
 }
 

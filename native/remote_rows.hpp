@@ -17,7 +17,7 @@
 namespace dconnet {
 
 enum class Pass : unsigned char {
-  kTakeUp, kOpen, kLook, kClose, kRatios, kChoose, kFarSums, kStray, kCopyListed, kTakeListed, kZeroSums, kSampleRows,
+  kSetNetwork, kOpen, kEvaluate, kClose, kRatios, kChoose, kFarSums, kRecheckFar, kCopyListed, kTakeListed, kZeroSums, kSampleRows,
   kSampleSlopes, kAllSlopes, kPasses
 };
 
@@ -43,15 +43,15 @@ class RemoteRows : public LeafPasses {
   std::size_t rows() const override { return rows_; }
   std::size_t columns() const override { return columns_; }
   std::size_t leaves() const override { return leaves_; }
-  void take_up(const double* alpha, const double* V, double* squares) override;
+  void set_network(const double* alpha, const double* V, double* squares) override;
   void open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
             double* gradients) override;
-  void look(const double* v, double* sums, double* gradients) override;
+  void evaluate(const double* v, double* sums, double* gradients) override;
   void close(const double* alpha) override;
   void ratios(double* ratios) override;
   void choose(double reach, double* counts) override;
   void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) override;
-  void stray(const double* v, double noise, std::size_t number, const double* distances, double* counts) override;
+  void recheck_far(const double* v, double noise, std::size_t number, const double* distances, double* counts) override;
   void collect(const PackedRows& to) override;
   void zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) override;
   void sample_rows(std::size_t spacing, double* q) override;
@@ -67,18 +67,18 @@ class RemoteRows : public LeafPasses {
     std::vector<double> numbers, answer;
   };
 
-  RemoteRows& say(const double* numbers, std::size_t count);
-  RemoteRows& say(double number) { return say(&number, 1); }
-  RemoteRows& put(Pass pass);
-  void ask();
+  RemoteRows& write(const double* numbers, std::size_t count);
+  RemoteRows& write(double number) { return write(&number, 1); }
+  RemoteRows& queue(Pass pass);
+  void send();
   bool sort_answers(const std::vector<double>& answers);
-  bool is_told(Pass pass, std::size_t expected) const;
-  const std::vector<double>& told(Pass pass, std::size_t expected, double otherwise);
-  void tell(Pass pass, std::size_t expected, double otherwise, double* to);
+  bool has_answer(Pass pass, std::size_t expected) const;
+  const std::vector<double>& answer_to(Pass pass, std::size_t expected, double otherwise);
+  void copy_answer(Pass pass, std::size_t expected, double otherwise, double* to);
   template <typename Body>
   void each_part(const Body& body) const;
   std::size_t blocks() const;
-  void split_looks(Pass pass, double* sums, double* gradients);
+  void split_evaluations(Pass pass, double* sums, double* gradients);
   void fetch_rows(std::size_t spacing, double* q);
 
   std::vector<std::size_t> parts_;
@@ -87,8 +87,8 @@ class RemoteRows : public LeafPasses {
   bool failed_ = false;
   std::size_t listed_ = 0;  // rows that were counted last
   std::size_t spacing_ = 0;  // of the sample, if there is one
-  std::vector<double> said_;                // the numbers of the next question
-  std::vector<Question> waiting_, asked_;   // the questions of the next round, and those of the last one
+  std::vector<double> numbers_;                // the numbers of the next question
+  std::vector<Question> queued_, answered_;   // the questions of the next round, and those of the last one
   std::vector<Design> whole_;  // one, or none
   std::vector<double> slopes_;
 };

@@ -20,7 +20,7 @@ constexpr double kGap = 1e-10;
 
 Design spread_out(const Design& design, std::size_t spacing) {
   const std::size_t rows = sampled_rows(design.rows(), spacing);
-  Design sample = Design::with_room(rows, design.columns());
+  Design sample = Design::with_capacity(rows, design.columns());
   double* to = sample.extend(0, rows);
   for (std::size_t i = 0; i < rows; ++i) std::copy_n(design.row(i * spacing), design.stride(), to + i * design.stride());
   return sample;

@@ -27,13 +27,13 @@ constexpr double kAimedGap = 1e-12;
 
 Solver::Solver(Design design, bool sampled, Team* team)
     : design_(std::move(design)),
-      room_(design_.rows()),
+      changes_(design_.rows()),
       scratch_(design_.rows()),
-      face_(design_, room_),
+      face_(design_, changes_),
       sample_(sampled ? Sample::of(design_, team) : nullptr),
       face_walk_(design_, face_, scratch_, sample_.get(), team),
-      origin_(design_, room_, scratch_),
-      augmented_lagrangian_(design_, room_, scratch_),
+      origin_(design_, changes_, scratch_),
+      augmented_lagrangian_(design_, changes_, scratch_),
       certifier_(design_, scratch_),
       kept_{{}, Method::kNone, std::vector<double>(design_.stride()), std::vector<double>(design_.rows())} {}
 
@@ -129,9 +129,9 @@ Method Solver::walk(const Programme& programme, std::size_t max_iterations, bool
     if (max_abs(at.v, columns) > 0.0 || left() == 0) return Method::kNone;
     if (programme.base) return Method::kNone;  // at zero all rows meet, those that are left out, too
     const std::size_t rounds = std::min(kRoundsAtZero, left());
-    const Origin::Verdict verdict = origin_.examine(programme, rounds, at, used);
-    if (verdict == Origin::Verdict::kUnknown) return Method::kNone;
-    if (verdict == Origin::Verdict::kSolution) {
+    const OriginVerdict verdict = origin_.examine(programme, rounds, at, used);
+    if (verdict == OriginVerdict::kUnknown) return Method::kNone;
+    if (verdict == OriginVerdict::kSolution) {
       return is_exact(programme, at) ? Method::kOrigin : Method::kNone;
     }
   }

@@ -40,7 +40,7 @@ class Solver {
   const double* norms() const { return face_walk_.norms(); }
   // Goes on with other rows from `first` on, for which there must be room: the caller writes them, padded, to the address
   // returned.
-  double* room_for_rows(std::size_t first, std::size_t count) { return design_.extend(first, count); }
+  double* replace_rows(std::size_t first, std::size_t count) { return design_.extend(first, count); }
   // They are written. False if the last answer is not that of a walk, which could go on with these rows on top.
   bool took_rows(std::size_t first);
   // Before the `next` programme, which may then differ from the last one in its base, too: puts the rows from `first` on to
@@ -76,14 +76,14 @@ class Solver {
   };
 
   Design design_;
-  ActiveGram::Room room_;
+  ActiveGram::Changes changes_;
   Scratch scratch_;
   Face face_;
   std::unique_ptr<Sample> sample_;
   FaceWalk face_walk_;
   bool walked_ = false;       // to the last answer
   bool uncertified_ = false;  // whether the last walk came to an end that is not exact
-  Origin origin_;
+  OriginTest origin_;
   AugmentedLagrangian augmented_lagrangian_;
   Certifier certifier_;
   Kept kept_;

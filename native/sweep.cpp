@@ -12,7 +12,7 @@ namespace {
 
 std::unique_ptr<Majoriser> majoriser_for(NeuronRows& rows) {
   if (!FarRows::pays_for(rows.rows(), rows.columns())) return std::make_unique<AllRows>(rows);
-  rows.tell_near_from_far();
+  rows.allocate_near_and_far();
   return std::make_unique<NearMajoriser>(rows);
 }
 
@@ -46,7 +46,7 @@ std::size_t Sweep::run(const double* y, const double* alpha, double gamma, const
                        const double* kinks) {
   const std::size_t columns = this->columns(), n_outputs = n_outputs_;
   if (here_) here_->set_targets(y);
-  passes_->take_up(alpha, V, squares_.part(0));
+  passes_->set_network(alpha, V, squares_.part(0));
   double squares = 0.0;
   squares_.merge(&squares);
   const double penalty = gamma * (dot(V, V, n_hidden() * columns) + dot(alpha, alpha, n_hidden() * n_outputs));

@@ -21,7 +21,7 @@
 #include "sample.hpp"
 #include "solver.hpp"
 #include "sweep.hpp"
-#include "zero_point.hpp"
+#include "origin.hpp"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Every allocation is counted.
@@ -301,7 +301,7 @@ void test_face(std::size_t columns, double gamma) {
   const Vector slope = random.uniforms(rows, 0.0, 1.0);
   const Programme programme{design, linear.data(), slope.data(), 0.5, gamma};
   ActiveGram gram(design);
-  ActiveGram::Room room(rows);
+  ActiveGram::Changes room(rows);
   dconnet::Face face(design, room);
   std::vector<dconnet::Side> sides(rows, dconnet::Side::kInactive);
   for (std::size_t j = 0; j < rows; j += 2) sides[j] = dconnet::Side::kActive;
@@ -383,7 +383,7 @@ void test_active_gram(std::size_t rows, std::size_t columns) {
   const Design design(matrix.data(), rows, columns);
   const std::size_t stride = design.stride();
   ActiveGram gram(design);
-  ActiveGram::Room room(rows);
+  ActiveGram::Changes room(rows);
   std::vector<unsigned char> wanted(rows, 0);
   for (int change = 0; change < 40; ++change) {
     const double share = change % 10 == 0 ? 0.9 : 0.05;
@@ -788,9 +788,9 @@ void test_origin() {
   const Vector matrix = random_design(random, rows, columns);
   const Design design(matrix.data(), rows, columns);
   const Vector slope = random.uniforms(rows, 0.5, 2.0);
-  ActiveGram::Room room(rows);
+  ActiveGram::Changes room(rows);
   dconnet::Scratch scratch(rows);
-  dconnet::Origin origin(design, room, scratch);
+  dconnet::OriginTest origin(design, room, scratch);
   for (const bool falls : {false, true}) {
     const Vector plane = random.normals(columns), side = product(matrix, rows, columns, plane.data());
     Vector pull(rows);  // within the slopes, or stronger on one side of a random plane
@@ -805,7 +805,7 @@ void test_origin() {
     const auto verdict = origin.examine(programme, 40, {v.data(), z.data(), multipliers.data()}, rounds);
     CHECK(rounds > 0);
     if (!falls) {
-      CHECK(verdict == dconnet::Origin::Verdict::kSolution);
+      CHECK(verdict == dconnet::OriginVerdict::kSolution);
       const Vector balance = transposed_product(matrix, rows, columns, multipliers.data());
       for (std::size_t k = 0; k < columns; ++k) {
         CHECK_AT_MOST(std::fabs(balance[k] - linear[k]), kRounding * largest(linear));
@@ -813,7 +813,7 @@ void test_origin() {
       for (std::size_t j = 0; j < rows; ++j) CHECK(multipliers[j] >= 0.0 && multipliers[j] <= slope[j]);
       CHECK(largest(v) == 0.0 && largest(z) == 0.0);
     } else {
-      CHECK(verdict == dconnet::Origin::Verdict::kDescends);
+      CHECK(verdict == dconnet::OriginVerdict::kDescends);
       CHECK(dconnet::value(programme, v.data(), z.data()) < 0.0);
     }
   }
@@ -839,17 +839,17 @@ void test_zero_point(bool tight, bool falls, std::size_t threads) {
   linear.resize(design.stride(), 0.0);
   dconnet::Team team(threads);
   dconnet::NeuronRows neuron_rows(design, 1, 1, team);
-  neuron_rows.tell_near_from_far();
+  neuron_rows.allocate_near_and_far();
   neuron_rows.set_targets(y.data());
   const double alpha = 0.5, curvature = 0.25, gamma = 0.1;
-  Vector v(design.stride(), 0.0), squares(neuron_rows.leaves()), sums(neuron_rows.leaves() * dconnet::kLookSums);
-  neuron_rows.take_up(&alpha, v.data(), squares.data());
+  Vector v(design.stride(), 0.0), squares(neuron_rows.leaves()), sums(neuron_rows.leaves() * dconnet::kPassSums);
+  neuron_rows.set_network(&alpha, v.data(), squares.data());
   neuron_rows.open(&alpha, v.data(), Split::kPaper, nullptr, sums.data(), nullptr);
-  dconnet::ZeroPoint zero(neuron_rows);
+  dconnet::OriginTestByPasses zero(neuron_rows);
   std::size_t rounds = 0;
   const auto verdict = zero.examine(linear.data(), curvature, gamma, v.data(), rounds);
   CHECK(rounds > 0 && rounds <= 20);
-  CHECK(verdict == (falls ? dconnet::ZeroPoint::Verdict::kDescends : dconnet::ZeroPoint::Verdict::kSolution));
+  CHECK(verdict == (falls ? dconnet::OriginVerdict::kDescends : dconnet::OriginVerdict::kSolution));
   CHECK((largest(v) == 0.0) == !falls);
   if (!falls) return;
   const Vector z = product(matrix, rows, columns, v.data());
@@ -866,7 +866,7 @@ void test_face_walk(double slope_size) {
   const std::size_t rows = 300, columns = 7;
   const Vector matrix = random_design(random, rows, columns);
   const Design design(matrix.data(), rows, columns);
-  ActiveGram::Room room(rows);
+  ActiveGram::Changes room(rows);
   ActiveGram gram(design);
   dconnet::Face face(design, room);
   dconnet::Scratch scratch(rows);
@@ -899,7 +899,7 @@ void test_inexact_walk(double gamma) {
   const double share = 0.1;
   const Vector matrix = random_design(random, rows, columns);
   const Design design(matrix.data(), rows, columns);
-  ActiveGram::Room room(rows);
+  ActiveGram::Changes room(rows);
   ActiveGram gram(design);
   dconnet::Face face(design, room);
   dconnet::Scratch scratch(rows);
@@ -941,7 +941,7 @@ void test_face_walk_among_copies(std::size_t copies) {
   for (std::size_t i = 0; i < copies; ++i) matrix.insert(matrix.end(), few.begin(), few.end());
   matrix = orthonormal(matrix, rows, columns);
   const Design design(matrix.data(), rows, columns);
-  ActiveGram::Room room(rows);
+  ActiveGram::Changes room(rows);
   ActiveGram gram(design);
   dconnet::Face face(design, room);
   dconnet::Scratch scratch(rows);
@@ -969,7 +969,7 @@ void test_face_walk_with_tiny_rows() {
   Vector matrix = random_design(random, rows, columns);
   for (std::size_t i = 0; i < tiny * columns; ++i) matrix[i] *= 1e-14;
   const Design design(matrix.data(), rows, columns);
-  ActiveGram::Room room(rows);
+  ActiveGram::Changes room(rows);
   ActiveGram gram(design);
   dconnet::Scratch scratch(rows);
   dconnet::Face face(design, room);
@@ -996,7 +996,7 @@ void test_face_walk_without_numbers() {
   Random random(95);
   const Vector matrix = random_design(random, rows, columns);
   const Design design(matrix.data(), rows, columns);
-  ActiveGram::Room room(rows);
+  ActiveGram::Changes room(rows);
   ActiveGram gram(design);
   dconnet::Scratch scratch(rows);
   dconnet::Face face(design, room);
