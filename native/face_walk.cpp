@@ -148,7 +148,7 @@ bool FaceWalk::leads_to_zero(const double* v) const {
 // At zero all rows meet.
 bool FaceWalk::end_at_zero(double* v) {
   std::fill(v, v + design_.columns(), 0.0);
-  screen_.lose_track();
+  screen_.invalidate();
   degenerate_ = true;
   return true;
 }
@@ -183,13 +183,13 @@ double FaceWalk::lower_bound(const Programme& programme) {
 // Searches as far as the rows that are near are all that matter, and looks further around where that is not enough.
 Stop FaceWalk::search(const Programme& programme, const Iterate& at) {
   const double curvature = face_.curvature_along(direction_.data());
-  screen_.come_closer(last_move_, at.v);
+  screen_.shorten(last_move_, at.v);
   double limit = screen_.length_within_reach(at.v, direction_.data());
   bool whole = false;
   // The rows at hand may tell nothing, a look ahead not enough; a look at the whole direction does.
   for (int looks = 0; looks < kLooks; ++looks) {
     if (limit > 0.0) {
-      screen_.look_along(direction_.data());
+      screen_.update_along(direction_.data());
       for (const std::size_t row : face_.kinks()) screen_.along(screen_.place_of(row)) = 0.0;  // exactly
       collect_crossings(limit);
       const Stop stop = crossings_.lowest(programme, face_, screen_.places(), curvature, limit);
@@ -197,7 +197,7 @@ Stop FaceWalk::search(const Programme& programme, const Iterate& at) {
       if (stop.at < limit || whole_way_) return stop;
       whole = true;
     }
-    screen_.look_around(last_move_, whole, at.v, direction_.data(), face_.kinks(), grounded_, at.z);
+    screen_.list_rows(last_move_, whole, at.v, direction_.data(), face_.kinks(), grounded_, at.z);
     for (std::size_t i = 0; i < screen_.count(); ++i) keep_on_side(i);
     limit = screen_.length_within_reach(at.v, direction_.data());
   }

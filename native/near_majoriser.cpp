@@ -1,6 +1,7 @@
 #include "near_majoriser.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <utility>
 
@@ -8,13 +9,13 @@ namespace dconnet {
 
 namespace {
 
-// Where answers over the near rows make others stray so often, all rows are looked at.
+// If far rows still change sides after this many rounds, the programme is solved over all rows.
 constexpr std::size_t kMostRounds = 20;
-// Steps of a walk after which it is worth a pass over the rows to see which have n_changed: without these it may go on for
-// long in vain. Then twice as many, and so on. From 32 to 64 makes little difference.
+// Steps of a walk after which a pass over the rows is worth its cost: far rows that have changed sides would make further steps
+// useless. Then twice as many, and so on. From 32 to 64 makes little difference.
 constexpr std::size_t kFirstSteps = 48;
 constexpr int kMostHalvings = 20;
-// Share of the rows that change sides in a step from which on the next solution is far away, too.
+// If more than this share of the rows change sides in a step, the next solution is likely to be far away, too.
 constexpr double kMany = 0.02;
 
 std::unique_ptr<Sample> sample_of(LeafPasses& passes) {
@@ -74,7 +75,7 @@ Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
   if (max_abs(answer, tangent_.size()) == 0.0 && solve_at_zero(v, answer, outcome)) return outcome;
   const std::size_t used = outcome.iterations;
   trial_source_ = Source::kAllRows;
-  if (!far_.passes().may_be_whole()) {  // stay here
+  if (!far_.passes().may_be_whole()) {  // the neuron stays where it is
     std::copy_n(v, tangent_.size(), answer);
     changed_ = 0;
     return {used, false};
@@ -85,8 +86,8 @@ Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
   return outcome;
 }
 
-// Over the rows near a centre, to which those are added that have n_changed at an answer. The centre moves along once some
-// have. False if that comes to no end, or to zero, where all rows meet.
+// Solves over the rows near a centre. False if there is no answer after kMostRounds, or the walk leads to zero, where all rows
+// are at their kinks.
 bool NearMajoriser::solve_over_near(const double* v, bool next, double* answer, Outcome& outcome) {
   lowest_value_ = convex_value(v, convex_hinges_);
   std::copy_n(v, lowest_.size(), lowest_.data());
@@ -102,20 +103,20 @@ bool NearMajoriser::solve_over_near(const double* v, bool next, double* answer, 
   return solve_in_rounds(v, next, answer, outcome);
 }
 
-// From the answer, which is the lowest point so far.
+// Continues from the answer, which is lowest_, and adds the far rows that have changed sides to the near ones after each round.
 bool NearMajoriser::solve_in_rounds(const double* v, bool next, double* answer, Outcome& outcome) {
   std::size_t steps = kFirstSteps;
   for (std::size_t round = 0; round < kMostRounds; ++round, steps *= 2) {
     const Outcome end = near_.solve(tangent_.data(), problem_.curvature, problem_.gamma, limits_.gap,
                                     std::min(steps, limits_.solver_iterations), next, answer);
     outcome = {outcome.iterations + end.iterations, end.converged, end.method};
-    const bool goes_on = end.out_of_steps && end.iterations == steps;
-    if (!end.converged && !goes_on) return false;
+    const bool can_continue = end.out_of_steps && end.iterations == steps;
+    if (!end.converged && !can_continue) return false;
     const std::size_t n_changed = far_.recheck_far(answer);
     far_rows_changed_ = far_rows_changed_ || n_changed > 0;
     if (n_changed == 0 && end.converged) return true;
     next = true;
-    if (n_changed > 0 && !follow(v, n_changed, next, answer)) return false;
+    if (n_changed > 0 && !add_changed(v, n_changed, next, answer)) return false;
   }
   return false;
 }
@@ -127,8 +128,8 @@ Outcome NearMajoriser::end_at_zero(double* answer, std::size_t iterations) {
   return {iterations, true, Method::kOrigin};
 }
 
-// Where the way led to zero, or began there. If that is not the solution, the programme falls from zero to another point, and
-// goes on from there: nothing leads back.
+// Called where the walk led to zero, or began there. If zero is not the solution, the programme falls from zero to another point,
+// from which the walk continues; it cannot lead back.
 bool NearMajoriser::solve_at_zero(const double* v, double* answer, Outcome& outcome) {
   const OriginVerdict verdict =
       origin_.examine(tangent_.data(), problem_.curvature, problem_.gamma, answer, outcome.iterations);
@@ -141,7 +142,7 @@ bool NearMajoriser::solve_at_zero(const double* v, double* answer, Outcome& outc
   return solve_in_rounds(v, false, answer, outcome);
 }
 
-// The near rows are those about where all rows were looked at last. False if too many are at their kinks there.
+// Makes the point of the last pass over all rows the centre. False if too many rows are near it.
 bool NearMajoriser::centre(const double* v) {
   const std::size_t count = far_.centre();
   if (count > far_.most_near()) return false;
@@ -151,14 +152,15 @@ bool NearMajoriser::centre(const double* v) {
   return true;
 }
 
-// Takes the rows that have n_changed at the answer for near ones, too; if they are too many, a point becomes the new centre.
-// Goes back towards the lowest point until the programme is lower than there. The way leads downhill at first, because at
-// the lowest point no row has n_changed; between both points, no others can have n_changed than at the answer.
-bool NearMajoriser::follow(const double* v, std::size_t n_changed, bool& next, double* answer) {
+// Adds the far rows that have changed sides at the answer to the near ones, or finds a new centre if they are too many. Then
+// moves the answer towards lowest_ until the programme is lower than there. That succeeds, because no far row has changed sides
+// at lowest_, and none can between both points that has not at the answer.
+bool NearMajoriser::add_changed(const double* v, std::size_t n_changed, bool& next, double* answer) {
   if (n_changed > near_.free_places()) {
     next = false;
     return centre_lower(v, answer);
   }
+  assert(far_rows_changed_);
   const std::size_t first = near_.design().rows();
   next = near_.add(n_changed);
   near_.mark(first, v);
@@ -182,7 +184,7 @@ void NearMajoriser::halve(double* answer) const {
   for (std::size_t k = 0; k < lowest_.size(); ++k) answer[k] = 0.5 * (answer[k] + lowest_[k]);
 }
 
-// Whether the programme is lower at v than at the lowest point so far, which v is then.
+// Makes v the lowest point if the programme is lower there; false if it is not.
 bool NearMajoriser::is_lower(const double* v, double convex_hinges) {
   const double value = convex_value(v, convex_hinges);
   if (!(value < lowest_value_)) return false;
@@ -196,7 +198,7 @@ double NearMajoriser::convex_value(const double* v, double convex_hinges) const 
   return problem_.gamma * dot(v, v, columns) - dot(tangent_.data(), v, columns) + convex_hinges;
 }
 
-// The solution for a sample of the rows, if it is lower: a better centre for programmes whose solution is far away.
+// Replaces the answer by the solution for a sample of the rows, if that is lower.
 bool NearMajoriser::start_from_sample(const double* v, double* answer) {
   if (!sample_) return false;
   if (source_ == Source::kAllRows) {
@@ -210,7 +212,7 @@ bool NearMajoriser::start_from_sample(const double* v, double* answer) {
   return true;
 }
 
-// From the answer, which is v, or zero if the way led there.
+// Solves over all rows, from the answer, which is v, or zero if the walk led there.
 Outcome NearMajoriser::solve_over_all(const double* v, double* answer) {
   const WholeRows whole = far_.passes().whole();
   const Design& design = *whole.design;
@@ -243,10 +245,10 @@ Outcome NearMajoriser::solve_over_all(const double* v, double* answer) {
 Evaluation NearMajoriser::evaluate(const double* trial, bool is_answer) {
   if (is_answer && trial_source_ == Source::kNearRows) {
     const NearRows::Values found = evaluate_near(trial);
-    // Where near rows tell no more than noise, the others may.
+    // If all z of near rows are noise, those of far rows decide whether the point is zero.
     const double largest =
         is_noise(found.largest, steepest_, problem_) ? far_.evaluate(trial, false).largest : found.largest;
-    // Sides that have changed about another centre are not all known.
+    // After a new centre the changed sides are not all known.
     const std::size_t changed = recentred_ ? std::max<std::size_t>(1, found.changed + far_.crossed()) : found.changed;
     return {found.hinges, found.convex_hinges, largest, changed};
   }

@@ -1,5 +1,21 @@
-// Programmes over the rows near their kinks, where rows are many: always downhill, and always certain in the end that the
-// other rows have kept their sides.
+// The majoriser where rows are many: programmes are solved over the rows near their kinks (`NearRows`), with sums over the others
+// (`FarRows`). The programme falls with every answer, and an answer counts only once all far rows are known to have kept their
+// sides.
+//
+// State from call to call, beside the problem:
+//  - The *current point* is where the tangent is taken; the *trial point* is that of the last `evaluate`. `accept` makes the trial
+//    point the current one: tangent_, source_ and convex_hinges_ belong to the current point, trial_tangent_ and trial_source_ to
+//    the trial point.
+//  - source_ is kNearRows if the tangent was computed from near rows and far sums: these then hold at the current point, and a
+//    programme can continue from the last answer. It is kAllRows if it was computed by a pass over all rows: the next
+//    programme needs a new centre.
+//  - recentred_ belongs to one call of `solve`: the near rows were chosen anew, so that marks of rows which were near before are
+//    lost, and the number of changed sides is a lower bound.
+//  - far_rows_changed_: far rows changed sides in the last programme and were added to the near ones. The next programme begins
+//    with a new centre, because near rows only ever grow in number about the same one.
+//  - is_far_: many rows changed sides in the last step, or the problem was just opened. The solution of a sample is tried first.
+//  - lowest_ and lowest_value_ belong to one call of `solve`: the best point of the programme so far. Every new centre and every
+//    point from which a programme continues is lowest_.
 #pragma once
 
 #include <memory>
@@ -35,7 +51,7 @@ class NearMajoriser : public Majoriser {
   Outcome end_at_zero(double* answer, std::size_t iterations);
   bool start_from_sample(const double* v, double* answer);
   bool centre(const double* v);
-  bool follow(const double* v, std::size_t n_changed, bool& next, double* answer);
+  bool add_changed(const double* v, std::size_t n_changed, bool& next, double* answer);
   bool centre_lower(const double* v, double* answer);
   Outcome solve_over_all(const double* v, double* answer);
   NearRows::Values evaluate_near(const double* trial) {
@@ -45,8 +61,7 @@ class NearMajoriser : public Majoriser {
   bool is_lower(const double* v, double convex_hinges);
   void halve(double* answer) const;
 
-  // What tells of the point that was looked at last, and of the one at hand: the near rows and the sums over the others,
-  // or a pass over all rows.
+  // What a tangent was computed from.
   enum class Source : unsigned char { kNearRows, kAllRows };
 
   FarRows far_;
@@ -59,15 +74,12 @@ class NearMajoriser : public Majoriser {
   Limits limits_{};
   double steepest_ = 0.0;
   Source source_ = Source::kAllRows, trial_source_ = Source::kAllRows;
-  bool recentred_ = false;     // since the point at hand was accepted
-  bool is_far_ = true;         // whether the next solution may be far away
-  bool far_rows_changed_ = false;       // whether rows have, in the last programme
-  bool at_zero_ = false;       // whether the point at hand is zero
-  double convex_hinges_ = 0.0;    // at the point at hand
-  double lowest_value_ = 0.0;     // of the programme, at lowest_
-  std::size_t changed_ = 0;       // rows, by the last programme over all of them
+  bool recentred_ = false, far_rows_changed_ = false, is_far_ = true;
+  bool at_zero_ = false;  // the current point is zero
+  double convex_hinges_ = 0.0, lowest_value_ = 0.0;
+  std::size_t changed_ = 0;  // rows with changed sides after the last programme over all rows
   std::vector<double> tangent_, trial_tangent_, lowest_, pull_;  // columns
-  std::vector<double> z_, z_before_;                             // all rows, where programmes are solved over these
+  std::vector<double> z_, z_before_;                             // all rows, for programmes over all of them
   std::vector<double> along_kinks_;  // rows: products with the kink direction
 };
 

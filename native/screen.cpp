@@ -1,6 +1,7 @@
 #include "screen.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "dispatch.hpp"
@@ -10,15 +11,15 @@ namespace dconnet {
 
 namespace {
 
-// How many times the length of the last move to look ahead.
+// The reach of a list, in lengths of the last move.
 constexpr double kReach = 4.0;
-// Factor by which that may be too much before it is corrected, and share of the rows that are not worth it.
+// A list is shortened if its reach is this many times too long, unless it has less than this share of the rows.
 constexpr double kExcess = 4.0, kFew = 1.0 / 256.0;
-// Share of the rows up to which a list is kept for later, when a shorter one will do.
+// A list of at most this share of the rows is kept as the known one when it is shortened.
 constexpr double kSome = 1.0 / 16.0;
-// Outside of these fractions of a step, looking ahead as far as the whole of it costs no more.
+// Outside of these fractions of a step, a list with the reach of the whole step costs no more.
 constexpr double kMostOfTheWay = 0.5, kLeastOfTheWay = 1e-6;
-// What share of the rows is many.
+// Share of the rows that counts as many.
 constexpr double kMany = 0.1;
 // Room for rounding in a norm.
 constexpr double kSafety = 1.0 + 1e-9;
@@ -82,16 +83,20 @@ bool Screen::has_many_within(double reach, const double* z) {
   return static_cast<double>(within) > kMany * static_cast<double>(design_.rows());
 }
 
-std::size_t Screen::place_of(std::size_t row) const { return place_in(near_, n_near_, row); }
+std::size_t Screen::place_of(std::size_t row) const {
+  const std::size_t place = place_in(near_, n_near_, row);
+  assert(place < n_near_ && near_[place] == row);
+  return place;
+}
 
-// Rows that were left out before are at least as far away as the old reach less the way since then.
-void Screen::come_closer(double last_move, const double* v) {
+// Rows that are not in the list are at least as far from their kinks as the old reach less the distance from the reference.
+void Screen::shorten(double last_move, const double* v) {
   const std::size_t columns = design_.columns();
   const double reach = kReach * last_move;
   const bool many = static_cast<double>(n_near_) > kFew * static_cast<double>(design_.rows());
   if (!many || !(reach > 0.0 && reach_ > kExcess * reach)) return;
   if (!(reach_ - distance(v, reference_.data(), columns) > reach)) return;
-  // The way may become longer again: the rows that are dropped now may be near then.
+  // Later moves may be longer again: the rows that are dropped now may be near then.
   if (n_known_ == 0 || static_cast<double>(n_near_) > kSome * static_cast<double>(design_.rows())) {
     std::copy(near_.begin(), near_.begin() + static_cast<std::ptrdiff_t>(n_near_), known_.begin());
     std::copy(reference_.begin(), reference_.end(), known_reference_.begin());
@@ -115,9 +120,9 @@ double Screen::length_within_reach(const double* v, const double* direction) con
   return (reach_ - std::sqrt(so_far)) / std::sqrt(length);
 }
 
-void Screen::look_around(double last_move, bool whole, const double* v, const double* direction,
+void Screen::list_rows(double last_move, bool whole, const double* v, const double* direction,
                          const std::vector<std::size_t>& held, const std::vector<std::size_t>& grounded, double* z) {
-  // Most of the way is as good as all of it, and a reach of nothing would be none.
+  // Most of the step is as good as all of it, and a reach of zero would mean no list.
   const double length = std::sqrt(dot(direction, direction, design_.columns()));
   const double ahead = whole ? INFINITY : kReach * last_move;
   reach_ = ahead < kMostOfTheWay * length && ahead > kLeastOfTheWay * length ? ahead : kReach * length;
@@ -148,7 +153,7 @@ void Screen::advance(double step) {
   moved_ = true;
 }
 
-// Leaves only rows in the list that are within reach.
+// Removes rows from the list that are out of reach.
 void Screen::drop_far() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < n_near_; ++i) {
