@@ -1,0 +1,362 @@
+// Evaluations of whole networks and searches over their weights for Python: `Objective`, `Explorer`, short fits.
+#include "bindings.hpp"
+#include "coded_rows.hpp"
+#include "explorer.hpp"
+#include "objective.hpp"
+#include "short_fit.hpp"
+
+namespace {
+
+// The objective with the design that it looks at.
+struct NetworkObjective {
+  NetworkObjective(dconnet::Design given, const Matrix& y, double gamma, std::size_t n_hidden,
+                   dconnet::SharedTeam shared)
+      : team(dconnet::or_alone(std::move(shared))),
+        design(std::move(given)),
+        objective(design, y.data(), gamma, n_hidden, y.shape(1), *team) {}
+
+  dconnet::SharedTeam team;
+  dconnet::Design design;
+  dconnet::Objective objective;
+};
+
+double gradient(NetworkObjective& self, Matrix V, Matrix alpha, OutMatrix gradient_V, OutMatrix gradient_alpha) {
+  const dconnet::Layout& layout = self.objective.layout();
+  check_shape(V, layout.n_hidden, layout.columns, "V");
+  check_shape(gradient_V, layout.n_hidden, layout.columns, "gradient_V");
+  check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
+  check_shape(gradient_alpha, layout.n_hidden, layout.n_outputs, "gradient_alpha");
+  nb::gil_scoped_release unlocked;
+  dconnet::Aligned<double> theta(layout.size()), slopes(layout.size());
+  layout.pack(V.data(), alpha.data(), theta.data());
+  const double value = self.objective.gradient(theta.data(), slopes.data());
+  layout.unpack(slopes.data(), gradient_V.data(), gradient_alpha.data());
+  return value;
+}
+
+void solve_output_weights(NetworkObjective& self, Matrix V, OutMatrix alpha) {
+  const dconnet::Layout& layout = self.objective.layout();
+  check_shape(V, layout.n_hidden, layout.columns, "V");
+  check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
+  nb::gil_scoped_release unlocked;
+  std::vector<double> theta(layout.size()), hidden(V.size());
+  layout.pack(V.data(), alpha.data(), theta.data());
+  self.objective.solve_output_weights(theta.data());
+  layout.unpack(theta.data(), hidden.data(), alpha.data());
+}
+
+// The kinds of sums by name.
+constexpr std::pair<const char*, dconnet::Ask> kAsks[] = {{"gradient", dconnet::Ask::kGradient},
+                                                          {"value", dconnet::Ask::kValue},
+                                                          {"outputs", dconnet::Ask::kOutputs},
+                                                          {"moments", dconnet::Ask::kMoments},
+                                                          {"matches", dconnet::Ask::kMatches}};
+
+dconnet::Ask ask_of(const std::string& kind) {
+  for (const auto& [name, ask] : kAsks) {
+    if (kind == name) return ask;
+  }
+  throw nb::value_error(("there are no sums of the kind " + kind).c_str());
+}
+
+const char* name_of(dconnet::Ask ask) {
+  for (const auto& [name, each] : kAsks) {
+    if (each == ask) return name;
+  }
+  return "";
+}
+
+using Blocks = std::tuple<std::vector<std::size_t>, std::vector<std::size_t>, nb::ndarray<nb::numpy, double, nb::ndim<2>>>;
+
+// The blocks of leaves, and their sums as an array of its own; with Python's lock.
+Blocks blocks_of(const dconnet::LeafTree& tree, std::size_t size) {
+  std::vector<std::size_t> first, level;
+  for (const dconnet::LeafTree::Block& block : tree.blocks()) {
+    first.push_back(block.first);
+    level.push_back(block.level);
+  }
+  auto* values = new std::vector<double>(tree.values());
+  const nb::capsule owner(values, [](void* pointer) noexcept { delete static_cast<std::vector<double>*>(pointer); });
+  return {first, level, nb::ndarray<nb::numpy, double, nb::ndim<2>>(values->data(), {first.size(), size}, owner)};
+}
+
+Blocks block_sums(NetworkObjective& self, const std::string& kind, Vector input, std::size_t first_leaf) {
+  const dconnet::Ask ask = ask_of(kind);
+  const dconnet::Layout& layout = self.objective.layout();
+  const bool has_directions = ask == dconnet::Ask::kMatches;
+  const std::size_t directions = has_directions && input.size() > layout.size() ? (input.size() - layout.size()) / layout.stride : 0;
+  check_length(input.size(), layout.size() + directions * layout.stride, "input");
+  const dconnet::LeafTree* tree;
+  {
+    nb::gil_scoped_release unlocked;
+    tree = &self.objective.leaf_sums(ask, input.data(), directions).blocks(first_leaf);
+  }
+  return blocks_of(*tree, dconnet::answer_size(ask, layout) * (has_directions ? directions : 1));
+}
+
+// Numbers as an array of Python's own.
+template <typename Number>
+nb::object copy_of(const Number* values, std::size_t count) {
+  return nb::cast(nb::ndarray<nb::numpy, const Number, nb::ndim<1>>(values, {count}, nb::handle()), nb::rv_policy::copy);
+}
+
+// Rows of other processes, which a Python object asks. After the first exception there, or Ctrl-C, every sum is NaN until the
+// kernel has returned.
+class RemoteEvaluations : public dconnet::Evaluations {
+ public:
+  RemoteEvaluations(nb::object remote, const dconnet::Layout& layout, double gamma, std::size_t rows, double target_square,
+                    std::size_t most_numbers)
+      : Evaluations(layout, gamma, rows, target_square), remote_(std::move(remote)), most_numbers_(most_numbers) {}
+
+  // Must be called before every use of the object.
+  void set_watch(Watch& watch) { watch_ = &watch; }
+
+  std::size_t most_copied() const override { return std::max<std::size_t>(1, most_numbers_ / layout().stride); }
+  void copy_rows(const std::size_t* rows, std::size_t count, double* design, double* y) override {
+    const std::size_t stride = layout().stride, n_outputs = layout().n_outputs;
+    std::fill_n(design, count * stride, 0.0);
+    std::fill_n(y, count * n_outputs, 0.0);
+    watch_->guarded([&] {
+      const auto [found_design, found_y] = nb::cast<std::pair<Matrix, Matrix>>(remote_.attr("rows")(copy_of(rows, count)));
+      check_shape(found_design, count, stride, "rows of the design");
+      check_shape(found_y, count, n_outputs, "their targets");
+      std::copy_n(found_design.data(), count * stride, design);
+      std::copy_n(found_y.data(), count * n_outputs, y);
+    });
+  }
+
+ protected:
+  void sum(dconnet::Ask ask, const double* input, std::size_t directions, double* sums) override {
+    const bool has_directions = ask == dconnet::Ask::kMatches;
+    const std::size_t size = dconnet::answer_size(ask, layout()) * (has_directions ? directions : 1);
+    std::fill_n(sums, size, std::numeric_limits<double>::quiet_NaN());
+    watch_->guarded([&] {
+      const nb::object question = copy_of(input, layout().size() + directions * layout().stride);
+      const auto found = nb::cast<Vector>(remote_.attr("sums")(name_of(ask), question));
+      check_length(found.size(), size, "the sums");
+      std::copy_n(found.data(), size, sums);
+    });
+  }
+
+ private:
+  nb::object remote_;
+  std::size_t most_numbers_;
+  Watch* watch_ = nullptr;
+};
+
+dconnet::Hop hop_of(const std::string& name) {
+  return name == "perturb" ? dconnet::Hop::kPerturb : name == "restart" ? dconnet::Hop::kRestart : dconnet::Hop::kNone;
+}
+
+void make_explorer(Bound<dconnet::Explorer>* self, Matrix design, std::size_t columns, Matrix y, double gamma,
+                   std::size_t n_hidden, std::size_t starts, std::size_t samples, bool burst, const std::string& hop,
+                   double stalled, std::size_t patience, bool revive, std::uint64_t seed, const GivenTeam& team) {
+  check_targets(y, design);
+  const dconnet::Plan plan{starts, samples, burst, hop_of(hop), stalled, patience, revive};
+  make(self, team, view_of(design, columns), y.data(), gamma, n_hidden, y.shape(1), plan, seed);
+}
+
+// An explorer whose rows are elsewhere.
+struct RemoteExplorer : dconnet::Explorer {
+  RemoteExplorer(std::unique_ptr<RemoteEvaluations> evaluations, dconnet::Plan plan, std::uint64_t seed,
+                 dconnet::SharedTeam team)
+      : Explorer(std::move(evaluations), plan, seed, std::move(team)) {}
+
+  RemoteEvaluations& remote() { return static_cast<RemoteEvaluations&>(evaluations()); }
+};
+
+void make_remote_explorer(Bound<RemoteExplorer>* self, nb::object remote, std::size_t rows, std::size_t columns,
+                          std::size_t n_outputs, double target_square, double gamma, std::size_t n_hidden,
+                          std::size_t starts, std::size_t samples, bool burst, const std::string& hop, double stalled,
+                          std::size_t patience, bool revive, std::uint64_t seed, std::size_t most_numbers,
+                          const GivenTeam& team) {
+  if (n_outputs == 0) throw nb::value_error("there must be at least one output");
+  const dconnet::Plan plan{starts, samples, burst, hop_of(hop), stalled, patience, revive};
+  make(self, team,
+       std::make_unique<RemoteEvaluations>(std::move(remote), dconnet::Layout(columns, n_hidden, n_outputs), gamma, rows,
+                                           target_square, most_numbers),
+       plan, seed);
+}
+
+template <typename Kernel>
+bool settled(Kernel& self) {
+  return self.settled();
+}
+
+template <typename Kernel>
+std::vector<std::uint64_t> state_of(Kernel& self) {
+  return self.state();
+}
+
+template <typename Kernel>
+void restore(Kernel& self, const std::vector<std::uint64_t>& state) {
+  if (!self.restore(state)) throw nb::value_error("this is not the state of an explorer");
+}
+
+using Explored = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t>;
+
+Explored explore_until(dconnet::Explorer& self, std::size_t evaluations, Watch& watch, OutMatrix& V, OutMatrix& alpha) {
+  const dconnet::Layout& layout = self.layout();
+  check_shape(V, layout.n_hidden, layout.columns, "V");
+  check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
+  dconnet::Exploration done;
+  {
+    nb::gil_scoped_release unlocked;
+    done = self.explore(evaluations, [&watch] { return watch.proceed(); }, V.data(), alpha.data());
+  }
+  watch.raise();
+  return {done.evaluations, done.hops, done.accepted, done.revived, done.barren};
+}
+
+Explored explore(dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
+  Watch watch(seconds);
+  return explore_until(self, evaluations, watch, V, alpha);
+}
+
+Explored explore_remotely(RemoteExplorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
+  Watch watch(seconds);
+  self.remote().set_watch(watch);
+  return explore_until(self, evaluations, watch, V, alpha);
+}
+
+using Places = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Shares = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Networks = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using OutNetworks = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+// The features of coded rows: linear ones first, then ramps, then categories.
+std::vector<dconnet::CodedFeature> features_of(const Order& kinds, const Order& columns, const Order& places) {
+  check_length(columns.size(), kinds.size(), "columns");
+  check_length(places.size(), kinds.size(), "places");
+  std::vector<dconnet::CodedFeature> features(kinds.size());
+  for (std::size_t f = 0; f < features.size(); ++f) {
+    const std::size_t kind = kinds.data()[f];
+    if (kind > 2 || (f > 0 && kind < kinds.data()[f - 1])) throw nb::value_error("kinds must be 0, 1 and 2, ascending");
+    features[f] = {static_cast<dconnet::CodedFeature::Kind>(kind), columns.data()[f], places.data()[f]};
+    const bool fits = kind == 2 ? features[f].columns <= features[f].places : features[f].columns == features[f].places;
+    if (!fits || features[f].places == 0 || (kind == 0 && features[f].columns != 1)) {
+      throw nb::value_error("a feature has the wrong number of columns or places");
+    }
+  }
+  return features;
+}
+
+// Every row must stay within the places of its features, which lie one after the other.
+void check_places(const dconnet::CodedRows& rows) {
+  for (std::size_t j = 0; j < rows.rows; ++j) {
+    std::size_t first = 0;
+    for (std::size_t f = 0; f < rows.features.size(); ++f) {
+      const std::size_t place = rows.places[j * rows.features.size() + f];
+      if (place < first || place >= first + rows.features[f].places) throw nb::value_error("a place is out of range");
+      first += rows.features[f].places;
+    }
+  }
+}
+
+dconnet::CodedRows rows_of(const Order& kinds, const Order& columns, const Order& n_places, const Places& places,
+                           const Shares& shares) {
+  dconnet::CodedRows rows{places.shape(0), features_of(kinds, columns, n_places), places.data(), shares.data()};
+  check_length(places.shape(1), rows.features.size(), "a row of places");
+  check_length(shares.shape(0), rows.rows, "shares");
+  check_length(shares.shape(1), rows.features.size(), "a row of shares");
+  check_places(rows);
+  return rows;
+}
+
+void predict(Order kinds, Order columns, Order n_places, Places places, Shares shares, Networks U, Matrix alpha,
+             OutMatrix outputs) {
+  const dconnet::CodedRows rows = rows_of(kinds, columns, n_places, places, shares);
+  check_length(U.shape(0), alpha.shape(0), "U");
+  check_length(U.shape(1), rows.columns(), "U");
+  check_length(U.shape(2), alpha.shape(1), "U");
+  check_shape(outputs, rows.rows, alpha.shape(0), "outputs");
+  nb::gil_scoped_release unlocked;
+  dconnet::predict(rows, U.data(), alpha.data(), alpha.shape(0), alpha.shape(1), outputs.data());
+}
+
+std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, Places places, Shares shares,
+                                    Matrix from_white, Vector weights, Matrix targets, Order which, Vector gammas,
+                                    Order seeds, std::size_t evaluations, double seconds, OutNetworks V, OutMatrix alpha) {
+  const dconnet::CodedRows rows = rows_of(kinds, columns, n_places, places, shares);
+  const std::size_t n_fits = gammas.size(), n_hidden = alpha.shape(1), rank = from_white.shape(1);
+  check_length(from_white.shape(0), rows.columns(), "from_white");
+  check_length(weights.size(), rows.rows, "weights");
+  check_length(targets.shape(1), rows.rows, "a row of targets");
+  check_length(which.size(), n_fits, "which");
+  if (seeds.size() > 0) check_length(seeds.size(), n_fits, "seeds");
+  check_length(alpha.shape(0), n_fits, "alpha");
+  check_length(V.shape(0), n_fits, "V");
+  check_length(V.shape(1), n_hidden, "V");
+  check_length(V.shape(2), rank, "V");
+  for (std::size_t i = 0; i < n_fits; ++i) {
+    if (which.data()[i] >= targets.shape(0)) throw nb::value_error("which names a target that does not exist");
+  }
+  std::vector<std::size_t> used(n_fits);
+  Watch watch(seconds);
+  {
+    nb::gil_scoped_release unlocked;
+    dconnet::CodedObjective objective(rows, from_white.data(), rank, weights.data(), n_hidden);
+    for (std::size_t i = 0; i < n_fits && !watch.failed(); ++i) {
+      const double* y = targets.data() + which.data()[i] * rows.rows;
+      double* v = V.data() + i * n_hidden * rank;
+      double* a = alpha.data() + i * n_hidden;
+      if (seeds.size() > 0) dconnet::start_at_random(objective, y, seeds.data()[i], v, a);
+      used[i] = dconnet::fit_shortly(objective, y, gammas.data()[i], evaluations, [&watch] { return watch.proceed(); },
+                                     v, a).evaluations;
+    }
+  }
+  watch.raise();
+  return used;
+}
+
+}  // namespace
+
+void bind_searches(nb::module_& module) {
+  nb::class_<Bound<NetworkObjective>>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
+      .def("__init__",
+           [](Bound<NetworkObjective>* self, Matrix design, std::size_t columns, Matrix y, double gamma,
+              std::size_t n_hidden, const GivenTeam& team) {
+             check_targets(y, design);
+             make(self, team, view_of(design, columns), y, gamma, n_hidden);
+           },
+           nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), no_copy("design"), "columns"_a, no_copy("y"),
+           "gamma"_a, "n_hidden"_a, "team"_a = nb::none())
+      .def("gradient", alone(&gradient), "V"_a, "alpha"_a, no_copy("gradient_V"), no_copy("gradient_alpha"),
+           "Write the gradient of F at V (n_hidden, rank) and alpha (n_hidden, n_outputs), and return F.")
+      .def("solve_output_weights", alone(&solve_output_weights), "V"_a, no_copy("alpha"),
+           "Write the minimiser of F over the output weights for V (n_hidden, rank) into alpha.")
+      .def("block_sums", alone(&block_sums), "kind"_a, "input"_a, "first_leaf"_a,
+           "Sums over the rows that `RemoteExplorer` asks for, for blocks of leaves, the first of which has this number. "
+           "Returns the first leaf of each block, the logarithm of its length, and its sums.");
+  nb::class_<Bound<dconnet::Explorer>>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
+      .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), no_copy("design"),
+           "columns"_a, no_copy("y"), "gamma"_a, "n_hidden"_a, "starts"_a,
+           "samples"_a, "burst"_a, "hop"_a, "stalled"_a, "patience"_a, "revive"_a, "seed"_a,
+           "team"_a = nb::none())
+      .def("explore", alone(&explore), "evaluations"_a, "seconds"_a, no_copy("V"), no_copy("alpha"),
+           "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns "
+           "the evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")
+      .def_prop_ro("settled", alone(&dconnet::Explorer::settled), "Whether all hops have been tried in vain.")
+      .def("state", alone(&dconnet::Explorer::state), "What a call of `explore` leaves to the next, as words of 64 bits.")
+      .def("restore", alone(&restore<dconnet::Explorer>), "state"_a, "Take over what `state` returned.");
+  nb::class_<Bound<RemoteExplorer>>(module, "RemoteExplorer", "The same, over rows that somebody else holds.")
+      .def("__init__", &make_remote_explorer, "remote"_a, "rows"_a, "columns"_a, "n_outputs"_a,
+           "target_square"_a, "gamma"_a, "n_hidden"_a, "starts"_a, "samples"_a,
+           "burst"_a, "hop"_a, "stalled"_a, "patience"_a, "revive"_a, "seed"_a,
+           "most_numbers"_a, "team"_a = nb::none(),
+           "Over rows whose sums `remote.sums(kind, input)` tells, and copies of which `remote.rows(numbers)`; samples have at "
+           "most so many numbers.")
+      .def("explore", alone(&explore_remotely), "evaluations"_a, "seconds"_a, no_copy("V"), no_copy("alpha"))
+      .def_prop_ro("settled", alone(&settled<RemoteExplorer>))
+      .def("state", alone(&state_of<RemoteExplorer>))
+      .def("restore", alone(&restore<RemoteExplorer>), "state"_a);
+  module.def("predict", &predict, "kinds"_a, "columns"_a, "n_places"_a, "places"_a,
+             "shares"_a, "U"_a, "alpha"_a, no_copy("outputs"),
+             "Write the outputs (n_rows, n_networks) of networks for coded rows.");
+  module.def("short_fits", &short_fits, "kinds"_a, "columns"_a, "n_places"_a, "places"_a,
+             "shares"_a, "from_white"_a, "weights"_a, "targets"_a, "which"_a,
+             "gammas"_a, "seeds"_a, "evaluations"_a, "seconds"_a, no_copy("V"),
+             no_copy("alpha"),
+             "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows, and write V and "
+             "alpha; without seeds, go on from the V and alpha that are there. Returns the evaluations of each.");
+}
