@@ -75,13 +75,6 @@ class EarlyStop:
         P at the point to be improved.
     gap_share : float
         Largest duality gap as a fraction of the decrease from `start_value`.
-
-    Examples
-    --------
-    >>> from dconnet.convex.backend import EarlyStop
-    >>> stop = EarlyStop(start_value=3.0, gap_share=0.1)
-    >>> stop.accepts(value=2.0, lower_bound=1.95), stop.accepts(value=2.0, lower_bound=1.8)
-    (True, False)
     """
 
     start_value: float

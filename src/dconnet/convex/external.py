@@ -84,7 +84,6 @@ class External:
         n_rows, rank = design.shape
         rows = sparse.csc_matrix(np.sqrt(n_rows) * design)
         minus, nothing = -sparse.identity(n_rows), sparse.csc_matrix((n_rows, rank))
-        # s ≥ 0 as rows: as bounds, v would need infinite ones, which quadprog cannot handle.
         return ExternalSolver(self, sparse.csc_matrix(sparse.bmat([[rows, minus], [nothing, minus]])))
 
 
