@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dconnet.estimators.data import names_of_columns
 
+# X, y and weights of each block; None for weights of one.
 Blocks = list[tuple[Delayed, Delayed, Delayed | None]]
 
 # Prefix of the names under which targets and weights are appended to a data frame of inputs.
@@ -23,17 +24,7 @@ APPENDED = "dconnet appended "
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionedTable:
-    """A table as blocks of rows, none of which is computed.
-
-    Attributes
-    ----------
-    blocks : list of tuples
-        X, y and weights of each block; weights are None if all are one.
-    n_features, n_targets : int
-        Number of columns of X and y.
-    feature_names, target_names : arrays of str or None
-        Names of these columns, if they have any.
-    """
+    """A table as blocks of rows, none of which is computed; names are None for columns without names."""
 
     blocks: Blocks
     n_features: int
@@ -48,17 +39,7 @@ class PartitionedTable:
 
 
 def partition_table(X: Any, y: Any, sample_weight: Any = None) -> PartitionedTable:
-    """Split inputs, targets and weights into blocks of rows.
-
-    Parameters
-    ----------
-    X : dask.array.Array, dask.dataframe.DataFrame or path
-        Inputs; the path of a folder of Parquet files.
-    y : dask.array.Array, dask.dataframe.Series or DataFrame, str or list of str
-        Targets, or names of columns of X, which are then no inputs.
-    sample_weight : dask.array.Array, dask.dataframe.Series or str, optional
-        Weights, or the name of a column of X.
-    """
+    """Split inputs, targets and weights, as `DaskDCONRegressor.fit` accepts them, into blocks of rows."""
     X = _read_parquet(X) if isinstance(X, (str, os.PathLike)) else X
     if y is None:
         raise ValueError("y is missing. Pass targets, or the names of their columns.")

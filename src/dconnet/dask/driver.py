@@ -16,11 +16,12 @@ from threading import RLock
 from typing import Any, TypeVar
 
 import numpy as np
-from dask.delayed import Delayed, delayed
+from dask.delayed import delayed
 from distributed import Client
 from numpy.typing import NDArray
 
 from dconnet.dask import worker
+from dconnet.dask.collections import Blocks
 from dconnet.dask.partition import ExpectedData, Partition, Summary
 from dconnet.dask.waiting import (
     LostSchedulerError,
@@ -44,20 +45,10 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[int, tuple[Any, ...]]]
 
 @dataclass(slots=True, eq=False)
 class Partitions:
-    """All partitions of one table, on the workers of a cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Client of the cluster.
-    blocks : sequence of tuples
-        X, y and weights of each partition as delayed objects.
-    expected : ExpectedData
-        What every block must contain.
-    """
+    """All partitions of one table, on the workers of a cluster."""
 
     client: Client
-    blocks: Sequence[tuple[Delayed, Delayed, Delayed | None]]
+    blocks: Blocks  # X, y and weights of each partition
     expected: ExpectedData
     fit: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     summaries: list[Summary] = field(default_factory=list)
@@ -65,7 +56,6 @@ class Partitions:
     row_counts: list[tuple[int, float]] = field(default_factory=list)  # rows and total weight of each partition
     n_rounds: int = 0
     n_bytes: int = 0
-    n_moved: int = 0  # partitions that went to workers that joined
     _updates: list[Call] = field(default_factory=list)
     _lock: RLock = field(default_factory=RLock)  # networks that are trained at once repair in turn
 
@@ -243,7 +233,6 @@ class Partitions:
         for number, old in before.items():
             if self.addresses[number] != old:
                 moved.setdefault(old, []).append(number)
-                self.n_moved += 1
         with cluster_errors(self.client):
             self.client.run(worker.drop_partitions, self.fit, moved, on_error="ignore")
 

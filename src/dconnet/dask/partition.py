@@ -48,20 +48,12 @@ class ExpectedData:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """What the driver learns when a partition is loaded.
+    """What the driver learns when a partition is loaded."""
 
-    Attributes
-    ----------
-    address : str
-        The worker that holds the partition.
-    labels, label_weights : arrays or None
-        The class labels that occur, and the total weight of each.
-    """
-
-    address: str
+    address: str  # of the worker
     n_rows: int
-    labels: NDArray[Any] | None = None
-    label_weights: FloatArray | None = None
+    labels: NDArray[Any] | None = None  # the classes that occur
+    label_weights: FloatArray | None = None  # the total weight of each class
 
 
 def _check_block(X: Any, y: Any, weight: Any, expected: ExpectedData) -> tuple[FloatArray, NDArray[Any], FloatArray]:

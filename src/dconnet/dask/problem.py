@@ -111,25 +111,11 @@ class RemoteProblem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoteWhitened:
-    """The problem in whitened coordinates. Every pass over the rows is a round.
-
-    The attributes and methods in `WITHOUT_ROWS` are those of ``without_rows``.
-
-    Attributes
-    ----------
-    partitions : Partitions
-        The rows.
-    column : int
-        Number of the network.
-    without_rows : WhitenedProblem
-        The same problem without any rows.
-    target_norm : float
-        Length of the targets.
-    """
+    """The problem in whitened coordinates; the members in `WITHOUT_ROWS` are those of ``without_rows``."""
 
     partitions: Partitions
-    column: int
-    without_rows: WhitenedProblem
+    column: int  # number of the network
+    without_rows: WhitenedProblem  # the same problem without any rows
     target_norm: float
 
     def __getattr__(self, name: str) -> Any:

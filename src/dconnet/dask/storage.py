@@ -31,18 +31,10 @@ FILE_BYTES = 1 << 28
 
 @dataclass(slots=True, eq=False)
 class Storage:
-    """Allocate the arrays of one worker.
+    """Allocate the arrays of one worker."""
 
-    Parameters
-    ----------
-    folder : str or None
-        Folder for the files.
-    memory_limit : int or None
-        Memory of the worker in bytes; None for no limit.
-    """
-
-    folder: str | None = None
-    memory_limit: int | None = None
+    folder: str | None = None  # for the files
+    memory_limit: int | None = None  # of the worker, in bytes
     bytes_in_memory: int = 0  # includes arrays in `_freed`
     _freed: deque[int] = field(default_factory=deque)
     _file: mmap.mmap | None = None

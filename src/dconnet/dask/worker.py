@@ -28,29 +28,15 @@ ABANDONED_SECONDS = 1800.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One call of a function on each of several partitions.
-
-    Attributes
-    ----------
-    fit : str
-        Identifier of the fit that the partitions belong to.
-    numbers : mapping
-        Numbers of the partitions on each worker, by its address.
-    function : callable
-        Called as ``function(partition, *own_arguments[number], *arguments)``.
-    n_updates : int
-        Number of updates that a partition must have received; others return `Outdated`.
-    is_update : bool
-        Whether the call counts as an update.
-    """
+    """Call ``function(partition, *own_arguments[number], *arguments)`` on several partitions of a fit."""
 
     fit: str
-    numbers: Mapping[str, Sequence[int]]
+    numbers: Mapping[str, Sequence[int]]  # of the partitions on each worker, by its address
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     own_arguments: Mapping[int, tuple[Any, ...]]
-    n_updates: int
-    is_update: bool = False
+    n_updates: int  # that a partition must have received; others return `Outdated`
+    is_update: bool = False  # whether the call counts as an update
 
 
 @dataclass(frozen=True, slots=True)
