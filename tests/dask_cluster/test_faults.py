@@ -106,7 +106,7 @@ def test_an_error_on_a_worker_is_raised_with_its_traceback(client, data, monkeyp
     def fail(partition, *arguments):
         raise ArithmeticError("an error on a worker")
 
-    monkeypatch.setattr(Partition, "squared_error", fail)
+    monkeypatch.setattr(Partition, "merge_leaves", fail)
     with pytest.raises(ArithmeticError, match="an error on a worker") as caught:
         DaskDCONRegressor(**OPTIONS).fit(*data)
     assert "in fail" in caught.value.__notes__[0]

@@ -7,7 +7,7 @@ independent of how the rows are partitioned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -23,13 +23,10 @@ from dconnet.estimators.data import ClassWeights, refuse_missing
 from dconnet.estimators.fingerprint import hashed
 from dconnet.estimators.units import Units
 from dconnet.model.network import Network
-from dconnet.model.problem import squared_error
 from dconnet.model.rows import Block, blocks, joined_triangle, leaf_triangle, leaves, tree_of
 from dconnet.model.targets import Targets
 from dconnet.model.whitening import Basis, corrected, gram
-from dconnet.training.kinks import NetKinks, largest_preactivations
-from dconnet.training.newton import PieceShape, held_rows
-from dconnet.training.output_layer import output_triangle
+from dconnet.training.kinks import largest_preactivations
 
 T = TypeVar("T")
 
@@ -215,7 +212,7 @@ class Partition:
             products: FloatArray = self.weight[rows] @ values**power
             return products
 
-        return self._merge_leaves(leaf_moments)
+        return self._merge(map(leaf_moments, leaves(self.n_rows)), np.add)
 
     def largest_entries(self) -> FloatArray:
         """Return the largest absolute entry of each column of the weighted design."""
@@ -224,9 +221,12 @@ class Partition:
 
     def design_triangle(self, scale: FloatArray) -> list[Block[FloatArray]]:
         """Return R of the QR factorisation of the weighted design, whose columns are divided by ``scale``."""
-        return self._merge_leaves(
-            lambda leaf: leaf_triangle(lambda rows: self._design(rows) / scale, leaf, len(scale)), joined_triangle
-        )
+
+        def scaled_design(rows: slice) -> FloatArray:
+            return self._design(rows) / scale
+
+        triangles = (leaf_triangle(scaled_design, leaf, len(scale)) for leaf in leaves(self.n_rows))
+        return self._merge(triangles, joined_triangle)
 
     def design_rows(self, numbers: NDArray[np.intp], scale: FloatArray) -> FloatArray:
         """Return some rows of the weighted design, whose columns are divided by ``scale``."""
@@ -234,7 +234,7 @@ class Partition:
 
     def gram(self) -> list[Block[FloatArray]]:
         """Return the Gram matrix of the whitened rows."""
-        return self._merge_leaves(lambda rows: gram(self.Q[rows]))
+        return self._merge((gram(self.Q[rows]) for rows in leaves(self.n_rows)), np.add)
 
     def _design(self, rows: slice | NDArray[np.intp]) -> FloatArray:
         X, coordinates = self.original_rows[rows], self.units.coordinates
@@ -253,20 +253,16 @@ class Partition:
             self._targets[column] = self.storage.keep((root if y.ndim == 1 else root[:, None]) * y)
         return self._targets[column]
 
-    def target_squares(self, column: int) -> list[Block[float]]:
-        """Sum the squared targets."""
+    def map_leaves(self, function: Callable[..., T], column: int, *arguments: Any) -> list[T]:
+        """Return ``function(Q, y, *arguments)`` for the whitened rows and targets of each leaf."""
         y = self.white_targets(column)
-        return self._merge_leaves(lambda rows: float(np.vdot(y[rows], y[rows])), float.__add__)
+        return [function(self.Q[rows], y[rows], *arguments) for rows in leaves(self.n_rows)]
 
-    def squared_error(self, column: int, V: FloatArray, alpha: FloatArray) -> list[Block[float]]:
-        """Sum the squared residuals of a network."""
-        y = self.white_targets(column)
-        return self._merge_leaves(lambda rows: squared_error(self.Q[rows], y[rows], V, alpha), float.__add__)
-
-    def output_triangle(self, column: int, V: FloatArray) -> list[Block[FloatArray]]:
-        """Return R of the QR factorisation of the hidden layer with the targets as last columns."""
-        y = self.white_targets(column)
-        return self._merge_leaves(lambda rows: output_triangle(self.Q, V, y, rows), joined_triangle)
+    def merge_leaves(
+        self, function: Callable[..., T], merge: Callable[[T, T], T], column: int, *arguments: Any
+    ) -> list[Block[T]]:
+        """Merge ``function(Q, y, *arguments)`` over the leaves."""
+        return self._merge(self.map_leaves(function, column, *arguments), merge)
 
     def network_sums(
         self, column: int, unit: float, n_hidden: int, kind: str, weights: FloatArray
@@ -288,27 +284,12 @@ class Partition:
         """Return some padded rows of Q, and their targets divided by ``unit``."""
         return self.padded[numbers], by_output(self.white_targets(column)[numbers] / unit)
 
-    def held_rows(self, column: int, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[list[FloatArray]]:
-        """Return for every leaf and neuron the rows that the neuron holds at its kink."""
-        y = self.white_targets(column)
-        return [held_rows(self.Q[rows], y[rows], V, alpha, band) for rows in leaves(self.n_rows)]
-
-    def derivatives(self, column: int, shape: PieceShape) -> list[Block[FloatArray]]:
-        """Return first and second derivatives of F in all weights."""
-        y = self.white_targets(column)
-        return self._merge_leaves(lambda rows: shape.derivatives(self.Q[rows], y[rows]))
-
     # --- certificates and validation ---
 
     def largest_preactivations(self, V: FloatArray) -> FloatArray:
         """Return the largest preactivation of every neuron."""
         found = [largest_preactivations(self.Q[rows], V) for rows in leaves(self.n_rows)]
         return np.max(found, axis=0) if found else np.zeros(len(V))
-
-    def net_kinks(self, column: int, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[NetKinks]:
-        """Return what each leaf contributes to the kinks of every neuron."""
-        y = by_output(self.white_targets(column))
-        return [NetKinks.of(self.Q[rows], y[rows], V, alpha, band) for rows in leaves(self.n_rows)]
 
     def rounding_error(self, network: Network, V: FloatArray, alpha: FloatArray) -> tuple[float, int]:
         """Compare a network in the units of the data with its whitened form.
@@ -332,7 +313,7 @@ class Partition:
             return float(self.weight[rows] @ squares)
 
         with np.errstate(over="ignore"):
-            return self._merge_leaves(leaf_error, float.__add__)
+            return self._merge(map(leaf_error, leaves(self.n_rows)), float.__add__)
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the object with this key, made at the first call."""
@@ -341,7 +322,6 @@ class Partition:
         found: T = self._cache[key]
         return found
 
-    def _merge_leaves(
-        self, compute: Callable[[slice], Any], merge: Callable[[Any, Any], Any] = np.add
-    ) -> list[Block[Any]]:
-        return tree_of((compute(rows) for rows in leaves(self.n_rows)), merge, self.first_leaf).blocks
+    def _merge(self, values: Iterable[T], merge: Callable[[T, T], T]) -> list[Block[T]]:
+        """Merge the values of all leaves as far as possible without those of other partitions."""
+        return tree_of(values, merge, self.first_leaf).blocks

@@ -72,7 +72,7 @@ def build_problems(
     whitening = _whiten(partitions, units, weight_penalty(shrinkage, partitions.total_weight, n_features))
 
     def build_problem(column: int) -> RemoteProblem:
-        squares = partitions.reduce(float.__add__, Partition.target_squares, column)
+        squares = partitions.reduce(float.__add__, Partition.merge_leaves, _squares, float.__add__, column)
         unit = 1.0 if units.coordinates is None else float(np.sqrt(squares / partitions.total_weight)) or 1.0
         intercept = units.intercepts if is_shared else float(units.intercepts[column])
         no_targets = np.empty((0, len(units.intercepts))) if is_shared else np.empty(0)
@@ -88,6 +88,10 @@ def build_problems(
         return RemoteProblem(RemoteWhitened(partitions, column, without_rows, float(np.sqrt(squares))), shrinkage)
 
     return [build_problem(column) for column in range(1 if is_shared else len(units.intercepts))]
+
+
+def _squares(Q: FloatArray, y: FloatArray) -> float:
+    return float(np.vdot(y, y))
 
 
 def _whiten(partitions: Partitions, units: Units, penalty: FloatArray | None) -> Whitening:

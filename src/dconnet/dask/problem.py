@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,16 @@ from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import N_PROBES, Partition
 from dconnet.dask.sweep import make_remote_sweep
 from dconnet.model.network import Network
-from dconnet.model.problem import WhitenedProblem
+from dconnet.model.problem import WhitenedProblem, squared_error
 from dconnet.model.rows import joined_triangle
 from dconnet.training.early_stopping import Validation
-from dconnet.training.kinks import KINK_WIDTH, Kinks, kinks_of_passes
-from dconnet.training.newton import PieceShape, newton_step
-from dconnet.training.output_layer import ridge_of_triangle
+from dconnet.training.kinks import KINK_WIDTH, Kinks, NetKinks, kinks_of_passes
+from dconnet.training.newton import PieceShape, held_rows, newton_step
+from dconnet.training.output_layer import output_triangle, ridge_of_triangle
 from dconnet.training.row_work import Explorer
 from dconnet.training.sweep import Sweep
+
+T = TypeVar("T")
 
 # Numbers that the driver fetches at most for a sample or a programme: half a gigabyte.
 MAX_FETCHED_NUMBERS = 1 << 26
@@ -133,10 +135,19 @@ class RemoteWhitened:
         """The work of a descent on the rows."""
         return RemoteRows(self)
 
+    def merge(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
+        """Merge ``function(Q, y, *arguments)`` over all leaves."""
+        total: T = self.partitions.reduce(merge, Partition.merge_leaves, function, merge, self.column, *arguments)
+        return total
+
+    def map(self, function: Callable[..., T], *arguments: Any) -> list[T]:
+        """Return ``function(Q, y, *arguments)`` for every leaf."""
+        found = self.partitions.map(Partition.map_leaves, function, self.column, *arguments)
+        return [value for own in found for value in own]
+
     def mse(self, V: FloatArray, alpha: FloatArray) -> float:
         """Return the mean squared error."""
-        squares = self.partitions.reduce(float.__add__, Partition.squared_error, self.column, V, alpha)
-        return squares / self.without_rows.total_weight
+        return self.merge(squared_error, float.__add__, V, alpha) / self.without_rows.total_weight
 
     def largest_preactivations(self, V: FloatArray) -> FloatArray:
         """Return the largest preactivation of every neuron."""
@@ -145,12 +156,11 @@ class RemoteWhitened:
 
     def held_rows(self, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
         """See `PieceRows.held_rows`."""
-        found = self.partitions.map(Partition.held_rows, self.column, V, alpha, band)
-        return [np.concatenate(own) for own in zip(*(leaf for part in found for leaf in part), strict=True)]
+        return [np.concatenate(own) for own in zip(*self.map(held_rows, V, alpha, band), strict=True)]
 
     def derivatives(self, shape: PieceShape) -> FloatArray:
         """See `PieceRows.derivatives`."""
-        return self.partitions.reduce(np.add, Partition.derivatives, self.column, shape)
+        return self.merge(shape.derivatives, np.add)
 
     def output_gradient(self, V: FloatArray, alpha: FloatArray) -> FloatArray:
         """Return the gradient of F in the output weights."""
@@ -162,8 +172,7 @@ class RemoteWhitened:
     def kinks(self, V: FloatArray, alpha: FloatArray) -> Iterator[Kinks]:
         """Return the kinks of every neuron."""
         band = KINK_WIDTH * self.largest_preactivations(V)
-        found = self.partitions.map(Partition.net_kinks, self.column, V, alpha, band)
-        return kinks_of_passes([each for part in found for each in part], V, self.gamma)
+        return kinks_of_passes(self.map(_net_kinks, V, alpha, band), V, self.gamma)
 
 
 @dataclass(slots=True, eq=False)
@@ -182,7 +191,7 @@ class RemoteRows:
     def output_weights(self, V: FloatArray) -> FloatArray:
         """See `RowWork.output_weights`."""
         problem = self.problem
-        triangle = problem.partitions.reduce(joined_triangle, Partition.output_triangle, problem.column, V)
+        triangle = problem.merge(_output_triangle, joined_triangle, V)
         return ridge_of_triangle(triangle, len(V), problem.output_shape, problem.gamma)
 
     def sweep(self, backend: Backend, n_hidden: int, **options: Any) -> Sweep:
@@ -213,6 +222,14 @@ class RemoteRows:
         self.problem.partitions.balance()
         before, self._counts = self._counts, self._count()
         return {name: self._counts[name] - before[name] for name in before}
+
+
+def _output_triangle(Q: FloatArray, y: FloatArray, V: FloatArray) -> FloatArray:
+    return output_triangle(Q, V, y, slice(0, len(Q)))
+
+
+def _net_kinks(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> NetKinks:
+    return NetKinks.of(Q, by_output(y), V, alpha, band)
 
 
 def pack_weights(V: FloatArray, alpha: FloatArray) -> FloatArray:
