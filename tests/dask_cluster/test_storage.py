@@ -96,9 +96,7 @@ def test_a_fit_on_rows_in_files_has_the_same_bits(client, rows, partition, monke
     is_in_file = []
 
     def check_worker(dask_worker):
-        partitions = worker.state_of(
-            dask_worker
-        ).partitions.values()  # X of one that has just moved is not yet whitened
+        partitions = worker.state_of(dask_worker).partitions.values()  # one that has just moved has X
         return [file_of(each.padded if each.X is None else each.X) is not None for each in partitions]
 
     def check(epoch):

@@ -18,7 +18,7 @@ from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import N_PROBES, Partition
 from dconnet.dask.sweep import make_remote_sweep
 from dconnet.model.network import Network
-from dconnet.model.problem import WhitenedProblem, squared_error
+from dconnet.model.problem import WhitenedProblem, hidden_layer, squared_error
 from dconnet.model.rows import joined_triangle
 from dconnet.training.early_stopping import Validation
 from dconnet.training.kinks import KINK_WIDTH, Kinks, NetKinks, kinks_of_passes
@@ -164,10 +164,8 @@ class RemoteWhitened:
 
     def output_gradient(self, V: FloatArray, alpha: FloatArray) -> FloatArray:
         """Return the gradient of F in the output weights."""
-        weights = pack_weights(V, by_output(alpha))
-        sums = NetworkSums(self, len(V), unit=1.0).sums("gradient", weights.ravel())
-        gradient = sums[: weights.size].reshape(weights.shape)[-self.n_outputs :, : len(V)].T
-        return gradient.reshape(alpha.shape) + 2.0 * self.without_rows.gamma * alpha
+        half: FloatArray = self.merge(_output_gradient, np.add, V, alpha) + self.without_rows.gamma * alpha
+        return 2.0 * half
 
     def kinks(self, V: FloatArray, alpha: FloatArray) -> Iterator[Kinks]:
         """Return the kinks of every neuron."""
@@ -202,7 +200,7 @@ class RemoteRows:
         """See `RowWork.explorer`."""
         problem, unit = self.problem, self.problem.unit
         return _native.RemoteExplorer(
-            NetworkSums(problem, n_hidden, unit),
+            NetworkSums(problem, n_hidden),
             problem.n_rows,
             problem.rank,
             problem.n_outputs,
@@ -232,33 +230,29 @@ def _net_kinks(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, b
     return NetKinks.of(Q, by_output(y), V, alpha, band)
 
 
-def pack_weights(V: FloatArray, alpha: FloatArray) -> FloatArray:
-    """Return V (n_hidden, rank) above alpha (n_hidden, n_outputs), transposed and padded as the kernel stores them."""
-    (n_hidden, rank), n_outputs = V.shape, alpha.shape[1]
-    weights = np.zeros((-(-rank // 4) * 4 + n_outputs, -(-n_hidden // 4) * 4))
-    weights[:rank, :n_hidden] = V.T
-    weights[-n_outputs:, :n_hidden] = alpha.T
-    return weights
+def _output_gradient(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray) -> FloatArray:
+    hidden = hidden_layer(Q, V)
+    gradient: FloatArray = hidden.T @ (hidden @ alpha - y)
+    return gradient
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkSums:
-    """The sums over all rows that a search of the kernel needs, with targets in multiples of ``unit``."""
+    """The sums over all rows that a search of the kernel needs."""
 
     problem: RemoteWhitened
     n_hidden: int
-    unit: float
 
     def sums(self, kind: str, input: FloatArray) -> FloatArray:
         """Return the sums of this kind at these weights."""
-        arguments = (self.problem.column, self.unit, self.n_hidden, kind, input)
+        arguments = (self.problem.column, self.problem.unit, self.n_hidden, kind, input)
         return self.problem.partitions.reduce(np.add, Partition.network_sums, *arguments)
 
     def rows(self, numbers: NDArray[np.uintp]) -> tuple[FloatArray, FloatArray]:
         """Fetch some rows, whose numbers ascend."""
         partitions, column = self.problem.partitions, self.problem.column
         split = partitions.split_row_numbers(numbers.astype(np.intp))
-        own = {number: (column, self.unit, rows) for number, rows in split.items()}
+        own = {number: (column, self.problem.unit, rows) for number, rows in split.items()}
         Q, y = zip(*partitions.map(Partition.padded_rows, own=own), strict=True)
         return np.concatenate(Q), np.concatenate(y)
 
