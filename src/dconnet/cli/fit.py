@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
     X = numbers_table(features) if takes_numbers(estimator) else features
     interrupted = _fit_until_interrupted(estimator, X.iloc[train], y[train])
     seconds = perf_counter() - begin
-    scores = _score(estimator, X, y, train, test, classify)
+    scores = _score(estimator, X, y, train, test, targets)
     save(estimator, options.output, feature_names=features.columns, target_names=targets, scores=scores)
     if not options.quiet:
         _report(estimator, scores)
@@ -220,14 +220,14 @@ def _fit_until_interrupted(estimator: Any, X: Any, y: Any) -> bool:
 
 
 def _score(
-    estimator: Any, X: pd.DataFrame, y: NDArray[Any], train: NDArray[Any], test: NDArray[Any], classify: bool
+    estimator: Any, X: pd.DataFrame, y: NDArray[Any], train: NDArray[Any], test: NDArray[Any], targets: list[str]
 ) -> dict[str, dict[str, float]]:
-    """Score training rows, out of fold if the estimator is an ensemble, and test rows."""
+    """Score training rows, out of fold if the estimator is an ensemble, and test rows; also each of several targets."""
     import numpy as np
 
     from dconnet.inspection.examination import score_predictions
 
-    classes = estimator.classes_ if classify else None
+    classes = getattr(estimator, "classes_", None)
     scores = {}
     if hasattr(estimator, "oof_prediction_"):
         oof = estimator.oof_prediction_
@@ -239,8 +239,11 @@ def _score(
     for part, rows in {"train": train, "test": test}.items():
         if len(rows):
             own = X.iloc[rows]
-            probabilities = estimator.predict_proba(own) if classify else None
-            scores[part] = score_predictions(y[rows], estimator.predict(own), probabilities, classes)
+            probabilities = None if classes is None else estimator.predict_proba(own)
+            predicted = estimator.predict(own)
+            scores[part] = score_predictions(y[rows], predicted, probabilities, classes)
+            for k, name in enumerate(targets if len(targets) > 1 else ()):
+                scores[f"{part}, {name}"] = score_predictions(y[rows, k], predicted[:, k])
     return scores
 
 

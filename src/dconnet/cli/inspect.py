@@ -109,4 +109,4 @@ def _print_examination(examination: Examination) -> None:
     for network in examination.networks:
         print(f"\n{network.certificate.report()}")
     print()
-    print_scores({examination.evaluated_rows: examination.score})
+    print_scores({examination.evaluated_rows: {**examination.score, "n_rows": 0}})

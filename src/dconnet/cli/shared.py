@@ -150,7 +150,7 @@ def print_scores(scores: Mapping[str, Mapping[str, float]]) -> None:
     """Print the measures of each part of the data on one line."""
     for part, measures in scores.items():
         shown = [f"{title} {measures[name]:.6g}" for name, title in MEASURES.items() if name in measures]
-        rows = f" on {count(int(measures['n_rows']), 'row')}" if "n_rows" in measures else ""
+        rows = f" on {count(int(measures['n_rows']), 'row')}" if measures.get("n_rows") else ""
         print(f"{printable(part)}: {', '.join(shown) or 'no score'}{rows}")
 
 

@@ -61,10 +61,12 @@ def _summarize_networks(model: Any, input_names: Sequence[str]) -> list[dict[str
     from dconnet.model.piecewise import active_neurons
 
     found = []
+    coordinates = getattr(getattr(model, "_units", None), "coordinates", None)
+    units = np.ones(0) if coordinates is None else coordinates.scale
     stationarities = np.atleast_1d(model.stationarity_).tolist()
     for name, solution, stationarity in zip(model.targets_.names, model.solutions_, stationarities, strict=True):
         network = solution.network
-        neurons, inputs = _strengths(network)
+        neurons, inputs = _strengths(network, units if len(units) == network.n_features else 1.0)
         names = input_names if network.n_features == len(input_names) else [f"neuron {j}" for j in range(len(inputs))]
         found.append(
             {
@@ -85,14 +87,14 @@ def _summarize_networks(model: Any, input_names: Sequence[str]) -> list[dict[str
     return found
 
 
-def _strengths(network: Any) -> tuple[FloatArray, FloatArray]:
-    """Return |alpha_l| |w_l| of each neuron, and Σ_l |alpha_l w_lk| of each input."""
+def _strengths(network: Any, units: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    """Return |alpha_l| |w_l| of each neuron, and Σ_l |alpha_l w_lk| of each input, for inputs in these units."""
     import numpy as np
 
     from dconnet._arrays import safe_norm
     from dconnet.model.piecewise import output_strengths
 
-    slopes = output_strengths(network.alpha)[:, None] * np.abs(network.W)  # (n_hidden, n_features)
+    slopes = output_strengths(network.alpha)[:, None] * np.abs(network.W) * units  # (n_hidden, n_features)
     return np.array([safe_norm(row) for row in slopes]), slopes.sum(axis=0)
 
 
