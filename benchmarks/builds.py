@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from dconnet._files import written_whole
+from dconnet._files import write_atomically
 from timing import ONE_THREAD
 
 # Prints one JSON object: seconds, and what else tells whether both builds did the same.
@@ -151,7 +151,7 @@ def main() -> None:
         unit = seconds[runners[0][0]]
         table.add_row(task, *(f"{value:.3g} s ({value / unit:.2f})" for value in seconds.values()))
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(arguments.output) as file:
+        with write_atomically(arguments.output) as file:
             file.writelines(line + "\n" for line in lines)
     Console().print(table)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-from dconnet._files import written_whole
+from dconnet._files import write_atomically
 from report import OUTPUT
 from reproduction.processes import work_through
 from reproduction.store import build_name, key_of
@@ -47,13 +47,13 @@ class Store:
     def fill(self, cell: Any, work: Work) -> None:
         """Compute the result of a cell and keep it."""
         result = work(cell) | {"build": build_name()}
-        with written_whole(self.path(cell)) as file:
+        with write_atomically(self.path(cell)) as file:
             json.dump(result, file)
 
     def pack(self, cells: Iterable[Any], path: Path) -> None:
         """Write all cells that are there into one file, a line each, for keeping."""
         found = [(cell, self.read(cell)) for cell in cells]
-        with written_whole(path) as file:
+        with write_atomically(path) as file:
             for cell, result in found:
                 if result is not None:
                     file.write(json.dumps({"cell": asdict(cell), "result": result}) + "\n")

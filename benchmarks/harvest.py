@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dconnet import _native
-from dconnet._files import written_whole
+from dconnet._files import write_atomically
 from dconnet.convex.backend import ConvexSolution, Solver, get_backend
 from dconnet.convex.programme import Programme
 from dconnet.training.dc import KINK_TOLERANCE, SPLITS
@@ -496,7 +496,7 @@ def main() -> None:
         task = progress.add_task("Programmes", total=chosen.programmes)
         harvest.run(lambda seen: progress.update(task, completed=seen, total=max(seen, chosen.programmes)))
     show(console, harvest)
-    with written_whole(chosen.output / "harvest.md") as file:
+    with write_atomically(chosen.output / "harvest.md") as file:
         file.write(report(harvest))
     if any(one.failed for one in harvest.checks):
         sys.exit(1)

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dconnet._files import written_whole
+from dconnet._files import write_atomically
 
 OUTPUT = Path(__file__).parents[1] / "benchmark-output"
 
@@ -59,9 +59,9 @@ class Report:
         """Print the table, and replace the files of that name, each in one stroke: for readers, and for programs."""
         console.print(self.table())
         folder.mkdir(parents=True, exist_ok=True)
-        with written_whole(folder / f"{name}.md") as file:
+        with write_atomically(folder / f"{name}.md") as file:
             file.write(self.markdown())
-        with written_whole(folder / f"{name}.csv") as file:
+        with write_atomically(folder / f"{name}.csv") as file:
             csv.writer(file, lineterminator="\n").writerows([self.header, *self.lines])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from dconnet._files import written_whole
+from dconnet._files import write_atomically
 from reproduction.datasets import CATALOGUE, data_home
 from reproduction.datasets.files import is_present
 from reproduction.experiment import NAMES, Experiment, adjusted, compute, get_experiment
@@ -153,7 +153,7 @@ def render(folder: Path, page: Path | None = None) -> Path:
         section.save(folder)
         sections.append(section)
     prefix = "" if folder.resolve() == page.resolve().parent else f"{os.path.relpath(folder, page.parent)}/"
-    with written_whole(page) as file:
+    with write_atomically(page) as file:
         file.write(
             "\n\n".join(
                 [

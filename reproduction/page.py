@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dconnet._files import written_whole
+from dconnet._files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ class Sheet:
 
     def save(self, folder: Path) -> None:
         """Write the file."""
-        with written_whole(folder / f"{self.name}.csv") as file:
+        with write_atomically(folder / f"{self.name}.csv") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(self.header)
             writer.writerows(self.rows)

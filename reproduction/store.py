@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dconnet import __version__
-from dconnet._files import written_whole
+from dconnet._files import write_atomically
 
 Result = dict[str, Any]
 Record = dict[str, Any]  # the fields of a cell and its result, as they stand in a file
@@ -150,12 +150,12 @@ class Store:
             )
         self.cells.mkdir(parents=True, exist_ok=True)
         if not (self.cells / "settings.json").exists():
-            with written_whole(self.cells / "settings.json") as file:
+            with write_atomically(self.cells / "settings.json") as file:
                 json.dump(wanted, file)
 
     def write(self, cell: Any, result: Result) -> None:
         """Keep the result of a cell."""
-        with written_whole(self.path(cell)) as file:
+        with write_atomically(self.path(cell)) as file:
             json.dump({"cell": plain(cell), "result": rounded(result), "build": build_name()}, file)
 
     def records(self) -> dict[str, Record]:
@@ -193,7 +193,7 @@ class Store:
         records, settings = self.records(), self.settings()
         if not records:
             return
-        with written_whole(self.packed) as file:
+        with write_atomically(self.packed) as file:
             file.write(json.dumps({"settings": settings}) + "\n")
             for key in sorted(records):
                 file.write(json.dumps(records[key]) + "\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dconnet._files import written_whole
+from dconnet._files import write_atomically
 from reproduction.page import MISSING, Picture, Section, Sheet, Table, number, significant
 from reproduction.store import Store
 from tables.datasets import CHOOSING, CLASSIFICATION, DATASETS, NUMERIC, REAL, REGRESSION, REPORTING
@@ -48,7 +48,7 @@ def write(store: Store, folder: Path, ours: str, links: str = "") -> None:
     made = list(sections(store, ours))
     for section in made:
         section.save(folder)
-    with written_whole(folder / "standings.md") as file:
+    with write_atomically(folder / "standings.md") as file:
         file.write("\n\n".join(section.markdown(links) for section in made) + "\n")
 
 

@@ -172,11 +172,11 @@ def is_running(process):
 def test_a_stopped_run_keeps_whole_files_and_leaves_no_process(tmp_path, signal_sent):
     (tmp_path / "slow_work.py").write_text(
         "import os, time\n"
-        "from dconnet._files import written_whole\n"
+        "from dconnet._files import write_atomically\n"
         "def slow(path):\n"
         "    try: time.sleep(0.05 if int(path.name) < 6 else 3600)\n"
         "    except KeyboardInterrupt: pass  # as a fit that keeps what it has reached\n"
-        "    with written_whole(path) as file: file.write(str(os.getpid()))\n"
+        "    with write_atomically(path) as file: file.write(str(os.getpid()))\n"
     )
     folder = tmp_path / "cells"
     folder.mkdir()

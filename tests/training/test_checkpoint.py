@@ -271,7 +271,7 @@ def test_a_write_that_fails_later_only_warns(path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "bytes_written_whole", full)
+    monkeypatch.setattr(module, "write_bytes_atomically", full)
     with pytest.warns(UserWarning, match=r"could not be written: .*No space left on device"):
         checkpoint.put("one", Snapshot({"n": 1}))
     monkeypatch.undo()

@@ -38,7 +38,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the export."""
-    from dconnet._files import written_whole
+    from dconnet._files import write_bytes_atomically
     from dconnet.io.model_file import load
 
     output, target = options.output, options.to or SUFFIXES.get(options.output.suffix)
@@ -56,8 +56,8 @@ def run(options: argparse.Namespace) -> None:
     if options.probabilities and not hasattr(network, "predict_proba"):
         raise ValueError("The model has no probabilities. Leave --probabilities out.")
     content = _render(network, target, options)
-    with written_whole(output) as file:
-        file.buffer.write(content)
+    with write_bytes_atomically(output) as file:
+        file.write(content)
     if hasattr(model, "steps"):
         complain(
             "note",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dconnet._files import bytes_written_whole
+from dconnet._files import write_bytes_atomically
 from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported, dtype_name
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def to_onnx(
         onnx.helper.set_model_props(model, {"feature_names": json.dumps(scores.feature_names)})
     onnx.checker.check_model(model, full_check=True)
     if path is not None:
-        with bytes_written_whole(path) as file:
+        with write_bytes_atomically(path) as file:
             file.write(model.SerializeToString())
     return model
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dconnet import __version__
-from dconnet._files import written_whole
+from dconnet._files import write_bytes_atomically
 from dconnet.io.consistency import check_prediction, require
 from dconnet.io.metadata import Metadata, metadata_of
 from dconnet.io.object_codec import Content, ObjectEntry, decode, encode
@@ -122,8 +122,8 @@ def save(
         raise ValueError(f"The {type(estimator).__name__} cannot be saved: {error}.") from error
     entry = msgspec.convert(asdict(metadata), _MetadataEntry)
     file = _ModelFile(FORMAT, VERSION, entry, content.objects, content.blocks)
-    with written_whole(path) as stream:
-        stream.buffer.write(msgspec.json.encode(file))
+    with write_bytes_atomically(path) as stream:
+        stream.write(msgspec.json.encode(file))
 
 
 def load(path: str | os.PathLike[str]) -> Any:

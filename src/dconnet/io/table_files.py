@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from dconnet._files import written_whole
+from dconnet._files import write_atomically
 from dconnet._text import printable
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def require_columns(table: pd.DataFrame, names: Iterable[str], source: str = "Th
 def write_table(path: str | os.PathLike[str] | IO[str], table: pd.DataFrame) -> None:
     """Write a table as CSV: to an open stream, or to a file that is replaced when the new one is complete."""
     if isinstance(path, (str, os.PathLike)):
-        with written_whole(path) as file:
+        with write_atomically(path) as file:
             table.to_csv(file, index=False, lineterminator="\n")
     else:
         table.to_csv(path, index=False, lineterminator="\n")

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet import __version__
-from dconnet._files import bytes_written_whole, is_stream, remove_leftovers
+from dconnet._files import is_stream, remove_leftovers, write_bytes_atomically
 
 # Seconds between two writes: the work that may be lost. Writing takes a negligible part of them.
 SECONDS_BETWEEN_WRITES = 60.0
@@ -159,7 +159,7 @@ class Checkpoint:
         arrays: dict[str, Any] = {HEADER: np.frombuffer(header.encode(), dtype=np.uint8)}
         for name, entry in self.entries.items():
             arrays |= {f"{name}/{key}": array for key, array in entry.arrays.items()}
-        with bytes_written_whole(self.path) as file:
+        with write_bytes_atomically(self.path) as file:
             np.savez(file, **arrays)
         self._written = time.monotonic()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dconnet import __version__
-from dconnet._files import written_whole
+from dconnet._files import write_atomically
 from dconnet._text import printable
 from dconnet.inspection.examination import Examination
 from dconnet.inspection.report.classification import Confusion
@@ -51,7 +51,7 @@ def write_report(examination: Examination, path: str | os.PathLike[str], *, with
         If the file cannot be written.
     """
     page = render_report(examination, with_rows=with_rows)
-    with written_whole(path) as file:
+    with write_atomically(path) as file:
         file.write(page)
 
 
