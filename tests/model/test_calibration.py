@@ -1,4 +1,4 @@
-"""Probabilities from outputs: the slope of least log loss, against other ways to find it."""
+"""Class probabilities: the slope with the least log loss, against other solvers."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ WEIGHT = RNG.uniform(0.2, 3.0, size=N)
 
 
 def rows_of(n_columns, noise=0.8):
-    """Outputs, and columns of plus and minus one that they foretell with some errors."""
+    """Return outputs, columns of plus and minus one that they predict with some errors, and classes."""
     classes = RNG.integers(0, max(2, n_columns), size=N)
     hot = (classes == 1)[:, None] if n_columns == 1 else classes[:, None] == np.arange(n_columns)
     columns = np.where(hot, 1.0, -1.0)
@@ -21,7 +21,7 @@ def rows_of(n_columns, noise=0.8):
 
 
 @pytest.mark.parametrize("weight", [np.ones(N), WEIGHT], ids=["plain", "weighted"])
-def test_for_two_classes_it_is_a_logistic_regression_without_intercept(weight):
+def test_two_classes_agree_with_logistic_regression(weight):
     outputs, columns, classes = rows_of(1)
     C = weight.sum() / (2.0 * RIDGE * np.sum(weight**2))
     model = LogisticRegression(C=C, fit_intercept=False, tol=1e-12).fit(outputs, classes, sample_weight=weight)
@@ -31,7 +31,7 @@ def test_for_two_classes_it_is_a_logistic_regression_without_intercept(weight):
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 20])
-def test_it_has_the_least_loss_that_another_solver_finds(n_columns):
+def test_slope_agrees_with_another_solver(n_columns):
     outputs, columns, classes = rows_of(n_columns)
     share = WEIGHT / WEIGHT.sum()
 
@@ -52,18 +52,8 @@ def test_the_scale_of_the_weights_does_not_matter():
     assert one == pytest.approx(other, rel=1e-9)
 
 
-def test_means_of_rows_count_like_these_rows():
-    outputs = np.array([[-1.0], [0.5]])
-    as_rows = Calibration.of(outputs[[0, 0, 1, 1]], np.array([[-1.0], [-1.0], [1.0], [-1.0]]), 1e3 * np.ones(4))
-    share = np.array([0.5, 0.5])
-    logits = as_rows.slope * outputs[:, 0]
-    hot = np.array([0.0, 0.5])
-    gradient = share @ ((special.expit(logits) - hot) * outputs[:, 0]) + 2.0 * RIDGE / 4 * as_rows.slope
-    assert gradient == pytest.approx(0.0, abs=1e-9)
-
-
 @pytest.mark.parametrize("n_columns", [1, 3])
-def test_classes_that_outputs_separate_have_a_finite_slope_and_probabilities_inside(n_columns):
+def test_separable_classes_have_a_finite_slope(n_columns):
     outputs, columns, _ = rows_of(n_columns, noise=0.0)
     calibration = Calibration.of(outputs, columns, np.ones(N))
     assert 5.0 < calibration.slope < 30.0
@@ -73,7 +63,7 @@ def test_classes_that_outputs_separate_have_a_finite_slope_and_probabilities_ins
 
 
 @pytest.mark.parametrize("n_columns", [1, 3])
-def test_the_order_of_the_outputs_stays_even_if_they_are_wrong(n_columns):
+def test_wrong_outputs_keep_their_order(n_columns):
     outputs, columns, _ = rows_of(n_columns)
     calibration = Calibration.of(-outputs, columns, np.ones(N))
     assert calibration.slope == LEAST_SLOPE
@@ -83,7 +73,7 @@ def test_the_order_of_the_outputs_stays_even_if_they_are_wrong(n_columns):
 
 @pytest.mark.parametrize("n_columns", [1, 4])
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e4])
-def test_logarithms_are_those_of_the_probabilities_and_finite_beyond_them(n_columns, size):
+def test_log_probabilities_do_not_underflow(n_columns, size):
     logits = size * RNG.normal(size=(50, n_columns))
     probabilities, logs = probabilities_of(logits), log_probabilities_of(logits)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""The constants of the theory: exact, and where those of the paper would fail."""
+"""The constants of the theory hold exactly, and those of the paper fail where the errata say so."""
 
 import numpy as np
 import pytest
@@ -28,17 +28,16 @@ def test_singular_values_are_those_of_the_weighted_design():
     assert problem.constants.sigma_max == pytest.approx(singular[0], rel=1e-12)
 
 
-def test_sigma_min_leaves_zeros_out():
+def test_dependent_features_do_not_make_sigma_min_zero():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(20, 2))
     problem = Problem(np.column_stack([X, X[:, 0] - X[:, 1]]), rng.normal(size=20), 0.1)
     singular = np.linalg.svd(design(problem), compute_uv=False)
-    assert singular[-1] < 1e-12
     assert problem.constants.sigma_min == pytest.approx(singular[-2], rel=1e-10)
 
 
 def convex_part(problem, beta_g, alpha, u):
-    """g of the paper in the coordinates of the data."""
+    """Return g of the paper in the coordinates of the data."""
     z = design(problem) @ u
     active = np.maximum(z, 0.0)
     return (beta_g @ active + alpha**2 * active @ active + problem.gamma * z @ z) / problem.total_weight
@@ -53,7 +52,7 @@ def test_modulus_of_strong_convexity_holds_and_is_the_largest():
         return g[0] / 2.0 + g[1] / 2.0 - g[2] - modulus / 8.0 * np.sum((x - y) ** 2)
 
     modulus = problem.constants.strong_convexity
-    pairs = rng.normal(size=(500, 2, 4))
+    pairs = rng.normal(size=(200, 2, 4))
     assert min(excess(x, y, modulus) for x, y in pairs) >= -1e-12
     # Where no row is active only the penalty curves, and least so in the smallest direction of M.
     weakest = np.linalg.svd(design(problem))[2][-1]
@@ -97,7 +96,7 @@ def test_every_dca_step_decreases_enough(split, gamma):
 
 
 def test_the_papers_decrease_of_a_dca_step_is_too_large():
-    """A neuron that moves in the smallest direction of M only, with all rows active before and after."""
+    """A neuron moves only in the smallest direction of M, with all rows active before and after."""
     gamma, alpha, m = 1.0, 1e-4, 2
     X = np.array([[-0.01], [0.01]])
     problem = Problem(X, [1.0, 1.0], gamma)
@@ -121,21 +120,15 @@ def test_the_papers_decrease_of_a_dca_step_is_too_large():
 def test_the_output_layer_decreases_enough():
     rng = np.random.default_rng(4)
     Z, y, gamma = rng.normal(size=(30, 5)), rng.normal(size=30), 0.2
-    problem = Problem(rng.normal(size=(30, 1)), y, gamma)
     hidden, alpha = np.maximum(Z, 0.0), rng.normal(size=5)
     best = solve_output_weights(Z, np.eye(5), y, gamma)
-
-    def objective(alpha):
-        return (np.sum((y - hidden @ alpha) ** 2) + gamma * alpha @ alpha) / 30.0
-
-    step = alpha - best
-    decrease = objective(alpha) - objective(best)
-    assert decrease == pytest.approx((np.sum((hidden @ step) ** 2) + gamma * step @ step) / 30.0, rel=1e-10)
-    assert decrease >= problem.constants.output_decrease * step @ step
+    values = [(np.sum((y - hidden @ a) ** 2) + gamma * a @ a) / 30.0 for a in (alpha, best)]
+    constants = Problem(rng.normal(size=(30, 1)), y, gamma).constants
+    assert values[0] - values[1] >= constants.output_decrease * np.sum((alpha - best) ** 2)
 
 
 def test_the_papers_decrease_of_the_output_layer_is_too_large():
-    """A neuron that no row activates: only the penalty of its output weight is at stake."""
+    """For a neuron that no row activates, only the penalty of its output weight matters."""
     X, y, gamma = np.array([[-1.0], [0.0], [1.0]]), np.zeros(3), 0.5
     problem = Problem(X, y, gamma)
     before = Network(W=[[0.0]], b=[-1.0], alpha=[2.0])
@@ -149,7 +142,7 @@ def test_the_papers_decrease_of_the_output_layer_is_too_large():
 
 def test_weights_are_bounded_by_the_objective():
     problem, rng = weighted_problem(1e-2), np.random.default_rng(5)
-    for _ in range(50):
+    for _ in range(20):
         network = Network(rng.normal(size=(2, 3)), rng.normal(size=2), rng.normal(size=2))
         objective = problem.objective(network)
         largest = np.max(np.linalg.norm(np.column_stack([network.W, network.b]), axis=1))
@@ -171,13 +164,13 @@ SHARED = Problem([[-1.0], [1.0]], [1.0, 1.0], gamma=0.5)
 
 
 def shared(angle):
-    """One neuron of the size s, as s cos and s sin of an angle."""
+    """Split one neuron of size s into two of sizes s cos and s sin of an angle."""
     size = np.sqrt(np.sqrt(2.0) - SHARED.gamma)
     parts = size * np.array([np.cos(angle), np.sin(angle)])
     return Network(W=np.zeros((2, 1)), b=parts / np.sqrt(2.0), alpha=parts)
 
 
-ANGLES = np.linspace(0.1, 1.4, 14)
+ANGLES = np.linspace(0.1, 1.4, 5)
 
 
 def test_global_minimisers_need_not_be_isolated():
@@ -191,10 +184,10 @@ def test_global_minimisers_need_not_be_isolated():
 
 @pytest.mark.parametrize("split", ["paper", "net"])
 def test_algorithm_1_ends_beside_the_global_minimiser_that_it_began_at(split):
-    """Against the paper's Proposition 12, by which every start near a minimiser leads to that very one."""
+    """The paper's Proposition 12 claims that every start near a minimiser leads to that minimiser."""
     here = shared(np.pi / 4.0)
     descent = Descent(SHARED, get_backend("native"), Options(split=split, tol=1e-14), np.random.default_rng(0))
-    for distance in (1e-1, 1e-2, 1e-3):
+    for distance in (1e-1, 1e-3):
         near = shared(np.pi / 4.0 + distance)
         end = descent.run(near).network
         assert np.all(end.preactivations(SHARED.X) > 0.0)  # smooth there: all assumptions of the paper hold

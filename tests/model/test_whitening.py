@@ -1,9 +1,8 @@
-"""Whitening: an orthonormal design, exact maps to and fro, and the minimum-norm weights."""
+"""Whitening: an orthonormal design, exact maps, and minimum-norm weights."""
 
 import numpy as np
 import pytest
 
-from dconnet import Network, Problem
 from dconnet.model.whitening import Whitening
 
 
@@ -91,11 +90,3 @@ def test_extreme_scales_neither_overflow_nor_lose_rank(scale):
     white = Whitening.of(M)
     assert white.rank == 4
     np.testing.assert_allclose(white.to_white @ white.from_white, np.eye(4), atol=1e-10)
-
-
-def test_network_survives_the_way_there_and_back():
-    rng = np.random.default_rng(3)
-    problem = Problem(rng.normal(size=(30, 4)), rng.normal(size=30), gamma=0.1)
-    network = Network(rng.normal(size=(5, 4)), rng.normal(size=5), rng.normal(size=5))
-    back = problem.whitened.network(problem.whitened.whiten(network), network.alpha)
-    np.testing.assert_allclose(back.parameters, network.parameters, rtol=1e-10)
