@@ -9,7 +9,7 @@ import pytest
 from browser import chromium, opened
 from dconnet import DCONRegressor
 from dconnet.inspection.examine import examine
-from dconnet.inspection.report import render_report
+from dconnet.inspection.report import figures, render_report
 from dconnet.inspection.report.text import format_number
 from inspection_cases import (
     HOSTILE,
@@ -37,8 +37,10 @@ def browser(tmp_path_factory):
 
 
 @pytest.fixture
-def show(browser, tmp_path):
+def show(browser, tmp_path, monkeypatch):
     """Open the report on an examination; in the end, the browser must have no errors and no requests."""
+    # The figures, which the tool does not need, take most of the time.
+    monkeypatch.setattr(figures, "_draw_picture", lambda draw, alt, caption: figures.Picture("", alt, caption, 1.0))
 
     def open_report(found, **options):
         return opened(browser, tmp_path, render_report(found, **options))
@@ -158,7 +160,7 @@ def test_curves_and_slopes_are_exact(show, make):
         assert (last - first) / (high - low) == pytest.approx(slope["slope"], rel=1e-6, abs=1e-6)
 
 
-def test_contributions_are_the_integral_of_the_gradient(show):
+def test_contributions_are_integrals_of_the_gradient_and_optima_are_buttons(show):
     found = examine_network()
     page = show(found)
     (start, end), (network,) = found.inputs[:2], found.model.networks_
@@ -166,6 +168,11 @@ def test_contributions_are_the_integral_of_the_gradient(show):
     gradients = (network.preactivations(points) > 0.0) @ (network.alpha[:, None] * network.W)
     parts = call(page, "dconnet.contributions(arguments[0], arguments[1])", start.tolist(), end.tolist())
     np.testing.assert_allclose(parts, gradients.mean(axis=0) * (end - start), rtol=1e-3, atol=1e-4)
+    largest, smallest = element(page, "optima").find_elements("tag name", "button")
+    largest.send_keys("\ue007")  # enter
+    assert read_outputs(page)[0] >= found.predictions.max() - 1e-6
+    smallest.click()
+    assert read_outputs(page)[0] <= found.predictions.min() + 1e-6
 
 
 def test_categories_gaps_and_dates_can_be_set(show):
@@ -257,16 +264,6 @@ def test_a_row_and_its_nearest_rows_can_be_chosen(show):
     assert read_outputs(page) == pytest.approx(
         found.predictions[[int(element(page, "row").get_attribute("value"))]], rel=1e-9
     )
-
-
-def test_optima_are_buttons(show):
-    found = examine_network()
-    page = show(found)
-    largest, smallest = element(page, "optima").find_elements("tag name", "button")
-    largest.send_keys("\ue007")  # enter
-    assert read_outputs(page)[0] >= found.predictions.max() - 1e-6
-    smallest.click()
-    assert read_outputs(page)[0] <= found.predictions.min() + 1e-6
 
 
 def test_the_predicted_class_is_shown_with_all_outputs(show):
