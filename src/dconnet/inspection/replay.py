@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet.certificates import Trajectory
 from dconnet.inspection.selection import check_is_dcon
-from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.observer import Recorder
 
@@ -56,39 +55,27 @@ def replay(
     """
     check_is_dcon(estimator)
     check_is_fitted(estimator)
-    trajectories = record(clone(estimator), X, y, fit_params=fit_params)
-    check_same(estimator.networks_, trajectories)
-    return trajectories
-
-
-def record(
-    estimator: Any, X: ArrayLike, y: ArrayLike, *, fit_params: Mapping[str, Any] | None = None
-) -> tuple[Trajectory, ...]:
-    """Fit an estimator, and keep the network of every epoch; see `replay`."""
-    recorded: list[tuple[Problem, Recorder]] = []
-    verbose, estimator.verbose = estimator.verbose, 0
-    try:
-        estimator._fit(X, y, **(fit_params or {}), recorded=recorded)
-    finally:
-        estimator.verbose = verbose
-    trainer = estimator._trainer()
+    copy, recorded = clone(estimator).set_params(verbose=0), list[tuple[Problem, Recorder]]()
+    copy._fit(X, y, **(fit_params or {}), recorded=recorded)
+    trainer = copy._trainer()
     algorithm, options = "accelerated" if trainer.is_accelerated else "paper", trainer.options
-    return tuple(
-        Trajectory(
-            problem, tuple(recorder.networks), s.history, s.status, algorithm, options.split, options.max_dca_iter
+    trajectories = []
+    for (problem, recorder), solution, network in zip(recorded, copy.solutions_, estimator.networks_, strict=True):
+        # After early stopping, the fitted network is not the last one.
+        if not any(np.array_equal(network.parameters, passed.parameters) for passed in reversed(recorder.networks)):
+            raise ValueError(
+                "The repeated fit ended at another network. Pass the training data and fit_params of the fit. A fit "
+                "with a random_state that is no integer, a warm start, a time limit or an interrupt cannot be repeated."
+            )
+        trajectories.append(
+            Trajectory(
+                problem,
+                tuple(recorder.networks),
+                solution.history,
+                solution.status,
+                algorithm,
+                options.split,
+                options.max_dca_iter,
+            )
         )
-        for (problem, recorder), s in zip(recorded, estimator.solutions_, strict=True)
-    )
-
-
-def check_same(fitted: Sequence[Network], trajectories: Sequence[Trajectory]) -> None:
-    """Raise a ValueError unless each run passes through its fitted network, which need not be the last one."""
-    is_same = len(fitted) == len(trajectories) and all(
-        any(np.array_equal(network.parameters, passed.parameters) for passed in reversed(run.networks))
-        for network, run in zip(fitted, trajectories, strict=True)
-    )
-    if not is_same:
-        raise ValueError(
-            "The repeated fit ended at another network. Pass the training data and fit_params of the fit. A fit with "
-            "a random_state that is no integer, a warm start, a time limit or an interrupt cannot be repeated."
-        )
+    return tuple(trajectories)
