@@ -114,25 +114,10 @@ class Coder:
     def cross_fit(
         self, table: FieldTable, target: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, seed: int
     ) -> tuple[Coder, list[FloatArray]]:
-        """Fit the target means as well.
+        """Fit the target means as well; return the coder, and the values of each feature in the training rows.
 
-        Parameters
-        ----------
-        table : FieldTable
-            Training rows.
-        target : array of shape (n_rows, n_columns)
-        weight : array of shape (n_rows,)
-        classes : array of int, of shape (n_rows,), or None
-            Class of each row, to stratify the folds.
-        seed : int
-            Seed of the folds.
-
-        Returns
-        -------
-        coder : Coder
-        values : list of arrays of shape (n_rows,)
-            Values of each feature in the training rows, before coding. The target means of a row are those of rows in
-            other folds, so that they do not depend on its own target.
+        The target has shape (n_rows, n_columns). In the values, the target means of a row are those of rows in other
+        folds, so that they do not depend on its own target. The folds are stratified by ``classes``.
         """
         folds = deal(len(table), CROSS_FITS, seed, classes)
         means, columns = [], []
@@ -179,24 +164,11 @@ class Coder:
 
 
 def level_means(codes: NDArray[np.intp], n_levels: int, target: FloatArray, sample_weight: FloatArray) -> FloatArray:
-    """Return means of the target for each level, shrunk to the overall mean.
+    """Return means of the target (n_rows, n_columns) for each level, shrunk to the overall mean.
 
     The empirical Bayes estimate of scikit-learn's `TargetEncoder`, with sample weights: levels with fewer rows or more
-    variance are shrunk more.
-
-    Parameters
-    ----------
-    codes : array of int, of shape (n_rows,)
-        Level of each row.
-    n_levels : int
-        Number of levels; some may have no rows.
-    target : array of shape (n_rows, n_columns)
-    sample_weight : array of shape (n_rows,)
-
-    Returns
-    -------
-    array of shape (n_levels + 1, n_columns)
-        The last row is the overall mean, for unknown levels.
+    variance are shrunk more. The result has shape (n_levels + 1, n_columns); its last row is the overall mean, for
+    unknown levels.
     """
     counts = np.bincount(codes, sample_weight, n_levels)
     found = np.empty((n_levels + 1, target.shape[1]))

@@ -43,15 +43,9 @@ EXACT = 2.0**53
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawColumn:
-    """A column of a table before its type is known.
+    """A column of a table before its type is known; its values have any dtype.
 
-    Attributes
-    ----------
-    name : str
-    values : array of shape (n_rows,)
-        Of any dtype.
-    is_category : bool
-        True if the table declares the column as categorical.
+    ``is_category`` is True if the table declares the column as categorical.
     """
 
     name: str

@@ -94,12 +94,8 @@ class CodedDesign:
     def predict(self, U: FloatArray, alpha: FloatArray) -> FloatArray:
         """Return outputs of networks, of shape (n_rows, n_networks).
 
-        Parameters
-        ----------
-        U : array of shape (n_networks, n_columns + 1, n_hidden)
-            Weights of the columns, the intercept last.
-        alpha : array of shape (n_networks, n_hidden)
-            Output weights.
+        The hidden weights U have shape (n_networks, n_columns + 1, n_hidden), the intercept last, and the output
+        weights alpha shape (n_networks, n_hidden).
         """
         outputs = np.empty((len(self), len(U)))
         _native.predict(
@@ -141,18 +137,8 @@ class Standardisation:
     def from_white(self, gram: FloatArray, shrinkage: float) -> FloatArray:
         """Return B such that weights ``u = B v`` of the raw columns have the penalty ``|v|²``.
 
-        The penalty is ``|M u|² + shrinkage m |w|²``, with w the weights of the standardised columns.
-
-        Parameters
-        ----------
-        gram : array of shape (n_columns + 1, n_columns + 1)
-            Gram matrix of the training rows.
-        shrinkage : float
-            Penalty on the weights of the standardised columns, as in `Problem`.
-
-        Returns
-        -------
-        array of shape (n_columns + 1, rank)
+        The penalty is ``|M u|² + shrinkage m |w|²``, with w the weights of the standardised columns, as in `Problem`.
+        ``gram`` is the Gram matrix of the training rows; B has shape (n_columns + 1, rank).
         """
         # The standardised design is M Tᵀ.
         T = np.diag(np.append(1.0 / self.scale, 1.0))

@@ -84,12 +84,7 @@ class Linear:
 class Ramps:
     """Piecewise linear encoding: a ramp from zero to one in each bin; the outer ramps continue beyond their bins.
 
-    Attributes
-    ----------
-    edges : array of shape (n_bins + 1,)
-        Ends of the bins, ascending.
-    fill : float
-        Replaces missing values.
+    ``edges`` are the ends of the bins, ascending, of shape (n_bins + 1,); ``fill`` replaces missing values.
     """
 
     edges: FloatArray
@@ -111,14 +106,7 @@ class Ramps:
     def of(cls, values: FloatArray, n_bins: int, *, every_value: bool = False) -> Ramps | Linear:
         """Fit bins between quantiles, or return a linear feature if there are fewer than two bins.
 
-        Parameters
-        ----------
-        values : array of shape (n_rows,)
-            The field; NaN is a missing value.
-        n_bins : int
-            Bins between quantiles.
-        every_value : bool, default=False
-            Use the distinct values as ends of the bins if they are few; see `FEW_VALUES`.
+        With ``every_value``, the distinct values are the ends of the bins if they are few; see `FEW_VALUES`.
         """
         known = np.sort(values[~np.isnan(values)])
         edges = _knots(known) if every_value else None

@@ -15,20 +15,10 @@ def deal(
     labels: NDArray[Any] | None = None,
     groups: NDArray[np.intp] | None = None,
 ) -> list[NDArray[np.intp]]:
-    """Return the rows of each fold, in ascending order, with the rows of every class spread over all folds.
+    """Return the rows of each fold, in ascending order.
 
-    Parameters
-    ----------
-    n_rows, n_folds, seed : int
-    labels : array of shape (n_rows,), optional
-        Class of each row.
-    groups : array of int, of shape (n_rows,), optional
-        Rows of the same group are in the same fold; groups are numbered from zero.
-
-    Returns
-    -------
-    list of arrays of int
-        Some are empty if there are fewer groups than folds.
+    The rows of every class in ``labels`` are spread over all folds. Rows of the same group, numbered from zero, are in
+    the same fold; some folds are empty if there are fewer groups than folds.
 
     Examples
     --------

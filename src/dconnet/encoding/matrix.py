@@ -22,14 +22,8 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 class TargetColumns:
     """The target, for coding categories with many levels by its means.
 
-    Attributes
-    ----------
-    columns : array of shape (n_rows, n_columns)
-        The target, or an indicator of each class.
-    classes : array of int, of shape (n_rows,), or None
-        Class of each row.
-    seed : int
-        Seed of the folds in which training rows get means of other rows.
+    ``columns`` are the target, or an indicator of each class, of shape (n_rows, n_columns). ``seed`` determines the
+    folds in which training rows get means of other rows.
     """
 
     columns: FloatArray
@@ -43,12 +37,6 @@ class TableEncoding:
 
     Columns of the table become fields, fields features, and features columns of the matrix, in the order of the table.
     Column j of the matrix is ``(x_j - mean_j) / scale_j`` for the coded column x_j.
-
-    Attributes
-    ----------
-    schema : Schema
-    coder : Coder
-    mean, scale : arrays of shape (n_columns,)
 
     Examples
     --------

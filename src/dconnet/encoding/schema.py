@@ -30,16 +30,10 @@ Level = TypeVar("Level", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """An array of numbers that a column became.
+    """An array of numbers that a column became, for example "sold" or "sold: weekday".
 
-    Attributes
-    ----------
-    name : str
-        For example "sold" or "sold: weekday".
-    column : int
-        Index of the column in the table.
-    counts : tuple of int or None
-        Training rows of each level of a category, most frequent first; None for numbers.
+    ``column`` is the index of the column in the table. ``counts`` are the training rows of each level of a category,
+    most frequent first, and None for numbers.
     """
 
     name: str
@@ -164,15 +158,9 @@ class CategoryColumn:
 
 @dataclass(frozen=True, slots=True)
 class DateColumn:
-    """Dates and times as day, day of year, hour and weekday, and whether they are missing.
+    """Dates and times as those of `DATE_PARTS` that vary in the training.
 
-    Attributes
-    ----------
-    name : str
-    parts : tuple of str
-        Those of `DATE_PARTS` that vary in the training.
-    weekdays, weekday_counts : tuple of int
-        Weekdays of the training, most frequent first, and their rows. Monday is zero.
+    ``weekdays`` are those of the training, most frequent first, with Monday as zero; ``weekday_counts`` are their rows.
     """
 
     name: str
@@ -248,15 +236,7 @@ def _count_levels(labels: list[Level]) -> tuple[tuple[Level, ...], tuple[int, ..
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldTable:
-    """Rows of fields.
-
-    Attributes
-    ----------
-    fields : tuple of Field
-    values : tuple of arrays of shape (n_rows,)
-        One for each field.
-    n_rows : int
-    """
+    """Rows of fields, with an array of shape (n_rows,) for each field."""
 
     fields: tuple[Field, ...]
     values: tuple[FloatArray, ...]
