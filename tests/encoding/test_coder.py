@@ -6,8 +6,8 @@ import pytest
 from sklearn.preprocessing import TargetEncoder
 
 from dconnet.encoding import coder as coder_module
-from dconnet.encoding.coder import FEW_LEVELS, MAX_LEVELS, MIN_LEVEL, Coder, Coding, level_means
-from dconnet.encoding.columns import raw_columns
+from dconnet.encoding.coder import FEW_LEVELS, MAX_LEVELS, MIN_LEVEL, Coder, Coding, compute_level_means
+from dconnet.encoding.columns import read_columns
 from dconnet.encoding.design import CodedDesign
 from dconnet.encoding.features import MAX_SHARE, Levels, Linear, Ramps
 from dconnet.encoding.folds import deal
@@ -26,7 +26,7 @@ CODINGS = pytest.mark.parametrize("coding", [Coding(), Coding(6), Coding(16, eve
 
 
 def fields(frame, like=None):
-    return Schema.fit(raw_columns(frame if like is None else like)).read(raw_columns(frame))
+    return Schema.fit(read_columns(frame if like is None else like)).read(read_columns(frame))
 
 
 def dense(coding, frame):
@@ -158,7 +158,7 @@ def test_classes_of_a_single_row_are_coded(rare):
 def test_a_row_of_weight_two_counts_as_two_in_target_means():
     weight = RNG.integers(0, 4, size=N)
     twice = np.repeat(np.arange(N), weight)
-    found = level_means(LEVELS, LEVELS.max() + 2, Y[:, None], weight.astype(float))
+    found = compute_level_means(LEVELS, LEVELS.max() + 2, Y[:, None], weight.astype(float))
     expected = TargetEncoder(target_type="continuous").fit(LEVELS[twice, None], Y[twice])
     every = np.arange(len(found))[:, None]
     np.testing.assert_allclose(found[:-1], expected.transform(every[:-1]), rtol=1e-12)

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from dconnet.encoding.columns import LARGEST, MISSING, find_invalid_row, is_missing, raw_columns, read_target
-from dconnet.encoding.schema import MIN_GAPS, Schema, date_parts
+from dconnet.encoding.columns import LARGEST, MISSING, find_invalid_row, is_missing, read_columns, read_target
+from dconnet.encoding.schema import MIN_GAPS, Schema, split_dates
 
 N = 30
 EAST = timezone(timedelta(hours=5))
@@ -24,7 +24,7 @@ def column(values, **kinds):
 
 
 def fit(table):
-    raws = raw_columns(table)
+    raws = read_columns(table)
     schema = Schema.fit(raws)
     return schema, schema.read(raws).values
 
@@ -119,7 +119,7 @@ def test_text_and_mixtures_are_levels(values, kinds, levels):
 def test_codes_stay_text(codes):
     kind, _ = column(repeat(*codes))
     assert set(kind.levels) == set(codes)
-    assert find_invalid_row(raw_columns(pd.DataFrame({"c": ["01", "2", "3"]}))[0]) is None
+    assert find_invalid_row(read_columns(pd.DataFrame({"c": ["01", "2", "3"]}))[0]) is None
 
 
 def test_levels_are_ordered_by_rows_and_then_by_name():
@@ -130,7 +130,7 @@ def test_levels_are_ordered_by_rows_and_then_by_name():
 
 def test_unknown_and_newly_missing_levels_are_nan():
     schema, _ = fit(pd.DataFrame({"c": pd.Series([1, 2, 3, 1], dtype="category")}))
-    (codes,) = schema.read(raw_columns(pd.DataFrame({"c": [1.0, np.nan, 3.0, 7.0]}))).values
+    (codes,) = schema.read(read_columns(pd.DataFrame({"c": [1.0, np.nan, 3.0, 7.0]}))).values
     np.testing.assert_array_equal(codes, [0, np.nan, 2, np.nan])
 
 
@@ -164,7 +164,7 @@ def test_dates_become_day_day_of_year_hour_and_weekday():
 def test_weekdays_outside_the_training_have_no_level():
     kind, _ = column(pd.to_datetime(repeat("2024-01-06", "2024-01-07", "2024-01-07")))  # a Saturday and Sundays
     assert (kind.weekdays, kind.weekday_counts) == ((6, 5), (20, 10))
-    monday = raw_columns(pd.DataFrame({"c": pd.to_datetime(["2024-01-06", "2024-01-08", None])}))
+    monday = read_columns(pd.DataFrame({"c": pd.to_datetime(["2024-01-06", "2024-01-08", None])}))
     codes = Schema((kind,)).read(monday).values[kind.parts.index("weekday")]
     np.testing.assert_array_equal(codes, [1, np.nan, np.nan])
 
@@ -201,7 +201,7 @@ def test_distant_dates(dates):
 
 def test_dates_before_1970():
     moment = datetime(1969, 7, 20, 20, 17, 40)
-    parts = date_parts(np.array([moment, "NaT"], dtype="datetime64[s]"))
+    parts = split_dates(np.array([moment, "NaT"], dtype="datetime64[s]"))
     assert parts["day"][0] == (moment.replace(tzinfo=UTC).timestamp() / 86400)
     assert (parts["weekday"][0], parts["day of year"][0]) == (moment.weekday(), moment.timetuple().tm_yday)
     assert parts["hour"][0] == pytest.approx(20 + 17 / 60 + 40 / 3600)
@@ -246,15 +246,15 @@ TABLE = pd.DataFrame({"n": np.arange(N), "t": repeat("a", "b"), "d": pd.date_ran
 def test_cells_of_another_type_in_new_rows_are_refused(name, value, message):
     schema, _ = fit(TABLE)
     with pytest.raises(ValueError, match=message):
-        schema.read(raw_columns(TABLE.assign(**{name: value})))
+        schema.read(read_columns(TABLE.assign(**{name: value})))
 
 
 def test_new_rows_may_be_missing_or_text():
     schema, expected = fit(TABLE)
     for nothing in (None, "NA"):
-        values = schema.read(raw_columns(pd.DataFrame({"n": [nothing], "t": [None], "d": [nothing]}))).values
+        values = schema.read(read_columns(pd.DataFrame({"n": [nothing], "t": [None], "d": [nothing]}))).values
         assert np.isnan(values).all()
-    np.testing.assert_array_equal(schema.read(raw_columns(TABLE.astype(str))).values, expected)
+    np.testing.assert_array_equal(schema.read(read_columns(TABLE.astype(str))).values, expected)
 
 
 # --- all kinds of tables ---
@@ -297,7 +297,7 @@ def test_equal_cells_give_equal_fields_in_all_kinds_of_tables():
         own, values = fit(table)
         assert [kind.treatment for kind in own.columns] == [kind.treatment for kind in schema.columns]
         np.testing.assert_array_equal(values, expected)
-        np.testing.assert_array_equal(schema.read(raw_columns(table)).values, expected)
+        np.testing.assert_array_equal(schema.read(read_columns(table)).values, expected)
 
 
 def test_csv_text_gives_the_fields_of_the_typed_table():
@@ -349,7 +349,7 @@ def test_missing_values():
     ],
 )
 def test_cells_that_make_text_of_numbers_or_dates_are_found(cells, row):
-    assert find_invalid_row(raw_columns(np.array(cells, dtype=object)[:, None])[0]) == row
+    assert find_invalid_row(read_columns(np.array(cells, dtype=object)[:, None])[0]) == row
 
 
 def test_duplicate_rows_are_told_from_rows_that_look_alike():
@@ -358,7 +358,7 @@ def test_duplicate_rows_are_told_from_rows_that_look_alike():
     once[3, 1] = np.nan
 
     def groups(table):
-        raws = raw_columns(table)
+        raws = read_columns(table)
         return Schema.fit(raws).read(raws).duplicate_groups()
 
     twice = groups(np.tile(once, (2, 1)))

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from dconnet.ensemble import logistic
-from dconnet.ensemble.logistic import ridge_logistic
+from dconnet.ensemble.logistic import fit_ridge_logistic
 
 RNG = np.random.default_rng(0)
 M, N = 300, 8
@@ -21,7 +21,7 @@ def value(theta, penalty):
 
 @pytest.mark.parametrize("penalty", [0.1, 3.0, 100.0])
 def test_agrees_with_scikit_learn(penalty):
-    theta = ridge_logistic(H, HOT, WEIGHT, penalty)
+    theta = fit_ridge_logistic(H, HOT, WEIGHT, penalty)
     model = LogisticRegression(C=1.0 / penalty, tol=1e-10, max_iter=1000).fit(H, HOT, sample_weight=WEIGHT)
     np.testing.assert_allclose(theta[:-1], model.coef_[0], atol=1e-3)
     assert theta[-1] == pytest.approx(model.intercept_[0], abs=1e-3)
@@ -33,21 +33,21 @@ def test_every_step_lowers_the_objective(monkeypatch):
     values = []
     for steps in range(8):
         monkeypatch.setattr(logistic, "MAX_STEPS", steps)
-        values.append(value(ridge_logistic(H, HOT, WEIGHT, 3.0), 3.0))
+        values.append(value(fit_ridge_logistic(H, HOT, WEIGHT, 3.0), 3.0))
     assert values[0] == pytest.approx(np.log(2.0) * WEIGHT.sum())
     assert np.diff(values).max() <= 1e-4  # the intercept has a little penalty, which is not part of this value
 
 
 def test_a_start_at_the_optimum_stays_there():
-    theta = ridge_logistic(H, HOT, WEIGHT, 3.0)
-    np.testing.assert_allclose(ridge_logistic(H, HOT, WEIGHT, 3.0, start=theta), theta, atol=1e-3)
+    theta = fit_ridge_logistic(H, HOT, WEIGHT, 3.0)
+    np.testing.assert_allclose(fit_ridge_logistic(H, HOT, WEIGHT, 3.0, start=theta), theta, atol=1e-3)
 
 
 @pytest.mark.parametrize("hot", [np.zeros(M), np.ones(M), (H[:, 0] > 0.0).astype(float)])
 def test_single_or_separable_classes_have_finite_coefficients(hot):
-    assert np.isfinite(ridge_logistic(H, hot, np.ones(M), 3.0)).all()
+    assert np.isfinite(fit_ridge_logistic(H, hot, np.ones(M), 3.0)).all()
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e-18, 1e18])
 def test_extreme_weights_give_finite_coefficients(size):
-    assert np.isfinite(ridge_logistic(H, HOT, size * WEIGHT, 3.0)).all()
+    assert np.isfinite(fit_ridge_logistic(H, HOT, size * WEIGHT, 3.0)).all()

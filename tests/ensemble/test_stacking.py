@@ -9,7 +9,7 @@ from dconnet.ensemble.stacking import (
     INTERCEPT_PENALTY,
     WEIGHT_PENALTY,
     SoftmaxStack,
-    convex_weights,
+    fit_convex_weights,
 )
 from dconnet.model.calibration import probabilities_of
 
@@ -29,7 +29,7 @@ def mean_error(weights, predictions=PREDICTIONS, y=TARGET, sample_weight=SAMPLE_
 
 @pytest.mark.parametrize("size", [1e-100, 1.0, 1e100])
 def test_convex_weights_satisfy_their_optimality_conditions(size):
-    weights = convex_weights(size * PREDICTIONS, size * TARGET, SAMPLE_WEIGHT)
+    weights = fit_convex_weights(size * PREDICTIONS, size * TARGET, SAMPLE_WEIGHT)
     assert weights.min() >= 0.0
     assert weights.sum() == pytest.approx(1.0, rel=1e-12)
     gradient = PREDICTIONS.T @ (SAMPLE_WEIGHT * (PREDICTIONS @ weights - TARGET)) / SAMPLE_WEIGHT.sum()
@@ -48,23 +48,23 @@ def test_convex_weights_agree_with_slsqp():
         constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0},
         options={"ftol": 1e-15, "maxiter": 1000},
     )
-    weights = convex_weights(PREDICTIONS, TARGET, SAMPLE_WEIGHT)
+    weights = fit_convex_weights(PREDICTIONS, TARGET, SAMPLE_WEIGHT)
     assert mean_error(weights) <= found.fun * (1 + 1e-8)
     np.testing.assert_allclose(weights, found.x, atol=1e-4)
 
 
 def test_convex_weights_in_special_cases():
-    few = convex_weights(PREDICTIONS[:3], TARGET[:3], SAMPLE_WEIGHT[:3])
+    few = fit_convex_weights(PREDICTIONS[:3], TARGET[:3], SAMPLE_WEIGHT[:3])
     assert few.min() >= 0.0
     perfect = PREDICTIONS.copy()
     perfect[:, 3] = TARGET
-    assert convex_weights(perfect, TARGET, SAMPLE_WEIGHT)[3] == pytest.approx(1.0, abs=1e-6)
-    equal = [convex_weights(np.tile(TARGET[:, None] + c, 3), TARGET, SAMPLE_WEIGHT) for c in (0.0, 1.0)]
+    assert fit_convex_weights(perfect, TARGET, SAMPLE_WEIGHT)[3] == pytest.approx(1.0, abs=1e-6)
+    equal = [fit_convex_weights(np.tile(TARGET[:, None] + c, 3), TARGET, SAMPLE_WEIGHT) for c in (0.0, 1.0)]
     for weights in (few, *equal):
         assert weights.sum() == pytest.approx(1.0)
     half = np.where(np.arange(M) < M // 2, SAMPLE_WEIGHT, 0.0)
-    first = convex_weights(PREDICTIONS[: M // 2], TARGET[: M // 2], SAMPLE_WEIGHT[: M // 2])
-    np.testing.assert_allclose(convex_weights(PREDICTIONS, TARGET, half), first, atol=1e-9)
+    first = fit_convex_weights(PREDICTIONS[: M // 2], TARGET[: M // 2], SAMPLE_WEIGHT[: M // 2])
+    np.testing.assert_allclose(fit_convex_weights(PREDICTIONS, TARGET, half), first, atol=1e-9)
 
 
 # --- classes ---

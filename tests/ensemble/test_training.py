@@ -11,12 +11,12 @@ import pytest
 
 from dconnet._native import Stop, watch
 from dconnet.encoding.coder import Coding
-from dconnet.encoding.columns import raw_columns
+from dconnet.encoding.columns import read_columns
 from dconnet.encoding.folds import deal
 from dconnet.encoding.schema import Schema
 from dconnet.ensemble import ensemble_training, fold_runner
 from dconnet.ensemble.ensemble_training import train_ensemble
-from dconnet.ensemble.families import Family, classification_families, regression_families
+from dconnet.ensemble.families import Family, choose_classification_families, choose_regression_families
 from dconnet.ensemble.fold_fits import FoldDesign, TrainingSet, fit_fold
 from dconnet.ensemble.fold_runner import FoldRunner
 from dconnet.ensemble.output_transforms import MAX_LOG_ODDS, MIN_SCORE, ClassScore, LogOdds, LogTarget, TargetValue
@@ -40,7 +40,7 @@ EACH_FAMILY = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: fam
 
 
 def training_set(y=Y, classes=None, weight=None):
-    raws = raw_columns(FRAME)
+    raws = read_columns(FRAME)
     table = Schema.fit(raws).read(raws)
     columns = y[:, None] if classes is None else one_hot(classes, 3)
     folds = tuple(deal(M, 5, seed=0, labels=None if classes is None else CLASSES))
@@ -133,9 +133,9 @@ def test_families_have_unique_names_and_logarithms_need_a_wide_positive_target()
     fields = training_set().table.fields
     wide = np.geomspace(1.0, 100.0, M)
     for y, expected in ((wide, True), (wide - 1.0, False), (np.linspace(10.0, 12.0, M), False)):
-        families = regression_families(fields, y)
+        families = choose_regression_families(fields, y)
         assert any(family.log_target for family in families) == expected
-    for families in (regression_families(fields, wide), classification_families(fields, M, 3)):
+    for families in (choose_regression_families(fields, wide), choose_classification_families(fields, M, 3)):
         assert len({family.name for family in families}) == len(families)
 
 

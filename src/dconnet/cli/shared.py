@@ -81,9 +81,9 @@ def has_numbers_only(table: pd.DataFrame) -> bool:
     """Return whether every cell of a table is a number."""
     import numpy as np
 
-    from dconnet.encoding.columns import as_numbers, infer_type, raw_columns
+    from dconnet.encoding.columns import as_numbers, infer_type, read_columns
 
-    return all(infer_type(raw) == "number" and not np.isnan(as_numbers(raw)).any() for raw in raw_columns(table))
+    return all(infer_type(raw) == "number" and not np.isnan(as_numbers(raw)).any() for raw in read_columns(table))
 
 
 def takes_numbers(estimator: Any) -> bool:
@@ -97,9 +97,9 @@ def numbers_table(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table whose cells are numbers as floats; refuse missing values."""
     import numpy as np
 
-    from dconnet.encoding.columns import as_numbers, raw_columns
+    from dconnet.encoding.columns import as_numbers, read_columns
 
-    numbers = {raw.name: as_numbers(raw) for raw in raw_columns(table)}
+    numbers = {raw.name: as_numbers(raw) for raw in read_columns(table)}
     for name, values in numbers.items():
         if np.isnan(values).any():
             raise ValueError(

@@ -125,11 +125,11 @@ class Coder:
             if not self.coding.is_by_target(field):
                 continue
             codes = table.values[j].astype(np.intp)
-            means.append(TargetMeans(j, level_means(codes, field.n_levels, target, weight)))
+            means.append(TargetMeans(j, compute_level_means(codes, field.n_levels, target, weight)))
             crossed = np.empty_like(target)
             for fold in folds:
                 others = np.setdiff1d(np.arange(len(codes)), fold)
-                found = level_means(codes[others], field.n_levels, target[others], weight[others])
+                found = compute_level_means(codes[others], field.n_levels, target[others], weight[others])
                 crossed[fold] = found[codes[fold]]
             columns += list(np.ascontiguousarray(crossed.T))
         features = tuple(self.coding.fit_feature(Field("", 0), values) for values in columns)
@@ -145,14 +145,14 @@ class Coder:
         plain = [table.values[j] for j in self.plain]
         return plain + [values for means in self.means for values in means.values(table)]
 
-    def field_of_each(self) -> list[int]:
+    def fields_of_features(self) -> list[int]:
         """Return the field of each feature."""
         n_means = (len(self.features) - len(self.plain)) // max(len(self.means), 1)
         return [*self.plain, *(means.field for means in self.means for _ in range(n_means))]
 
     def sources(self, fields: Sequence[Field]) -> NDArray[np.intp]:
         """Return the column of the table that each feature of the design came from."""
-        own = [(self.features[k].kind, fields[j].column) for k, j in enumerate(self.field_of_each())]
+        own = [(self.features[k].kind, fields[j].column) for k, j in enumerate(self.fields_of_features())]
         return np.array([column for _, column in sorted(own, key=lambda pair: pair[0])], dtype=np.intp)
 
     @property
@@ -163,7 +163,9 @@ class Coder:
         return np.concatenate([np.zeros(0, dtype=np.bool_), *soft])
 
 
-def level_means(codes: NDArray[np.intp], n_levels: int, target: FloatArray, sample_weight: FloatArray) -> FloatArray:
+def compute_level_means(
+    codes: NDArray[np.intp], n_levels: int, target: FloatArray, sample_weight: FloatArray
+) -> FloatArray:
     """Return means of the target (n_rows, n_columns) for each level, shrunk to the overall mean.
 
     The empirical Bayes estimate of scikit-learn's `TargetEncoder`, with sample weights: levels with fewer rows or more

@@ -61,12 +61,10 @@ class RawColumn:
         return RawColumn(self.name, self.values[chosen], self.is_category)
 
 
-def raw_columns(table: Any) -> list[RawColumn]:
+def read_columns(table: Any) -> list[RawColumn]:
     """Return the columns of a DataFrame (pandas, polars), an Arrow table, or an array with two dimensions."""
     if hasattr(table, "column_names"):  # Arrow
-        return [
-            _arrow_column(str(name), column) for name, column in zip(table.column_names, table.columns, strict=True)
-        ]
+        return list(map(_arrow_column, map(str, table.column_names), table.columns))
     if hasattr(table, "columns") and hasattr(table, "dtypes"):
         names = list(table.columns)
         series = [table.iloc[:, j] if hasattr(table, "iloc") else table[name] for j, name in enumerate(names)]
@@ -202,17 +200,16 @@ def as_numbers(raw: RawColumn) -> FloatArray:
 
 
 def _number(cell: Any, name: str) -> float:
-    if is_missing(cell):
+    text = cell.strip().lower() if isinstance(cell, str) else None
+    if is_missing(cell) or text in PLACEHOLDERS:
         return np.nan
+    if text in BOOLEANS:
+        return BOOLEANS[text]
     if isinstance(cell, (timedelta, np.timedelta64)):
         return float(np.timedelta64(cell) / np.timedelta64(1, "D"))
     try:
-        return float(cell) if not isinstance(cell, str) or "_" not in cell else float("")
+        return float(cell if text is None or "_" not in text else "not a number")
     except (TypeError, ValueError, OverflowError):
-        if isinstance(cell, str) and _is_placeholder(cell):
-            return np.nan
-        if isinstance(cell, str) and cell.strip().lower() in BOOLEANS:
-            return BOOLEANS[cell.strip().lower()]
         raise ValueError(
             f"Column {printable(name)!r} of X holds numbers, but also {_shorten(cell)}. Correct this cell, or replace "
             "it with NaN."

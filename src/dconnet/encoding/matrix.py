@@ -42,10 +42,10 @@ class TableEncoding:
     --------
     >>> import numpy as np
     >>> from dconnet.encoding.coder import Coding
-    >>> from dconnet.encoding.columns import raw_columns
+    >>> from dconnet.encoding.columns import read_columns
     >>> from dconnet.encoding.matrix import TableEncoding
     >>> from dconnet.encoding.schema import Schema
-    >>> raws = raw_columns(np.array([[1.0, "red"], [3.0, "blue"]], dtype=object))
+    >>> raws = read_columns(np.array([[1.0, "red"], [3.0, "blue"]], dtype=object))
     >>> schema = Schema.fit(raws)
     >>> encoding, encoded = TableEncoding.of(Coding(), schema, schema.read(raws))
     >>> encoding.names(["size", "colour"])
@@ -93,7 +93,7 @@ class TableEncoding:
     @property
     def order(self) -> list[int]:
         """The features in the order of the fields."""
-        fields = self.coder.field_of_each()
+        fields = self.coder.fields_of_features()
         return sorted(range(len(fields)), key=fields.__getitem__)
 
     @property
@@ -104,7 +104,7 @@ class TableEncoding:
     @property
     def sources(self) -> NDArray[np.intp]:
         """The column of the table that each column of the matrix came from."""
-        of_field, features, known = self.coder.field_of_each(), self.coder.features, self.schema.fields
+        of_field, features, known = self.coder.fields_of_features(), self.coder.features, self.schema.fields
         own = [np.full(features[f].n_columns, known[of_field[f]].column) for f in self.order]
         return np.concatenate([np.zeros(0, dtype=np.intp), *own]).astype(np.intp)
 
@@ -133,7 +133,7 @@ class TableEncoding:
         columns of the table, by default those of the training.
         """
         given = [column.name for column in self.schema.columns] if columns is None else list(columns)
-        of_field, fields, n_plain = self.coder.field_of_each(), self.schema.fields, len(self.coder.plain)
+        of_field, fields, n_plain = self.coder.fields_of_features(), self.schema.fields, len(self.coder.plain)
         n_targets = (len(of_field) - n_plain) // max(len(self.coder.means), 1)
         names: list[str] = []
         for f in self.order:

@@ -181,14 +181,14 @@ class DateColumn:
 
     def read(self, raw: RawColumn) -> list[FloatArray]:
         """See `Column`."""
-        values = date_parts(as_dates(raw))
+        values = split_dates(as_dates(raw))
         codes = np.full(8, np.nan)  # the last one is for missing dates
         codes[list(self.weekdays)] = np.arange(len(self.weekdays))
         values[WEEKDAY] = codes[np.nan_to_num(values[WEEKDAY], nan=7.0).astype(np.intp)]
         return [values[part] for part in self.parts]
 
 
-def date_parts(dates: NDArray[np.datetime64]) -> dict[str, FloatArray]:
+def split_dates(dates: NDArray[np.datetime64]) -> dict[str, FloatArray]:
     """Return each of `DATE_PARTS` as numbers, NaN where a date is missing."""
     gaps = np.isnat(dates)
     days = dates.astype("datetime64[D]")
@@ -220,7 +220,7 @@ def _fit_column(raw: RawColumn) -> Column:
 
 
 def _fit_dates(raw: RawColumn) -> DateColumn:
-    values = date_parts(as_dates(raw))
+    values = split_dates(as_dates(raw))
     known = values[GAP] == 0.0
     varying = [part for part, own in values.items() if len(np.unique(own[known])) > 1]
     if np.sum(~known) >= MIN_GAPS:
@@ -279,9 +279,9 @@ class Schema:
     Examples
     --------
     >>> import numpy as np
-    >>> from dconnet.encoding.columns import raw_columns
+    >>> from dconnet.encoding.columns import read_columns
     >>> from dconnet.encoding.schema import Schema
-    >>> columns = raw_columns(np.array([[1.5, "red", 7], [2.5, "blue", 7], [None, "red", 7]], dtype=object))
+    >>> columns = read_columns(np.array([[1.5, "red", 7], [2.5, "blue", 7], [None, "red", 7]], dtype=object))
     >>> schema = Schema.fit(columns)
     >>> [f"{column.kind}, {column.treatment}" for column in schema.columns]
     ['number, median for 1 missing values', 'category, 2 levels', 'number, dropped: constant']

@@ -14,7 +14,7 @@ from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.fold_runner import FoldRunner
 from dconnet.ensemble.output_transforms import ClassScore, LogOdds, LogTarget, OutputTransform, TargetValue
 from dconnet.ensemble.prediction import Ensemble, FamilyFit
-from dconnet.ensemble.stacking import SoftmaxStack, convex_weights
+from dconnet.ensemble.stacking import SoftmaxStack, fit_convex_weights
 
 # Members with a smaller share of the weights after the first fold are not trained on the others, if the first fold has
 # at least MIN_ROWS rows.
@@ -144,7 +144,7 @@ def _fit_weights(
     """Return weights of members, and intercepts of classes, by out-of-fold predictions for some rows."""
     weight = data.weight[rows]
     if data.classes is None:
-        return convex_weights(predictions[:, :, 0].T, data.columns[rows, 0], weight), None
+        return fit_convex_weights(predictions[:, :, 0].T, data.columns[rows, 0], weight), None
     stack = SoftmaxStack.of(predictions, data.classes[rows], weight)
     return stack.weights, stack.intercepts
 

@@ -74,7 +74,7 @@ def _choose_gammas(gammas: tuple[float, ...], n_rows: int) -> tuple[float, ...]:
     return gammas[1:2] if n_rows > ONE_GAMMA else gammas[1:3] if n_rows > TWO_GAMMAS else gammas
 
 
-def regression_families(fields: Sequence[Field], y: FloatArray) -> list[Family]:
+def choose_regression_families(fields: Sequence[Field], y: FloatArray) -> list[Family]:
     """Return the families for a regression, the most useful first."""
     many, gammas = len(y) > WIDER, _choose_gammas(GAMMAS, len(y))
     # Shrinkage is a prior that does not fade with more rows: small tables need it, large ones do better without it.
@@ -90,7 +90,7 @@ def regression_families(fields: Sequence[Field], y: FloatArray) -> list[Family]:
     return families
 
 
-def classification_families(fields: Sequence[Field], n_rows: int, n_classes: int) -> list[Family]:
+def choose_classification_families(fields: Sequence[Field], n_rows: int, n_classes: int) -> list[Family]:
     """Return the families for a classification, the most useful first."""
     many, by_target = n_classes >= MANY_CLASSES, _has_many_levels(fields)
     gammas = CLASS_GAMMAS[1:] if many or n_rows > TWO_GAMMAS else CLASS_GAMMAS

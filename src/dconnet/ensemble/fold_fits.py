@@ -16,7 +16,7 @@ from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.schema import FieldTable
 from dconnet.ensemble.families import Family
-from dconnet.ensemble.logistic import ridge_logistic
+from dconnet.ensemble.logistic import fit_ridge_logistic
 from dconnet.ensemble.stacking import one_hot
 from dconnet.model.calibration import log_loss
 from dconnet.training.clock import NONE_LEFT
@@ -239,7 +239,7 @@ def _append_logistic(fit: FoldFit, design: CodedDesign, hot: FloatArray, weight:
         scale[scale <= 1e-9 * np.abs(mean)] = 1.0  # neurons that vary only by rounding
         H -= mean  # in place, because H is the largest array of the fit
         H /= scale
-        theta = ridge_logistic(H, hot[:, k], weight, LOGISTIC_PENALTY)
+        theta = fit_ridge_logistic(H, hot[:, k], weight, LOGISTIC_PENALTY)
         alpha[member, k] = theta[:-1] / scale
         intercept[member, k] = theta[-1] - alpha[member, k] @ mean
     return FoldFit(

@@ -17,7 +17,7 @@ from dconnet.ensemble.prediction import Ensemble
 MAX_ROWS = 1_000
 
 
-def column_importances(ensemble: Ensemble, data: TrainingSet, n_table_columns: int) -> FloatArray:
+def compute_importances(ensemble: Ensemble, data: TrainingSet, n_table_columns: int) -> FloatArray:
     """Return the share of each column in the increase of the error when columns are shuffled.
 
     Each row is predicted by the networks that were not trained on it. The shares are nonnegative and sum to one, or all

@@ -13,7 +13,7 @@ MAX_STEPS = 12
 STEP_LENGTHS = (1.0, 0.5, 0.25, 0.0625)
 
 
-def ridge_logistic(
+def fit_ridge_logistic(
     H: FloatArray, hot: FloatArray, weight: FloatArray, penalty: float, start: FloatArray | None = None
 ) -> FloatArray:
     """Minimise the weighted log loss plus ``penalty |coefficients|² / 2``.

@@ -17,7 +17,7 @@ SUM_WEIGHT = 1e4
 WEIGHT_PENALTY, INTERCEPT_PENALTY = 0.01, 0.001
 
 
-def convex_weights(predictions: FloatArray, y: FloatArray, sample_weight: FloatArray) -> FloatArray:
+def fit_convex_weights(predictions: FloatArray, y: FloatArray, sample_weight: FloatArray) -> FloatArray:
     """Return nonnegative weights of sum one whose mean prediction has the least squared error.
 
     Parameters
@@ -32,9 +32,9 @@ def convex_weights(predictions: FloatArray, y: FloatArray, sample_weight: FloatA
     Examples
     --------
     >>> import numpy as np
-    >>> from dconnet.ensemble.stacking import convex_weights
+    >>> from dconnet.ensemble.stacking import fit_convex_weights
     >>> y = np.array([0.0, 1.0, 2.0])
-    >>> convex_weights(np.column_stack([y + 1, y - 1, y + 5]), y, np.ones(3)).round(3)
+    >>> fit_convex_weights(np.column_stack([y + 1, y - 1, y + 5]), y, np.ones(3)).round(3)
     array([0.5, 0.5, 0. ])
     """
     errors = np.sqrt(sample_weight)[:, None] * (predictions - y[:, None])

@@ -22,10 +22,10 @@ from dconnet._threads import one_blas_thread
 from dconnet.encoding.folds import deal
 from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.ensemble.ensemble_training import TrainedEnsemble, train_ensemble
-from dconnet.ensemble.families import Family, classification_families, count_folds, regression_families
+from dconnet.ensemble.families import Family, choose_classification_families, choose_regression_families, count_folds
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.fold_runner import FoldRunner
-from dconnet.ensemble.importance import column_importances
+from dconnet.ensemble.importance import compute_importances
 from dconnet.ensemble.prediction import Ensemble
 from dconnet.ensemble.stacking import one_hot
 from dconnet.ensemble.synthetic_rows import interpolate_rows
@@ -162,7 +162,7 @@ class _Auto(TakesTables, BaseEstimator):
                 outputs[np.flatnonzero(counts)[result.data.held_out]] = result.oof_predictions
                 if not counts.all():
                     outputs[~counts] = result.ensemble.predict(table.rows(~counts))
-                importances = column_importances(result.ensemble, result.data, len(raws))
+                importances = compute_importances(result.ensemble, result.data, len(raws))
             attributes |= {
                 "schema_": schema,
                 "ensemble_": result.ensemble,
@@ -249,7 +249,7 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         return target[:, None], checked_weight(sample_weight, target[:, None]), None, {}
 
     def _choose_families(self, data: TrainingSet) -> list[Family]:
-        return regression_families(data.table.fields, data.columns[:, 0])
+        return choose_regression_families(data.table.fields, data.columns[:, 0])
 
     def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         rows, predicted = result.data.held_out, result.oof_predictions[:, 0]
@@ -406,7 +406,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         return one_hot(codes, 1 if len(classes) == 2 else len(classes)), weight, codes, {"classes_": classes}
 
     def _choose_families(self, data: TrainingSet) -> list[Family]:
-        return classification_families(data.table.fields, len(data.table), max(2, data.columns.shape[1]))
+        return choose_classification_families(data.table.fields, len(data.table), max(2, data.columns.shape[1]))
 
     def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         data, rows = result.data, result.data.held_out

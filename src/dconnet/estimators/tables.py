@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from dconnet._arrays import FloatArray
 from dconnet._text import printable
-from dconnet.encoding.columns import RawColumn, find_invalid_row, raw_columns
+from dconnet.encoding.columns import RawColumn, find_invalid_row, read_columns
 from dconnet.estimators.data import refuse_missing, refuse_several_columns
 
 # Targets beyond this, or that differ by less than its inverse, have squares that overflow or underflow.
@@ -65,7 +65,7 @@ def check_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, r
             input_name="X",
         )
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
-    raws = raw_columns(X)
+    raws = read_columns(X)
     if len(X) < 1 or len(raws) < 1:
         raise ValueError(f"X has {len(X)} row(s) and {len(raws)} column(s). Give at least one of each.")
     return raws

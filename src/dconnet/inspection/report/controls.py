@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet._text import printable
-from dconnet.encoding.columns import RawColumn, as_dates, raw_columns
+from dconnet.encoding.columns import RawColumn, as_dates, read_columns
 from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
 from dconnet.encoding.schema import HOUR, WEEKDAY, CategoryColumn, Column, DateColumn, DroppedColumn, NumberColumn
@@ -51,7 +51,7 @@ class Controls:
             fields = [number_field(name, inputs[:, j], [j]) for j, name in enumerate(names)]
             columns = [{"field": j, "source": VALUE, "kind": "number", "steps": []} for j in range(len(fields))]
             return cls(fields, columns, list(inputs.T), list(range(len(fields))))
-        encoding, raws = examination.encoder.encoding_, raw_columns(examination.X)
+        encoding, raws = examination.encoder.encoding_, read_columns(examination.X)
         schema = encoding.schema.columns
         sources = [j for j, column in enumerate(schema) if not isinstance(column, DroppedColumn)]
         values = [_plain_values(schema[j], raws[j]) for j in sources]
@@ -171,7 +171,7 @@ def _raw_values(column: Column, values: FloatArray) -> NDArray[Any]:
 def _encoded_columns(encoding: TableEncoding, sources: Sequence[int]) -> list[Entry]:
     """Return the columns of the encoding in its order, each with its field, source and standardisation."""
     coder, fields = encoding.coder, encoding.schema.fields
-    field_of_feature = coder.field_of_each()
+    field_of_feature = coder.fields_of_features()
     found: list[Entry] = []
     for f in encoding.order:
         place = sources.index(fields[field_of_feature[f]].column)
@@ -200,7 +200,7 @@ def _feature_columns(feature: Feature) -> list[Entry]:
 def _feature_source(encoding: TableEncoding, f: int) -> Entry:
     """Return how the value of a feature is computed from that of its column of the table."""
     coder, n_plain = encoding.coder, len(encoding.coder.plain)
-    field = encoding.schema.fields[coder.field_of_each()[f]]
+    field = encoding.schema.fields[coder.fields_of_features()[f]]
     column = encoding.schema.columns[field.column]
     if f >= n_plain:
         n_targets = (len(coder.features) - n_plain) // len(coder.means)
