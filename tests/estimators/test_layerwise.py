@@ -135,7 +135,7 @@ class TestRegressor:
         assert model.n_iter_ == len(model.histories_[1]) - 1
         assert 0.0 <= model.stationarity_ < 1e-2
         assert "Converged" in model.messages_[1]
-        np.testing.assert_allclose(model.hidden(X) @ model.networks_[1].alpha, outputs, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(model.transform(X) @ model.networks_[1].alpha, outputs, rtol=1e-12, atol=1e-14)
 
     @NOT_CONVERGED
     @pytest.mark.parametrize("changes", [{}, {"skip": True}, {"algorithm": "paper", "max_epochs": 20}])
@@ -301,7 +301,7 @@ class TestClassifier:
         outputs = np.column_stack([network.predict(hidden) for network in model.networks_[1]])
         np.testing.assert_array_equal(model.predict(X), model.classes_[outputs.argmax(axis=1)])
         np.testing.assert_allclose(model.decision_function(X), outputs, rtol=1e-9, atol=1e-12)
-        assert model.hidden(X).shape == (80, 9)
+        assert model.transform(X).shape == (80, 9)
         assert model.score(X, LABELS) > 0.9
 
     def test_another_layer_raises_regloss_of_no_class(self):

@@ -1,7 +1,5 @@
 """Several targets: one network with as many outputs, whatever their units."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,12 +20,10 @@ from dconnet import (
 )
 from dconnet.certificates import certify
 from dconnet.estimators.data import names_of_columns
-from dconnet.estimators.units import Units
 from dconnet.inspection.path import gamma_path
 from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay
 from dconnet.inspection.replay import replay
 from dconnet.io.metadata import metadata_of
-from dconnet.model.targets import Targets
 
 
 def data(n_rows=90, seed=0):
@@ -243,17 +239,6 @@ def test_shared_networks_with_the_choice_of_gamma_weights_and_early_stopping():
     assert model.mse_path_.shape == (2, 3)
     assert model.network_.n_outputs == 3
     assert model.score(X, y) > 0.9
-
-
-def test_pickles_keep_the_targets_and_those_from_before_are_read():
-    _, _, model = fitted()
-    assert pickle.loads(pickle.dumps(model)).targets_.n_targets == 3
-    old = object.__new__(Targets)
-    old.__setstate__([None])
-    assert (old.classes, old.n_targets, old.shared) == (None, 1, False)
-    units = object.__new__(Units)
-    units.__setstate__([None, np.zeros(1), 2.0])
-    assert (units.measure, units.output_scale) == (2.0, None)
 
 
 def test_validation_errors_that_overflow_are_infinite(tmp_path):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -40,13 +41,15 @@ from dconnet.estimators.data import (
     refuse_several_columns,
     split_off,
 )
-from dconnet.estimators.layer import Layer
+from dconnet.estimators.layer import Layer, build_problems
 from dconnet.estimators.observer import FRAMES, Callback, CallbackSupport, FitObserver, with_callbacks
 from dconnet.estimators.parameters import OBSERVING
-from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported
+from dconnet.estimators.units import Units
+from dconnet.export.chain import Affine, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
 from dconnet.model.network import Network, refuse_overflow
 from dconnet.model.problem import Problem
+from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.clock import Clock
 from dconnet.training.early_stopping import Validation
@@ -88,12 +91,11 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
     random_state: Any
     verbose: int
     targets_: Targets
-    solutions_: tuple[Solution, ...]
     _layers: tuple[tuple[Solution, ...], ...]
     _fitted_params: dict[str, Any]
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "solutions_")
+        return hasattr(self, "_layers")
 
     # --- defined by the families of estimators ---
 
@@ -106,24 +108,29 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         """Return the fitted attributes, with these stationarities of the top layer."""
 
     @abstractmethod
-    def _outputs(self, X: FloatArray) -> FloatArray:
-        """Return the outputs of the networks, of shape (n_samples, n_columns)."""
-
-    @abstractmethod
-    def _chain(self) -> Chain:
-        """Return the same outputs as affine maps with ReLU between them."""
-
-    @abstractmethod
-    def _hidden(self, X: FloatArray) -> FloatArray:
-        """Return the activations of the last hidden layer, of shape (n_samples, n_neurons)."""
-
-    @abstractmethod
-    def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> list[Problem]:
-        """Return the problems that the networks of ``solutions_`` solve, on these data."""
+    def _problem_settings(self) -> tuple[float, float, Units | None]:
+        """Return gamma in the units of the data, the shrinkage, and the units of the top layer."""
 
     @abstractmethod
     def _targets_of(self, y: NDArray[Any], weight: FloatArray) -> Targets:
         """Return the coding of this target."""
+
+    # --- fitted attributes ---
+
+    @property
+    def solutions_(self) -> tuple[Solution, ...]:
+        """Network, history, status, message and RegLoss of each network of the top layer."""
+        return self._layers[-1]
+
+    @property
+    def n_iter_(self) -> int:
+        """Largest number of epochs of a network of the top layer."""
+        return max(solution.n_epochs for solution in self.solutions_)
+
+    @property
+    def _stack(self) -> Stack:
+        networks = tuple(tuple(solution.network for solution in layer) for layer in self._layers)
+        return Stack(bool(self._fitted_params.get("skip", False)), networks)
 
     # --- fit and predict ---
 
@@ -219,14 +226,12 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         self, targets: Targets, layers: list[Layer], stationarities: FloatArray | None = None
     ) -> dict[str, Any]:
         """Return all fitted attributes; by default, the stationarities of the top layer are NaN."""
-        solutions = layers[-1].solutions
+        unknown = np.full(len(layers[-1].solutions), np.nan)
         return {
             "targets_": targets,
             "_layers": tuple(layer.solutions for layer in layers),
-            "solutions_": solutions,
-            "n_iter_": max(solution.n_epochs for solution in solutions),
             "_fitted_params": self._lasting_params(),
-            **self._attributes(layers, np.full(len(solutions), np.nan) if stationarities is None else stationarities),
+            **self._attributes(layers, unknown if stationarities is None else stationarities),
         }
 
     def _n_layers(self) -> int:
@@ -276,23 +281,49 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         array of shape (n_samples,) or (n_samples, n_targets)
             Predicted targets or class labels.
         """
-        outputs = self._outputs(self._checked(X))
+        outputs = self._outputs(X)
         return self.targets_.predictions(outputs)
+
+    def _outputs(self, X: ArrayLike) -> FloatArray:
+        """Return the outputs of the networks, of shape (n_samples, n_columns)."""
+        checked = self._checked(X)
+        return self._stack.outputs(checked)
 
     def _exported(self) -> Exported:
         check_is_fitted(self)
-        names, targets = getattr(self, "feature_names_in_", ()), self.targets_
+        names, targets, chain = getattr(self, "feature_names_in_", ()), self.targets_, self._stack.chain()
         if targets.classes is None:
-            return self._chain().with_names(names, getattr(self, "target_names_in_", None))
-        calibration = getattr(self, "calibration_", None)
-        scores = self._chain().with_names(names, targets.positives)
-        logits = (
-            None if calibration is None else Affine.diagonal(calibration.slope, calibration.offset, scores.n_outputs)
-        )
+            return chain.with_names(names, getattr(self, "target_names_in_", None))
+        scores, calibration = chain.with_names(names, targets.positives), getattr(self, "calibration_", None)
+        logits = None
+        if calibration is not None:
+            logits = Affine.diagonal(calibration.slope, calibration.offset, scores.n_outputs)
         return ClassifierChain(scores, tuple(targets.classes.tolist()), logits)
 
+    def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> list[Problem]:
+        """Return the problem of each network of the top layer, on these data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets or class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        list of Problem
+            One problem for each of ``solutions_``.
+        """
+        check_is_fitted(self)
+        rows, stack = self._checked_rows(X, y, sample_weight, self.targets_), self._stack
+        rows = replace(rows, X=Stack(stack.skip, stack.layers[:-1]).features(rows.X))
+        return build_problems(rows, *self._problem_settings(), shared=self.targets_.shared, copy=True)
+
     def transform(self, X: ArrayLike) -> FloatArray:
-        """The last hidden layer as features, for a model after this one.
+        """Return the activations of the last hidden layer as features.
 
         Parameters
         ----------
@@ -305,7 +336,8 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
             Activations ``max(<w, x> + b, 0)`` of the neurons of one network after the other.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            return refuse_overflow(self._hidden(self._checked(X)))
+            checked = self._checked(X)
+            return refuse_overflow(self._stack.hidden(checked))
 
     @property
     def _n_features_out(self) -> int:
@@ -444,6 +476,7 @@ class Classification(ClassifierMixin):
     """Mixin of classifiers: columns of plus and minus one, and classes from outputs."""
 
     targets_: Targets
+    _outputs: Callable[[ArrayLike], FloatArray]
     multi_class: str = "ovr"  # of estimators without this parameter
     class_weight: dict[Any, float] | str | None
     _class_weights: ClassWeights | None = None
@@ -468,7 +501,7 @@ class Classification(ClassifierMixin):
         return classes
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """The outputs of the networks: the larger, the more a row looks like the class.
+        """Return the outputs of the networks; the larger an output, the more likely its class.
 
         Parameters
         ----------
@@ -482,5 +515,5 @@ class Classification(ClassifierMixin):
             class; the largest wins. The networks were trained on plus one for the rows of their class and minus one for
             all others.
         """
-        outputs: FloatArray = self._outputs(self._checked(X))
+        outputs: FloatArray = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs

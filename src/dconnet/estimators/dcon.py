@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet.estimators.base import Classification, DCONEstimator, Regression
@@ -22,11 +21,8 @@ from dconnet.estimators.layer import Layer, build_problems, prepare_start, train
 from dconnet.estimators.observer import Callback, FitObserver
 from dconnet.estimators.parameters import constraints, documented, store_parameters
 from dconnet.estimators.units import Units
-from dconnet.export.chain import Chain
 from dconnet.model.calibration import PLAIN_SLOPE, Calibration
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem
-from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.checkpoint import Snapshot
 from dconnet.training.clock import Clock
@@ -58,12 +54,8 @@ class _Shallow(DCONEstimator):
     init: str | Network
     gamma_: float
     target_scale_: float | FloatArray
-    networks_: tuple[Network, ...]
-    histories_: tuple[History, ...]
-    statuses_: tuple[Status, ...]
-    messages_: tuple[str, ...]
-    objectives_: FloatArray
     stationarities_: FloatArray
+    _units: Units
 
     def _train(self, rows: Rows, validation: Rows | None, targets: Targets, observer: FitObserver) -> list[Layer]:
         seed = observer.seed()
@@ -195,53 +187,43 @@ class _Shallow(DCONEstimator):
     def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
         (layer,) = layers
         assert layer.units is not None
-        choice, size = layer.choice, layer.units.size
-        chosen = {} if choice is None else {"gamma": choice.best}
+        choice = layer.choice
         return {
             "gamma_": layer.problems[0].gamma,
-            "gammas_": None if choice is None else choice.gammas * size,
+            "gammas_": None if choice is None else choice.gammas * layer.units.size,
             "mse_path_": None if choice is None else choice.errors,
             "target_scale_": layer.units.measure,
-            "_units": layer.units,
-            "_settings": {n: v for n, v in self._lasting_params().items() if n != "cv"} | chosen,
-            "networks_": layer.networks,
-            "histories_": tuple(s.history for s in layer.solutions),
-            "statuses_": tuple(s.status for s in layer.solutions),
-            "messages_": tuple(s.message for s in layer.solutions),
-            "objectives_": layer.objectives,
             "stationarities_": stationarities,
+            "_units": layer.units,
         }
 
-    def _outputs(self, X: FloatArray) -> FloatArray:
-        return np.column_stack([network.predict(X) for network in self.networks_])
+    def _problem_settings(self) -> tuple[float, float, Units]:
+        return self.gamma_, self._fitted_params["shrinkage"], self._units
 
-    def _chain(self) -> Chain:
-        return Stack(False, (self.networks_,)).chain()
+    @property
+    def networks_(self) -> tuple[Network, ...]:
+        """The network of each column of the target."""
+        return tuple(solution.network for solution in self.solutions_)
 
-    def _hidden(self, X: FloatArray) -> FloatArray:
-        return np.hstack([network.hidden(X) for network in self.networks_])
+    @property
+    def histories_(self) -> tuple[History, ...]:
+        """The history of each network."""
+        return tuple(solution.history for solution in self.solutions_)
 
-    def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> list[Problem]:
-        """The problem that each network of the fitted estimator solves, posed on these data.
+    @property
+    def statuses_(self) -> tuple[Status, ...]:
+        """Why the training of each network stopped."""
+        return tuple(solution.status for solution in self.solutions_)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets or class labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
+    @property
+    def messages_(self) -> tuple[str, ...]:
+        """The message of each status, with its figures."""
+        return tuple(solution.message for solution in self.solutions_)
 
-        Returns
-        -------
-        list of Problem
-            One problem for each of ``networks_``.
-        """
-        check_is_fitted(self)
-        rows = self._checked_rows(X, y, sample_weight, self.targets_)
-        shrinkage, shared = self._fitted_params["shrinkage"], self.targets_.shared
-        return build_problems(rows, self.gamma_, shrinkage, self._units, shared=shared, copy=True)
+    @property
+    def objectives_(self) -> FloatArray:
+        """RegLoss of each network."""
+        return np.array([solution.objective for solution in self.solutions_])
 
 
 @documented()
@@ -496,7 +478,7 @@ class DCONClassifier(Classification, _Shallow):
         array of shape (n_samples, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        outputs = self._outputs(self._checked(X))
+        outputs = self._outputs(X)
         return self.calibration_.probabilities(outputs)
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
@@ -512,7 +494,7 @@ class DCONClassifier(Classification, _Shallow):
         array of shape (n_samples, n_classes)
             Logarithms, in the order of ``classes_``; finite also where a probability is too small for a number.
         """
-        outputs = self._outputs(self._checked(X))
+        outputs = self._outputs(X)
         return self.calibration_.log_probabilities(outputs)
 
     @property

@@ -204,11 +204,11 @@ int
 }
 
 
-def documented(**other: str) -> Callable[[Estimator], Estimator]:
-    """Return a class decorator that replaces ``{parameters}`` in the docstring by a numpydoc section.
+def documented(attributes: str = "", **other: str) -> Callable[[Estimator], Estimator]:
+    """Return a class decorator that fills in the docstring.
 
-    The section describes the parameters of ``__init__``. ``other`` maps the name of a parameter to the key of a
-    description that differs from its name.
+    It replaces ``{parameters}`` by a numpydoc section about the parameters of ``__init__``, and ``{attributes}`` by
+    ``attributes``. ``other`` maps the name of a parameter to the key of a description that differs from its name.
     """
 
     def describe(estimator: Estimator) -> Estimator:
@@ -218,7 +218,8 @@ def documented(**other: str) -> Callable[[Estimator], Estimator]:
             default = str(parameter.default) if not isinstance(parameter.default, str) else f'"{parameter.default}"'
             entries.append(f"{name} : {kind}, default={default}\n{indent(text, '    ')}")
         section = indent("\n".join(["Parameters", "----------", *entries]), "    ")
-        estimator.__doc__ = (estimator.__doc__ or "").replace("    {parameters}", section)
+        text = (estimator.__doc__ or "").replace("    {parameters}", section)
+        estimator.__doc__ = text.replace("{attributes}", attributes)
         return estimator
 
     return describe

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -38,11 +37,6 @@ class Units:
     intercepts: FloatArray
     size: float
     output_scale: FloatArray | None = None
-
-    def __setstate__(self, state: list[Any]) -> None:
-        # A pickle from before there were several outputs has no scale of the outputs.
-        for name, value in zip(("coordinates", "intercepts", "size", "output_scale"), [*state, None], strict=False):
-            object.__setattr__(self, name, value)
 
     @property
     def measure(self) -> float | FloatArray:

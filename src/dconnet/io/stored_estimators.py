@@ -29,10 +29,8 @@ from dconnet.estimators import (
 from dconnet.estimators.data import ClassWeights
 from dconnet.estimators.units import Units
 from dconnet.io.consistency import check_encoding, check_ensemble, check_networks
-from dconnet.io.object_codec import FloatArrayWithNaN, FloatOrNaN, Form, Registry, is_storable
+from dconnet.io.object_codec import FloatArrayWithNaN, Form, Registry, is_storable
 from dconnet.model.calibration import Calibration
-from dconnet.model.network import Network
-from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.result import History, Solution, Status
 from dconnet.training.trainer import PaperAlgorithm
@@ -56,8 +54,6 @@ _SEEN = {"n_features_in_": int, "feature_names_in_": NotRequired[Names]}
 _NETWORKS = {
     **_SEEN,
     "targets_": Targets,
-    "solutions_": tuple[Solution, ...],
-    "n_iter_": int,
     "_layers": tuple[tuple[Solution, ...], ...],
     "_fitted_params": Parameters,
     "_class_weights": NotRequired[ClassWeights | None],
@@ -69,26 +65,13 @@ _SHALLOW = {
     "gammas_": FloatArray | None,
     "mse_path_": FloatArrayWithNaN | None,
     "target_scale_": float | FloatArray,
-    "networks_": tuple[Network, ...],
-    "histories_": tuple[History, ...],
-    "statuses_": tuple[Status, ...],
-    "messages_": tuple[str, ...],
-    "objectives_": FloatArray,
     "stationarities_": FloatArrayWithNaN,
     "calibration_": NotRequired[Calibration],
     "_units": Units,
-    "_settings": Parameters,
 }
 _LAYERWISE = {
     **_NETWORKS,
-    "networks_": tuple[Network | tuple[Network, ...], ...],
-    "histories_": tuple[History | tuple[History, ...], ...],
-    "statuses_": tuple[Status | tuple[Status, ...], ...],
-    "messages_": tuple[str | tuple[str, ...], ...],
-    "objectives_": FloatArray,
-    "objective_": float | FloatArray,
-    "stationarity_": FloatOrNaN | FloatArrayWithNaN,
-    "_stack": Stack,
+    "stationarities_": FloatArrayWithNaN,
 }
 _AUTO = {
     **_SEEN,
