@@ -43,56 +43,26 @@ Line = tuple[str, str, str]  # name, value and meaning of one row of the report
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
-    """Measured and proved properties of a network on its training problem.
+    """Measured and proved properties of a network on its training problem."""
 
-    Attributes
-    ----------
-    label : str
-        Name of the network, for example its class.
-    n_hidden, n_rows, n_features : int
-        Size of the network and of the data.
-    objective, mse, zero_objective : float
-        RegLoss and mean squared error of the network, and RegLoss of the zero network.
-    stationarity : Stationarity
-        Relative distance from a stationary point, with the tangents that the DCA takes.
-    critical : Stationarity
-        The same with the best tangents: distance from a limiting-critical point.
-    subgradient : Subgradient
-        A subgradient of RegLoss in the coordinates of the data.
-    local : LocalOptimality
-        Whether every neuron is a local minimiser of its own subproblem.
-    dead : array of bool, of shape (n_hidden,)
-        Neurons that contribute nothing.
-    gap : GlobalGap
-        Distance from a lower bound for the networks of all widths.
-    kl : KLExponent or None
-        The conditions for linear convergence; None if the network has too many weights.
-    constants : Constants
-        Constants of the theory, in the coordinates of the data.
-    order : ConvergenceOrder or None
-        Estimated order of convergence, if a history is given.
-    decrease, relative_error : Condition or None
-        The conditions (H1) and (H2), measured, if a trajectory is given.
-    """
-
-    label: str
+    label: str  # name of the network, for example its class
     n_hidden: int
     n_rows: int
     n_features: int
-    objective: float
+    objective: float  # RegLoss
     mse: float
-    zero_objective: float
-    stationarity: Stationarity
-    critical: Stationarity
-    subgradient: Subgradient
-    local: LocalOptimality
-    dead: BoolArray
-    gap: GlobalGap
-    kl: KLExponent | None
-    constants: Constants
-    order: ConvergenceOrder | None = None
-    decrease: Condition | None = None
-    relative_error: Condition | None = None
+    zero_objective: float  # RegLoss of the zero network
+    stationarity: Stationarity  # distance from a stationary point, with the tangents that the DCA takes
+    critical: Stationarity  # the same with the best tangents: distance from a limiting-critical point
+    subgradient: Subgradient  # of RegLoss in the coordinates of the data
+    local: LocalOptimality  # whether every neuron is a local minimiser of its own subproblem
+    dead: BoolArray  # (n_hidden,), neurons that contribute nothing
+    gap: GlobalGap  # distance from a lower bound for the networks of all widths
+    kl: KLExponent | None  # conditions for linear convergence; None if the network has too many weights
+    constants: Constants  # of the theory, in the coordinates of the data
+    order: ConvergenceOrder | None = None  # estimated order of convergence, with a history
+    decrease: Condition | None = None  # condition (H1), with a trajectory
+    relative_error: Condition | None = None  # condition (H2), with a trajectory
 
     def report(self) -> str:
         """Return one table of plain text."""
@@ -199,20 +169,9 @@ def certificate(
 ) -> Certificate:
     """Measure a network on its training problem.
 
-    Parameters
-    ----------
-    problem, network :
-        The training problem and the network.
-    objectives : array-like of shape (n_epochs + 1,), optional
-        RegLoss of every epoch, for the order of convergence.
-    trajectory : Trajectory, optional
-        The descent that led to the network, for the conditions of the theory.
-    label : str
-        Name of the network in the title of the report, for example its class.
-    random_state : int
-        Seed of the search for the global gap.
-    improve : bool
-        Whether to spend the time of a fit on a better lower bound; see `global_gap`.
+    The RegLoss of every epoch, ``objectives``, adds the order of convergence. The ``trajectory`` that led to it adds
+    the conditions of the theory. ``label`` names the network in the report, ``random_state`` seeds the search for the
+    global gap, and ``improve`` spends the time of a fit on a better lower bound.
     """
     if objectives is None and trajectory is not None:
         objectives = trajectory.history.objective

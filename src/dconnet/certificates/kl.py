@@ -22,27 +22,16 @@ SINGULAR = 1e-10
 class KLExponent:
     """The two conditions under which RegLoss has the exponent one half at the network.
 
-    Attributes
-    ----------
-    at_zero : int
-        Number of preactivations at zero, up to rounding. A neuron with zero weights has all of its own there.
-    margin : float
-        The smallest preactivation, relative to the largest one of its neuron.
-    eigenvalues : array of shape (n_hidden (rank + n_outputs),)
-        Eigenvalues of the Hessian of ``m · RegLoss`` in whitened coordinates, ascending. If preactivations are at zero,
-        this is the Hessian of the smooth part.
-    smallest : float
-        The eigenvalue with the smallest absolute value of the Hessian of RegLoss in the coordinates of the data;
-        dependent features make it zero.
-    twins : tuple of pairs of int
-        Neurons with the same active rows. Rotating ``(v_1, v_2)`` and ``(alpha_1, alpha_2)`` by the same angle does not
-        change RegLoss, so the Hessian is singular at a stationary point.
+    ``eigenvalues`` are those of the Hessian of ``m · RegLoss`` in whitened coordinates, ascending. With preactivations
+    at zero, it is the Hessian of the smooth part. ``twins`` are pairs of neurons with the same active rows. Rotating
+    ``(v_1, v_2)`` and ``(alpha_1, alpha_2)`` by the same angle does not change RegLoss, so the Hessian is singular at a
+    stationary point.
     """
 
-    at_zero: int
-    margin: float
-    eigenvalues: FloatArray
-    smallest: float
+    at_zero: int  # preactivations at zero, up to rounding; all of a neuron with zero weights
+    margin: float  # the smallest preactivation, relative to the largest one of its neuron
+    eigenvalues: FloatArray  # (n_hidden (rank + n_outputs),)
+    smallest: float  # eigenvalue nearest zero in the coordinates of the data; zero for dependent features
     twins: tuple[tuple[int, int], ...]
 
     @property

@@ -28,26 +28,13 @@ class LocalOptimality:
 
     It holds exactly if the neuron is a local minimiser of RegLoss in its own weights, for every split. Distances are in
     whitened coordinates, relative to ``2 |y|``.
-
-    Attributes
-    ----------
-    dca : array of shape (n_hidden,)
-        Distance from ∂g of the tangent of h that the DCA takes; zero if the DCA has converged.
-    worst : array of shape (n_hidden,)
-        Largest distance from ∂g of the tangents of h that were tried.
-    choices : array of int, of shape (n_hidden,)
-        Rows at a concave kink; each doubles the number of tangents.
-    complete : array of bool, of shape (n_hidden,)
-        Whether all tangents were tried.
-    tol : float
-        Distance up to which a tangent counts as a subgradient of g.
     """
 
-    dca: FloatArray
-    worst: FloatArray
-    choices: NDArray[np.intp]
-    complete: BoolArray
-    tol: float
+    dca: FloatArray  # (n_hidden,), distance from ∂g of the tangent of h that the DCA takes; zero if it has converged
+    worst: FloatArray  # (n_hidden,), largest distance from ∂g of the tangents of h that were tried
+    choices: NDArray[np.intp]  # (n_hidden,), rows at a concave kink; each doubles the number of tangents
+    complete: BoolArray  # (n_hidden,), whether all tangents were tried
+    tol: float  # distance up to which a tangent counts as a subgradient of g
 
     @property
     def verdicts(self) -> tuple[str, ...]:

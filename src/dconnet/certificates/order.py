@@ -24,21 +24,12 @@ LEAST_STRETCHES = 8
 class DecayLaw:
     """An exponential and a power law, fitted to the decrease of an objective from epoch to epoch.
 
-    Attributes
-    ----------
-    name : {"exponential", "power", "unknown"}
-        The law that fits better; "unknown" with too few epochs.
-    exponential_misfit, power_misfit : float
-        Root of the mean squared distance from each law, in the logarithm of the decrease; NaN if unknown.
-    factor : float
-        Factor of the distance from the limit in one epoch, by the exponential law.
-    exponent : float
-        p of the power law: the distance from the limit falls like ``k**-p`` in epoch k. Not above zero before the
-        descent has begun to converge.
+    The distance from the limit in epoch k falls like ``factor**k`` or ``k**-exponent``. An exponent that is not
+    positive means that the descent has not begun to converge.
     """
 
-    name: str
-    exponential_misfit: float
+    name: str  # of the law that fits better, "exponential" or "power"; "unknown" with too few epochs
+    exponential_misfit: float  # root mean squared distance in the logarithm of the decrease; NaN if unknown
     power_misfit: float
     factor: float
     exponent: float
@@ -51,23 +42,12 @@ UNKNOWN_LAW = DecayLaw("unknown", *[float("nan")] * 4)
 class ConvergenceOrder:
     """Slopes of the regression of ``ln e_{k+1}`` on ``ln e_k``, where e_k is the distance of RegLoss from its limit.
 
-    Attributes
-    ----------
-    early : float
-        Slope over the first epochs; NaN if there are fewer than three points.
-    all : float
-        Slope over all epochs; NaN if there are fewer than three points.
-    errors : array of shape (n_errors,)
-        The distances e_k, up to the first that is rounding.
-    n_early : int
-        Number of epochs that count as early.
-    decay : DecayLaw
-        The law of the later epochs. The slopes cannot distinguish an exponential from a power law.
+    The slopes cannot distinguish an exponential from a power law; ``decay`` does.
     """
 
-    early: float
-    all: float
-    errors: FloatArray
+    early: float  # slope over the first ``n_early`` epochs; NaN for fewer than three points
+    all: float  # slope over all epochs; NaN for fewer than three points
+    errors: FloatArray  # (n_errors,), the distances e_k up to the first that is rounding
     n_early: int = EARLY
     decay: DecayLaw = UNKNOWN_LAW
 

@@ -18,18 +18,10 @@ CONCAVE = ("dca", "best")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stationarity:
-    """Norms of a subgradient of ``m · RegLoss`` in whitened coordinates, divided by ``2 |y|``.
+    """Norms of a subgradient of ``m · RegLoss`` in whitened coordinates, divided by ``2 |y|``."""
 
-    Attributes
-    ----------
-    neurons : array of shape (n_hidden,)
-        The block of each hidden neuron.
-    output_layer : float
-        The block of the output weights.
-    """
-
-    neurons: FloatArray
-    output_layer: float
+    neurons: FloatArray  # (n_hidden,), the block of each hidden neuron
+    output_layer: float  # the block of the output weights
 
     @property
     def norm(self) -> float:
@@ -41,20 +33,13 @@ class Stationarity:
 class Subgradient:
     """A subgradient of RegLoss in the coordinates ``(W, b)`` and ``alpha`` of the data, as the paper plots its norm.
 
-    Attributes
-    ----------
-    hidden : array of shape (n_hidden, n_features + 1)
-        Entries for the weights and, in the last column, the intercept of every neuron.
-    output : array of shape (n_hidden,) or (n_hidden, n_outputs)
-        Entries for the output weights, in the units of ``problem.output_scale``.
-    limiting : array of bool, of shape (n_hidden,)
-        Whether the block of the neuron is proved to belong to the limiting subdifferential of RegLoss. This is always
-        true where no row is at its kink.
+    ``limiting`` tells for each neuron whether its block is proved to belong to the limiting subdifferential of RegLoss.
+    This is always true where no row is at its kink.
     """
 
-    hidden: FloatArray
-    output: FloatArray
-    limiting: BoolArray
+    hidden: FloatArray  # (n_hidden, n_features + 1), entries for the weights and, in the last column, the intercept
+    output: FloatArray  # shape of alpha, entries for the output weights, in units of ``problem.output_scale``
+    limiting: BoolArray  # (n_hidden,)
 
     @property
     def neurons(self) -> FloatArray:

@@ -31,24 +31,12 @@ VANISHED = 1e-11
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
-    """A condition of the theory, measured over the epochs of a run.
+    """A condition of the theory, measured over the epochs of a run."""
 
-    Attributes
-    ----------
-    ratios : array of shape (n_epochs,)
-        The constant that each epoch allows; NaN where the epoch changed nothing beyond rounding.
-    measured : float
-        The best constant for the whole run; NaN if no epoch allows an estimate.
-    theoretical : float
-        The constant that is proved; NaN if there is none for the algorithm.
-    holds : bool
-        Whether every epoch satisfies the condition with the theoretical constant, rounding aside.
-    """
-
-    ratios: FloatArray
-    measured: float
-    theoretical: float
-    holds: bool
+    ratios: FloatArray  # (n_epochs,), the constant that each epoch allows; NaN if it changed nothing beyond rounding
+    measured: float  # the best constant for all epochs; NaN if no epoch allows an estimate
+    theoretical: float  # the proved constant; NaN if there is none for the algorithm
+    holds: bool  # whether every epoch satisfies the condition with the theoretical constant, up to rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -124,18 +124,6 @@ def search_cones(
     Branch and bound over cones of directions, for designs of rank two to six. The bound exceeds the largest value by at
     most ``relative_gap``, unless ``max_parts`` parts of the sphere or ``max_seconds`` end the search before. Good
     ``directions`` (n, rank) to begin with make it faster.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.training.arrangement import search_cones
-    >>> rng = np.random.default_rng(0)
-    >>> Q, r = rng.normal(size=(40, 4)), rng.normal(size=40)
-    >>> bound, best = search_cones(Q, r, np.eye(4))
-    >>> V = rng.normal(size=(1000, 4))
-    >>> V /= np.linalg.norm(V, axis=1)[:, None]
-    >>> bool(np.max(np.abs(np.maximum(V @ Q.T, 0.0) @ r)) <= bound)
-    True
     """
     search = _native.ConeSearch(np.ascontiguousarray(Q), np.ascontiguousarray(r))
     for v in directions:
@@ -221,24 +209,12 @@ def _inner_maximisers(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arcs:
-    """The arcs of a circle on which the same points have a positive product with (cos t, sin t).
+    """The arcs of a circle on which the same points have a positive product with (cos t, sin t)."""
 
-    Attributes
-    ----------
-    begin : array of shape (n_arcs,)
-        Angles where the arcs begin, ascending; each ends where the next begins.
-    sums : array of shape (n_arcs, n) or (n_arcs, n, n_outputs)
-        Sum of the vectors, or matrices, that belong to the points with a positive product on the arc.
-    point : array of int, of shape (n_arcs,)
-        The point whose product changes its sign where the arc begins.
-    sign : array of shape (n_arcs,)
-        The sign of that product on the arc.
-    """
-
-    begin: FloatArray
-    sums: FloatArray
-    point: NDArray[np.intp]
-    sign: FloatArray
+    begin: FloatArray  # (n_arcs,), angles where the arcs begin, ascending; each ends where the next begins
+    sums: FloatArray  # (n_arcs, n, ...), sums of the vectors or matrices of points with a positive product on the arc
+    point: NDArray[np.intp]  # (n_arcs,), the point whose product changes its sign where the arc begins
+    sign: FloatArray  # (n_arcs,), the sign of that product on the arc
 
     @classmethod
     def of(cls, points: FloatArray, vectors: FloatArray) -> Arcs:
