@@ -142,6 +142,25 @@ def test_codes_stay_text(folder: Path) -> None:
     assert dconnet.load("model.json").classes_.tolist() == ["001", "01", "1"]
 
 
+def test_a_class_that_only_test_rows_have_loses_no_model(table: pd.DataFrame) -> None:
+    table["colour"] = ["violet", *table["colour"][1:]]
+    table.to_csv("rare.csv", index=False)
+    for seed in range(20):
+        run("fit", "rare.csv", "--target", "colour", "-q", "--force", "--seed", str(seed), "--max-epochs", "1", *QUICK)
+        model = dconnet.load("model.json")
+        if "violet" not in model.classes_:
+            break
+    assert "log_loss" not in model.metadata_.scores["test"]
+    assert "log_loss" in model.metadata_.scores["train"]
+
+
+def test_without_pandas_the_error_names_the_extra(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert "pip install 'dconnet[cli]'" in fails(capsys, "fit", "table.csv", "--target", "y")
+
+
 def test_the_same_command_gives_the_same_model(table: pd.DataFrame) -> None:
     for name in ("one.json", "two.json"):
         run("fit", "table.csv", "--target", "y", "-q", "-o", name, "--seed", "5")

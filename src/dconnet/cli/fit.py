@@ -232,18 +232,23 @@ def _score(
     if hasattr(estimator, "oof_prediction_"):
         oof = estimator.oof_prediction_
         is_known = np.isfinite(oof.reshape(len(oof), -1)[:, 0])
-        oof, known_y = oof[is_known], y[train][is_known]
+        oof, known_y, train = oof[is_known], y[train][is_known], train[:0]
         predicted = oof if classes is None else classes[oof.argmax(axis=1)]
         scores["out of fold"] = score_predictions(known_y, predicted, None if classes is None else oof, classes)
-        train = train[:0]
     for part, rows in {"train": train, "test": test}.items():
-        if len(rows):
-            own = X.iloc[rows]
-            probabilities = None if classes is None else estimator.predict_proba(own)
-            predicted = estimator.predict(own)
-            scores[part] = score_predictions(y[rows], predicted, probabilities, classes)
-            for k, name in enumerate(targets if len(targets) > 1 else ()):
-                scores[f"{part}, {name}"] = score_predictions(y[rows, k], predicted[:, k])
+        if len(rows) == 0:
+            continue
+        try:
+            predicted = estimator.predict(X.iloc[rows])
+        except OverflowError as error:  # the model is saved nevertheless
+            warnings.warn(f"The {part} rows have no score. {error}", stacklevel=1)
+            continue
+        # Test rows of a class without training rows have no log loss.
+        has_loss = classes is not None and set(y[rows].tolist()) <= set(classes.tolist())
+        probabilities = estimator.predict_proba(X.iloc[rows]) if has_loss else None
+        scores[part] = score_predictions(y[rows], predicted, probabilities, classes)
+        for k, name in enumerate(targets if len(targets) > 1 else ()):
+            scores[f"{part}, {name}"] = score_predictions(y[rows, k], predicted[:, k])
     return scores
 
 
