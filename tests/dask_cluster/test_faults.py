@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import contextmanager
 from threading import Timer
+from types import SimpleNamespace
 
 import dask
 import dask.array as da
@@ -72,26 +73,11 @@ def test_partitions_that_are_lost_in_every_round_are_an_error(client, data, befo
         DaskDCONRegressor(**OPTIONS).fit(*data)
 
 
-class ReplacedPartition:
-    """A partition that is replaced by another one during an update."""
-
-    def __init__(self, state, replacement=None):
-        self.n_updates, self.state, self.replacement = 0, state, replacement
-
-    def change(self):
-        if self.replacement is not None:
-            self.state.add("some fit", 0, self.replacement)
-
-    def release_pages(self):
-        pass
-
-
 def test_a_partition_that_replaces_another_has_not_received_its_update(monkeypatch):
     state = worker.WorkerState(None, None)
-    new = ReplacedPartition(state)
-    old = ReplacedPartition(state, new)
+    old, new = (SimpleNamespace(n_updates=0, release_pages=lambda: None) for _ in range(2))
     state.add("some fit", 0, old)
-    update = Request("some fit", {}, ReplacedPartition.change, (), {}, n_updates=0, is_update=True)
+    update = Request("some fit", {}, lambda _: state.add("some fit", 0, new), (), {}, n_updates=0, is_update=True)
     assert state.call(update, 0) is None
     assert (old.n_updates, new.n_updates) == (1, 0)
     assert state.call(update, 0) is None
@@ -203,12 +189,28 @@ def last_worker(monkeypatch, local_cluster):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_frozen", [False, True], ids=["killed", "frozen"])
 @pytest.mark.parametrize("options", [{}, SEARCH], ids=["sweep", "search"])
-def test_the_last_worker_dies_during_a_fit(last_worker, data, before_rounds, options):
-    before_rounds([20], lambda: kill_one(last_worker))
+def test_the_last_worker_is_lost_during_a_fit(last_worker, data, before_rounds, options, is_frozen):
+    """The test removes a frozen worker from the scheduler, which does so itself after five minutes (worker-ttl)."""
+    (address,), (process,) = last_worker.nthreads(), last_worker.run(os.getpid).values()
+
+    async def remove(dask_scheduler):
+        await dask_scheduler.remove_worker(address, stimulus_id="test")
+
+    def lose():
+        os.kill(process, signal.SIGSTOP if is_frozen else signal.SIGKILL)
+        if is_frozen:
+            Timer(0.5, last_worker.run_on_scheduler, [remove]).start()
+
+    before_rounds([20], lose)
     model = DaskDCONRegressor(**OPTIONS | options, client=last_worker)
-    with pytest.raises(NoWorkersError, match=r"The cluster has had no worker.* for 1 seconds.*checkpoint"):
-        model.fit(*data)
+    try:
+        with pytest.raises(NoWorkersError, match=r"The cluster has had no worker.* for 1 seconds.*checkpoint"):
+            model.fit(*data)
+    finally:
+        if is_frozen:
+            os.kill(process, signal.SIGCONT)
     assert not hasattr(model, "network_")
 
 
@@ -218,26 +220,6 @@ def test_the_last_worker_dies_while_rows_load(last_worker, data):
     with pytest.raises(NoWorkersError, match=r"no worker that can load the partitions .* for 1 seconds"):
         DaskDCONRegressor(**OPTIONS, client=last_worker).fit(X, data[1])
     assert not last_worker.futures
-
-
-@pytest.mark.slow
-def test_a_worker_that_stops_responding(last_worker, data, before_rounds):
-    """Here the test removes it from the scheduler, as the scheduler does itself after five minutes (worker-ttl)."""
-    (address,), (process,) = last_worker.nthreads(), last_worker.run(os.getpid).values()
-
-    async def remove(dask_scheduler):
-        await dask_scheduler.remove_worker(address, stimulus_id="test")
-
-    def freeze():
-        os.kill(process, signal.SIGSTOP)
-        Timer(0.5, last_worker.run_on_scheduler, [remove]).start()
-
-    before_rounds([20], freeze)
-    try:
-        with pytest.raises(NoWorkersError, match="The cluster has had no worker"):
-            DaskDCONRegressor(**OPTIONS, client=last_worker).fit(*data)
-    finally:
-        os.kill(process, signal.SIGCONT)
 
 
 @pytest.mark.slow

@@ -86,26 +86,23 @@ def test_an_interrupt_keeps_finished_work(client):
             next(results)
 
 
-def interrupt_after(n_results, monkeypatch, module):
-    def run(*arguments):
-        yield from islice(as_carried(*arguments), n_results)
+def test_an_interrupt_keeps_finished_networks(client, data, monkeypatch):
+    def interrupt_after_two(*arguments):
+        yield from islice(as_carried(*arguments), 2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "as_carried", run)
-
-
-def test_an_interrupt_keeps_finished_networks_and_members(client, data, monkeypatch):
     X, y, labels = data
     model = DCONClassifier(**OPTIONS, gamma=0.01).fit(X, labels)
     complete = [network.parameters for network in model.networks_]
-    interrupt_after(2, monkeypatch, layer)
-    with joblib.parallel_config("dask"), pytest.raises(KeyboardInterrupt, match="Interrupted"):
-        model.fit(X, labels)
-    assert sum(np.array_equal(n.parameters, c) for n, c in zip(model.networks_, complete, strict=True)) == 2
-    model = AutoDCONRegressor(random_state=0)
-    interrupt_after(3, monkeypatch, fold_runner)
-    with joblib.parallel_config("dask"), pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
+    monkeypatch.setattr(layer, "as_carried", interrupt_after_two)
+    monkeypatch.setattr(fold_runner, "as_carried", interrupt_after_two)
+    with joblib.parallel_config("dask"):
+        with pytest.raises(KeyboardInterrupt, match="Interrupted"):
+            model.fit(X, labels)
+        assert sum(np.array_equal(n.parameters, c) for n, c in zip(model.networks_, complete, strict=True)) == 2
+        model = AutoDCONRegressor(random_state=0)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
     assert model.predict(X).shape == y.shape
 
 

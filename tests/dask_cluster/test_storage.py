@@ -1,7 +1,6 @@
 """Arrays of a worker, in memory or in files."""
 
 import gc
-import mmap
 import os
 import subprocess
 import sys
@@ -36,22 +35,14 @@ def test_arrays_beyond_the_limit_are_in_files(tmp_path):
     assert file_of(room.zeros((MEGABYTE - 1000,))) is None
 
 
-def test_arrays_share_files_and_start_at_pages(tmp_path):
-    room = Storage(str(tmp_path), 8)
-    arrays = [room.keep(np.full(1000 + k, k, dtype=np.int64)) for k in range(5)]
-    assert len({id(file_of(array)) for array in arrays}) == 1
-    assert all(array.ctypes.data % mmap.PAGESIZE == 0 for array in arrays)
-    for k, array in enumerate(arrays):
-        np.testing.assert_array_equal(array, np.full(1000 + k, k))
-    assert room.zeros((storage.FILE_BYTES // 8 + 1,))[-1] == 0.0
-
-
 def test_released_and_deleted_arrays_need_no_memory(tmp_path):
     def memory():
         return psutil.Process().memory_info().rss
 
     room = Storage(str(tmp_path), 8)
     array, other = room.zeros((64 * MEGABYTE // 8,)), room.keep(np.arange(1000))
+    assert file_of(array) is file_of(other)
+    assert file_of(room.zeros((storage.FILE_BYTES // 8 + 1,))) is not file_of(array)
     array[:] = np.arange(len(array))
     before = memory()
     release_pages([array, None, np.ones(3)])
