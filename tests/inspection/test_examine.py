@@ -111,10 +111,11 @@ def test_a_fit_can_be_repeated():
             assert np.array_equal(each.trajectory.networks[-1].parameters, each.network.parameters)
 
 
-@pytest.mark.parametrize("dtype", [str, float, object])
-def test_labels_may_be_text_or_numbers(data, dtype):
+@pytest.mark.parametrize("fitted", [int, float, str])
+@pytest.mark.parametrize("dtype", [str, int, object])
+def test_labels_may_be_text_or_numbers(data, fitted, dtype):
     X, _, labels = data
-    estimator = DCONClassifier(2, **FAST).fit(X, labels.astype(float))
+    estimator = DCONClassifier(2, **FAST).fit(X, labels.astype(fitted))
     assert examine(estimator, X, labels.astype(dtype)).is_training_data
     with pytest.raises(ValueError, match="not trained on: huge"):
         examine(estimator, X[:1], ["huge"])
@@ -149,8 +150,13 @@ def test_what_is_no_estimator_of_dconnet_is_refused(data):
     for estimator in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
         with pytest.raises(TypeError, match="not a Ridge"):
             examine(estimator.fit(X, y), X, y)
+    fitted = DCONRegressor(2, **FAST).fit(X, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        examine(DCONRegressor(2, **FAST).fit(X, y), X, y[:5])
+        examine(fitted, X, y[:5])
+    with pytest.raises(ValueError, match=r"Column 'x1' contains .* too large"):
+        examine(fitted, X * [1.0, 1e80], y)
+    with pytest.raises(ValueError, match="Column 'y' contains 1e"):
+        examine(fitted, X[:2], [0.0, 1e200])
 
 
 class TestImportance:

@@ -35,6 +35,8 @@ from dconnet.model.network import Network
 
 # Errors out of fold that agree to this share belong to the same rows.
 SAME_ERROR = 1e-6
+# RegLoss and its derivatives contain products of four values, which must be finite.
+LARGEST_VALUE = 1e70
 
 
 def examine(estimator: Any, X: Any, y: ArrayLike, *, source: str = "the data", replay: bool = False) -> Examination:
@@ -110,8 +112,12 @@ def _predict(estimator: Any, X: Any, y: ArrayLike, source: str) -> Examination:
     else:
         labels = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+        _check_size(metadata.target_names, labels)
     check_consistent_length(X, labels)
-    inputs = None if isinstance(model, AUTO) else np.asarray(X if encoder is None else encoder.transform(X), np.float64)
+    inputs = None
+    if isinstance(model, NETWORKS):
+        inputs = np.asarray(X if encoder is None else encoder.transform(X), np.float64)
+        _check_size(input_names, inputs)
     return Examination(
         estimator=estimator,
         model=model,
@@ -131,6 +137,13 @@ def _predict(estimator: Any, X: Any, y: ArrayLike, source: str) -> Examination:
     )
 
 
+def _check_size(names: Sequence[str], values: FloatArray) -> None:
+    for name, column in zip(names, values.reshape(len(values), -1).T, strict=True):
+        largest = column[np.abs(column).argmax()]
+        if not abs(largest) <= LARGEST_VALUE:
+            raise ValueError(f"Column {name!r} contains {largest:g}, which is too large. Correct or drop the row.")
+
+
 def _names_after(steps: Any, names: Sequence[str]) -> tuple[str, ...]:
     known = None if hasattr(steps[0], "feature_names_in_") else np.array(names, dtype=object)
     return tuple(map(str, steps.get_feature_names_out(known)))
@@ -139,7 +152,8 @@ def _names_after(steps: Any, names: Sequence[str]) -> tuple[str, ...]:
 def _match_labels(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:
     """Return the labels as the estimator has them; a label may be a number in one place and text in the other."""
     known = {str(label): label for label in classes.tolist()}
-    known |= {str(int(label)): label for label in known.values() if isinstance(label, float) and label % 1 == 0}
+    if classes.dtype.kind in "iuf":  # 1, 1.0, "1" and "1.0" are the same label
+        known |= {text: label for label in classes.tolist() for text in (f"{float(label)}", f"{label:.17g}")}
     labels = [str(label) for label in np.asarray(y, dtype=object).ravel().tolist()]
     unknown = sorted(set(labels) - set(known))
     if unknown:
