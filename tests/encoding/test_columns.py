@@ -134,17 +134,15 @@ def test_unknown_and_newly_missing_levels_are_nan():
     np.testing.assert_array_equal(codes, [0, np.nan, 2, np.nan])
 
 
-@pytest.mark.parametrize("cell", [{"a": 1}, [1, 2], {1}, (1, 2), np.arange(2)])
-def test_nested_cells_are_refused_by_name(cell):
-    with pytest.raises(TypeError, match=r"Column 'c' of X holds \w+s\. "):
-        column([cell, cell, cell], dtype=object)
-
-
-@pytest.mark.parametrize("dtype", [pl.Struct({"a": pl.Int64}), pl.Array(pl.Int64, 2), pl.List(pl.Int64)])
-def test_nested_columns_of_polars_are_refused_by_name(dtype):
-    cell = {"a": 1} if dtype == pl.Struct else [1, 2]
-    with pytest.raises(TypeError, match=r"Column 'c' of X holds "):
-        fit(pl.DataFrame({"c": pl.Series([cell, cell], dtype=dtype)}))
+def test_nested_cells_are_refused_by_name():
+    tables = [pd.DataFrame({"c": pd.Series([cell] * 3, dtype=object)}) for cell in ({"a": 1}, [1], {1}, np.arange(2))]
+    tables += [
+        pl.DataFrame({"c": [{"a": 1}] * 2}),
+        pl.DataFrame({"c": pl.Series([[1, 2]], dtype=pl.Array(pl.Int64, 2))}),
+    ]
+    for table in tables:
+        with pytest.raises(TypeError, match=r"Column 'c' of X holds \w+"):
+            fit(table)
 
 
 # --- dates ---
@@ -323,11 +321,9 @@ def test_declared_categories_keep_missing_values(table):
     assert [schema.columns[0].levels[int(code)] for code in codes[:3]] == ["1", "2", MISSING]
 
 
-def test_columns_of_the_same_name_are_told_apart():
-    for table in (
-        pd.DataFrame([[1, 2], [3, 5]], columns=["a", "a"]),
-        pa.table([pa.array([1, 3]), pa.array([2, 5])], names=["a", "a"]),
-    ):
+def test_columns_of_the_same_name_are_separate():
+    arrow = pa.table([pa.array([1, 3]), pa.array([2, 5])], names=["a", "a"])
+    for table in (pd.DataFrame([[1, 2], [3, 5]], columns=["a", "a"]), arrow):
         np.testing.assert_array_equal(fit(table)[1], [[1, 3], [2, 5]])
 
 
@@ -352,7 +348,7 @@ def test_cells_that_make_text_of_numbers_or_dates_are_found(cells, row):
     assert find_invalid_row(read_columns(np.array(cells, dtype=object)[:, None])[0]) == row
 
 
-def test_duplicate_rows_are_told_from_rows_that_look_alike():
+def test_duplicate_rows_form_groups():
     rng = np.random.default_rng(0)
     once = rng.normal(size=(100, 2))
     once[3, 1] = np.nan

@@ -48,7 +48,7 @@ class Coding:
         return self.by_target and field.n_levels > FEW_LEVELS
 
     def for_table(self, table: FieldTable) -> Coding:
-        """Return the coding with fewer bins if the table has too many numbers for so many ramps."""
+        """Return the coding with fewer bins if the numbers of the table would have too many ramps."""
         n_numbers = sum(not field.is_category or self.is_by_target(field) for field in table.fields)
         most = max(1, int(min(RAMPS_PER_ROW * len(table), MAX_RAMPS) / max(n_numbers, 1)))
         return self if self.n_bins <= most else replace(self, n_bins=most, every_value=False)

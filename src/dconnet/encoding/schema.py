@@ -1,4 +1,4 @@
-"""What each column of the training table is, and tables as fields: arrays of numbers that can be coded.
+"""The kind of each column of a table, and tables as fields: arrays of numbers that can be coded.
 
 The kind of a column is decided once, on the training rows. A column becomes zero or more fields, in which a missing
 number is NaN and a category is the number of its level.
@@ -274,7 +274,7 @@ class FieldTable:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What each column of a table is.
+    """The fitted columns of a table.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import FEW_LEVELS, Coding
 from dconnet.encoding.schema import Field
 
+# Strengths of regularisation, for targets that are scaled to a range of one.
 GAMMAS = (1e-4, 1e-3, 0.03, 0.3)
 CLASS_GAMMAS = (1e-3, 0.03, 1.0)
 # Numbers of rows above which networks are wider and trained longer, two gammas or one are enough, and two folds of ten
