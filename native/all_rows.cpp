@@ -3,32 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dispatch.hpp"
-#include "lanes.hpp"
+#include "neuron_rows_pass.hpp"
 
 namespace dconnet {
 
 namespace {
-
-// Rows that stay in the cache between the product with v and that with the tangent.
-constexpr std::size_t kTile = 64;
-
-// Sums over the rows of a tile: O, its convex part, and the largest |z_j|.
-DCONNET_INLINE void add_hinges(std::size_t rows, const double* beta_g, const double* beta_h, double curvature,
-                               const double* z, double* sums) {
-  Lanes whole = {}, convex = {}, largest = {};
-  in_fours(rows, {beta_g, beta_h, z}, [&](const Lanes(&x)[3]) DCONNET_ALWAYS_INLINE {
-    Lanes active = {};
-    raise_to(active, x[2]);
-    const Lanes bend = curvature * active;
-    whole += (x[0] - x[1] + bend) * active;
-    convex += (x[0] + bend) * active;
-    raise_to_size(largest, x[2]);
-  });
-  sums[0] += sum_of(whole);
-  sums[1] += sum_of(convex);
-  sums[2] = larger(sums[2], largest_of(largest));
-}
 
 // Marks the rows in the tangent, writes their weights, and counts those that were not marked so before.
 DCONNET_INLINE double mark(std::size_t rows, double noise, const double* norms, const double* beta_h, const double* z,
@@ -86,7 +65,7 @@ Evaluation AllRows::open(const NeuronProblem& problem, const Limits& limits, con
   limits_ = limits;
   solver_.forget();
   steepest_ = rows_.open(problem.alpha, v, problem.split, problem.kinks, sums_);
-  std::fill(marks_.begin(), marks_.end(), static_cast<unsigned char>(2));  // no row has been looked at
+  std::fill(marks_.begin(), marks_.end(), static_cast<unsigned char>(2));  // equal to no mark
   trial_z_.swap(rows_.z());
   const Evaluation found = evaluate_trial(v, true);
   accept(found);
@@ -115,8 +94,8 @@ Evaluation AllRows::evaluate_trial(const double* v, bool known) {
       double* z = trial_z_.data() + first;
       const double* beta_h = rows_.beta_h() + first;
       if (!known) multiply(design.row(first), count, stride, v, z);
-      fastest<add_hinges>(count, rows_.beta_g() + first, beta_h, problem_.curvature, z, sums);
-      sums[kOther] += fastest<mark>(count, noise, rows_.kink_norms() + first, beta_h, z, marks_.data() + first,
+      fastest<add_hinges<false>>(count, rows_.beta_g() + first, beta_h, problem_.curvature, z, sums);
+      sums[kChangedRows] += fastest<mark>(count, noise, rows_.kink_norms() + first, beta_h, z, marks_.data() + first,
                                     trial_marks_.data() + first, weights_.data() + first);
       add_transposed(design.row(first), count, stride, weights_.data() + first, tangent);
     }
@@ -124,7 +103,7 @@ Evaluation AllRows::evaluate_trial(const double* v, bool known) {
   double sums[kSums];
   sums_.merge(sums);
   tangents_.merge(trial_tangent_.data());
-  return {sums[kWhole], sums[kConvex], sums_.largest(kMost), static_cast<std::size_t>(sums[kOther])};
+  return {sums[kHinges], sums[kConvexHinges], sums_.largest(kLargest), static_cast<std::size_t>(sums[kChangedRows])};
 }
 
 void AllRows::accept(const Evaluation& found) {
@@ -144,7 +123,7 @@ double AllRows::rounding(const double*) {
   return lift + kObjectiveRounding * (problem_.size + cancelling);
 }
 
-// At the point at hand all rows were looked at already.
+// At the current point all rows were evaluated already.
 double AllRows::certify(const double* v) {
   if (max_abs(v, rows_.columns()) == 0.0) {
     std::fill(rows_.z().begin(), rows_.z().end(), 0.0);

@@ -1,4 +1,7 @@
-// Programmes over all rows of the data, which are here.
+// The majoriser where rows are few, or few for the columns: programmes over all rows, which are in this process.
+//
+// It is not `NearMajoriser` with every row near: that would sum in another order, so that results change in the last digits, and
+// copy the rows for each visit (1.17 to 1.29 times the instructions of a sweep over 300 or 2,000 rows).
 #pragma once
 
 #include <memory>
@@ -45,7 +48,8 @@ class AllRows : public Majoriser {
   void close() override { rows_.close(problem_.alpha); }
 
  private:
-  enum Sum : std::size_t { kWhole, kConvex, kMost, kOther, kSums };
+  // Sums for each leaf: those of `PassSum`, but the number of rows with other marks in the place of the largest slope.
+  static constexpr std::size_t kChangedRows = kSteepest, kSums = kPassSums;
 
   Evaluation evaluate_trial(const double* v, bool known);
 
@@ -55,7 +59,7 @@ class AllRows : public Majoriser {
   Limits limits_{};
   double steepest_ = 0.0, hinges_ = 0.0;
   std::vector<double> trial_z_, weights_;             // rows
-  std::vector<unsigned char> marks_, trial_marks_;    // rows in the tangent
+  std::vector<unsigned char> marks_, trial_marks_;    // of the rows: one if it is in the tangent
   std::vector<double> tangent_, trial_tangent_;       // columns
   LeafSums sums_, tangents_;
 };

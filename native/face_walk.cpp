@@ -15,13 +15,13 @@ constexpr double kKinkTolerance = 1e-12;
 constexpr double kTolerance = 1e-13;
 // Less than this fraction of the start, or of what the linear term calls for, is zero.
 constexpr double kZero = 1e-12;
-// Rows are let go together that are held against their will by at least this share of the worst. Those that are wrong by
-// little often turn out right without the worst ones; with .3 or .5 a tenth of the steps is saved, with 1 there are more.
+// Rows are released together whose forces are outside of their bounds by at least this share of the worst. Smaller violations
+// often vanish once the worst rows are released; with .3 or .5 a tenth of the steps is saved, with 1 there are more.
 constexpr double kWorthReleasing = 0.5;
-// Steps between looks at the clock: a step takes some microseconds at the least, and hardly ever some milliseconds.
-constexpr std::size_t kStepsBetweenLooks = 16;
-// As many times the rows may be searched for a stop: those at hand, those a little ahead, and those of the whole way.
-constexpr int kLooks = 3;
+// Steps between calls of `proceed`: a step takes at least some microseconds, and rarely some milliseconds.
+constexpr std::size_t kStepsBetweenChecks = 16;
+// A stop is searched among the listed rows, then among those a little ahead, and then among those of the whole direction.
+constexpr int kSearches = 3;
 
 }  // namespace
 
@@ -66,7 +66,7 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
       out_of_steps_ = true;
       break;
     }
-    if (i % kStepsBetweenLooks == kStepsBetweenLooks - 1 && proceed_ && !(*proceed_)()) break;
+    if (i % kStepsBetweenChecks == kStepsBetweenChecks - 1 && proceed_ && !(*proceed_)()) break;
     ++steps;
     if (!face_.minimise()) break;
     if (bounding_ && enough.is_reached(face_.value(at.v), bound_)) {
@@ -180,14 +180,13 @@ double FaceWalk::lower_bound(const Programme& programme) {
          dot(clipped_.data(), clipped_.data(), columns) / (4.0 * programme.gamma);
 }
 
-// Searches as far as the rows that are near are all that matter, and looks further around where that is not enough.
+// Searches for the stop as far as the list of rows reaches, and lists more rows where that is not enough.
 Stop FaceWalk::search(const Programme& programme, const Iterate& at) {
   const double curvature = face_.curvature_along(direction_.data());
   screen_.shorten(last_move_, at.v);
   double limit = screen_.length_within_reach(at.v, direction_.data());
   bool whole = false;
-  // The rows at hand may tell nothing, a look ahead not enough; a look at the whole direction does.
-  for (int looks = 0; looks < kLooks; ++looks) {
+  for (int search = 0; search < kSearches; ++search) {
     if (limit > 0.0) {
       screen_.update_along(direction_.data());
       for (const std::size_t row : face_.kinks()) screen_.along(screen_.place_of(row)) = 0.0;  // exactly
@@ -201,7 +200,7 @@ Stop FaceWalk::search(const Programme& programme, const Iterate& at) {
     for (std::size_t i = 0; i < screen_.count(); ++i) keep_on_side(i);
     limit = screen_.length_within_reach(at.v, direction_.data());
   }
-  // Only where the lengths are no numbers.
+  // Reached only if lengths are NaN.
   degenerate_ = true;
   crossings_.clear();
   return {0.0, false, 0};
@@ -256,14 +255,14 @@ bool FaceWalk::change_sides(const Stop& stop) {
   return changed;
 }
 
-// By how much a row is held against its will, and to which side it would go.
+// By how much the force on a held row is outside of its bounds, and the side to which the row would go.
 FaceWalk::Release FaceWalk::release_of(const Programme& programme, std::size_t kink) const {
   const std::size_t row = face_.kinks()[kink];
   const double below = -face_.force(kink), above = face_.force(kink) - programme.slope[row];
   return {row, above > below ? Side::kActive : Side::kInactive, std::max(below, above)};
 }
 
-// Lets go the rows that are held most against their will, the worst one first; false if there are none.
+// Releases the rows whose forces are furthest outside of their bounds, the worst one first; false if there are none.
 bool FaceWalk::release(const Programme& programme) {
   const double hessian = 2.0 * (programme.gamma + programme.curvature);
   const std::size_t columns = design_.columns();
@@ -285,8 +284,8 @@ bool FaceWalk::release(const Programme& programme) {
   return !released_.empty();
 }
 
-// Rows that were let go together may turn out to move to the wrong side: they are held again. Each time there is one row
-// less of them, and a single one stays.
+// Rows that were released together may move to the wrong side: they are held again. Each round has fewer of them, and a single
+// one stays released.
 bool FaceWalk::settle_releases(const double* v) {
   do {
     if (!face_.minimise()) return false;
@@ -294,7 +293,7 @@ bool FaceWalk::settle_releases(const double* v) {
   return true;
 }
 
-// True if there were any. The first one, which was held most against its will, moves to its side if it is alone.
+// True if there were any. The first one, with the worst force, moves to its side if it is alone.
 bool FaceWalk::hold_wrong_releases(const double* v) {
   const std::size_t columns = design_.columns();
   for (std::size_t k = 0; k < columns; ++k) direction_[k] = face_.v()[k] - v[k];

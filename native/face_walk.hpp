@@ -1,8 +1,12 @@
 // Walk downhill from face to face to the solution of the convex programme.
 //
-// Each step goes towards the minimiser on the present face, as far as the programme falls: past the kinks of some rows,
-// and up to the kink of one that is held there from then on. At the minimiser, a row that no longer wants to be held is
-// let go. Nothing ever rises, so that it cannot go round in circles but where many rows meet in one point.
+// Each step goes towards the minimiser on the current face, as far as the programme falls: past the kinks of some rows, and up
+// to the kink of one that is held there from then on. At the minimiser, rows whose forces are outside of their bounds are
+// released. The programme never rises, so that the walk can cycle only where many rows are at their kinks in one point.
+//
+// Invariants between steps: `at.v` is a point of the face, whose rows at their kinks are exactly the held ones (`Face::kinks`).
+// Rows in grounded_ have z = 0 but are not held: the next step either moves them off their kinks, or takes them across at once.
+// fresh_ are the rows that were held since the last minimiser; they are not released before the next one.
 #pragma once
 
 #include <cstddef>
@@ -21,27 +25,27 @@ class FaceWalk {
   // The sample, if there is one, finds better starts; the team, if there is one, shares products with many rows.
   FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample, Team* team = nullptr);
 
-  // Is asked now and then whether to go on; null is always.
+  // Sets the function that is asked now and then whether to proceed; null means always.
   void watch(const Proceed* proceed) { proceed_ = proceed; }
   const double* norms() const { return screen_.norms(); }
   // The design has other rows than before, from this one on.
   void measure_rows(std::size_t first) { screen_.measure_rows(first); }
 
-  // Replaces a start by the answer, if one is found within `max_steps`, and by where the walk ended otherwise. Adds the steps made to `steps`. With `resume`, the start is
-  // where the last walk ended, and the programme differs from the last one in its linear term only. Ends early where
-  // an answer is `enough`.
+  // Replaces a start by the answer, if one is found within `max_steps`, and by where the walk ended otherwise. Adds the number
+  // of steps to `steps`. With `resume`, the start is where the last walk ended, and the programme differs from the last one in
+  // its linear term only. Ends early where an answer is `enough`.
   bool solve(const Programme& programme, std::size_t max_steps, bool resume, const Iterate& at, ActiveGram& gram,
              std::size_t& steps, const Enough& enough = {});
   // Whether the last walk ended early.
   bool ended_early() const { return ended_early_; }
-  // Whether it could go on from where it ended: it had no steps left.
+  // Whether it ended only because `max_steps` were made, so that it can be resumed.
   bool is_out_of_steps() const { return out_of_steps_; }
 
  private:
   struct Release {
     std::size_t row;
     Side side;
-    double wrong;  // by how much it was held against its will
+    double wrong;  // by how much its force was outside of its bounds
   };
 
   bool start(const Programme& programme, const Iterate& at, ActiveGram& gram);
@@ -74,10 +78,10 @@ class FaceWalk {
   std::vector<double> direction_;      // columns
   double last_move_ = 0.0;
   double noise_ = 0.0;  // size of v that counts as zero
-  std::vector<std::size_t> grounded_;  // rows at zero that are not held there
-  bool degenerate_ = false;            // more of those than can be kept in mind
-  std::vector<std::size_t> fresh_;     // rows that came to their kink since a minimiser was reached
-  std::vector<Release> released_;    // rows let go in the last step
+  std::vector<std::size_t> grounded_;
+  bool degenerate_ = false;         // more grounded rows than most_grounded(), or v is zero: the walk gives up
+  std::vector<std::size_t> fresh_;  // at most as many as there are columns
+  std::vector<Release> released_;   // in the last step
   double bound_ = 0.0;        // the best one on the programme so far
   bool bounding_ = false;     // whether any is wanted
   bool whole_way_ = false;    // whether all crossings on the way to the minimiser of the face are known

@@ -7,10 +7,10 @@ namespace dconnet {
 
 namespace {
 
-// With fewer rows than this, or fewer for each column, all of them are near.
+// With fewer rows than this, or fewer for each column, `AllRows` is faster.
 constexpr std::size_t kLeastRows = 2 * kLeaf;
 constexpr std::size_t kRowsPerColumn = 40;
-// Share of the rows that are taken to be near, and room for more than those.
+// Share of the rows that are near a new centre, and how many times as many there may be later.
 constexpr double kNearShare = 1.0 / 16.0;
 constexpr double kMostNearFactor = 2.0;
 
@@ -87,7 +87,7 @@ std::size_t FarRows::centre() {
   return near;
 }
 
-// Within which share of its norm a row is near: estimated from some of them.
+// The |z_j| / |q_j| up to which a row is near, estimated from a sample of the rows.
 double FarRows::reach() {
   passes_.ratios(ratios_.data());
   const auto first = std::partition(ratios_.begin(), ratios_.end(), [](double ratio) { return !(ratio >= 0.0); });
@@ -97,8 +97,7 @@ double FarRows::reach() {
   return *at;
 }
 
-// Brings the sums up to date, or makes them anew where that is less work, which also sweeps out the rounding of many
-// changes.
+// Updates the sums, or computes them from scratch where that is less work or many updates have gathered rounding errors.
 void FarRows::add_up(std::size_t active, std::size_t changed) {
   const bool anew = !added_up_ || changed >= active || changes_ + changed > passes_.rows();
   if (anew) {

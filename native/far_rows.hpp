@@ -1,12 +1,11 @@
-// The rows that are far from their kinks, wherever they are: the driver knows their sums, and asks them to look where they
-// are when it is not certain that they have kept their sides.
+// The rows that are far from their kinks: their sums, and the check that they have kept their sides.
 //
-// About a centre w, rows are near if |z_j(w)| is small for |q_j|, and are handed over. As long as all others keep the side
-// that they have at w, those of them that are active add up to
+// About a centre w, rows are near if |z_j(w)| is small for |q_j|, and are copied to the driver. As long as all others, the far
+// rows, keep the side that they have at w, the active ones among them add
 //
 //   <sum_j (beta_g - beta_h)_j q_j, v> + a vᵀ (sum_j q_j q_jᵀ) v
 //
-// in the problem of the neuron, and nothing else is needed of them.
+// to the problem of the neuron, and nothing else is needed of them.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +17,9 @@ namespace dconnet {
 
 class FarRows {
  public:
-  // Whether there are so many rows that it pays to tell near ones from the others.
+  // Whether there are enough rows for near and far ones to be worth their cost.
   static bool pays_for(std::size_t rows, std::size_t columns);
-  // How many rows are near at most.
+  // The largest number of near rows.
   static std::size_t most_near_of(std::size_t rows);
 
   explicit FarRows(LeafPasses& passes);
@@ -30,28 +29,28 @@ class FarRows {
   std::size_t stride() const { return centre_.size(); }
   std::size_t most_near() const { return most_near_; }
 
-  // What a pass over all rows tells.
+  // Sums and maxima over all rows.
   struct Totals {
     double hinges, convex_hinges, largest, steepest;  // see `PassSum`
   };
 
-  // Opens a neuron at v; all rows are looked at.
+  // Opens a neuron at v, and evaluates all rows there.
   Totals open(const double* alpha, const double* v, Split split, const double* kinks);
-  // Looks at all rows. Without gradients, those of the last look with them stay.
+  // Evaluates all rows at v. Without gradients, `tangent` and `pull` stay those of the last call with gradients.
   Totals evaluate(const double* v, bool with_gradients);
   // The gradients of the concave and of the convex part, the latter without the penalty.
   const double* tangent() const { return gradients_.data(); }
   const double* pull() const { return gradients_.data() + stride(); }
 
-  // Makes the point where all rows were looked at last the centre; returns how many rows are near, which must be
+  // Makes the point where all rows were evaluated last the centre; returns how many rows are near, which must be
   // collected unless they are too many.
   std::size_t centre();
-  // How many far rows had changed sides since the centre before.
+  // How many far rows have changed sides since the centre before.
   std::size_t crossed() const { return crossed_; }
-  // How many far rows are not certain to have kept their sides at v; no pass where that is out of the question. They must be
-  // collected, or a new centre be found.
+  // Returns how many far rows have changed sides at v, without a pass if none can have. They must be collected, or a new centre
+  // be found.
   std::size_t recheck_far(const double* v);
-  // Takes over the rows that were counted last, the far sums without them.
+  // Copies the rows that were counted last, and takes them out of the far sums.
   void collect(std::size_t count, const PackedRows& to);
 
   // Sums over the far active rows: q qᵀ, on and above the diagonal, beta_g q and beta_h q.
@@ -71,8 +70,8 @@ class FarRows {
   std::vector<double> centre_;
   std::vector<double> gradients_;
   std::vector<double> sums_;        // gram, slopes_g, slopes_h
-  bool added_up_ = false;           // for the neuron that is open
-  std::size_t changes_ = 0;         // since the sums were made anew
+  bool added_up_ = false;           // the sums are those of the open neuron
+  std::size_t changes_ = 0;         // since the sums were computed from scratch
   std::size_t crossed_ = 0;
   double reach_ = 0.0;              // of the near rows about the centre
   std::vector<double> references_;  // (kReferences, stride)
@@ -80,7 +79,7 @@ class FarRows {
   std::size_t n_references_ = 0;
   LeafSums totals_, slopes_, counts_, rechecked_;
   std::vector<double> ratios_, parts_;
-  std::vector<Row> list_;                                // of rows that are taken over
+  std::vector<Row> list_;                                // active ones among the collected rows
   std::vector<double> minus_ones_, minus_g_, minus_h_;  // their weights
 };
 

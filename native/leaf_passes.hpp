@@ -1,19 +1,18 @@
-// What a sweep asks of the rows of the data, wherever they are: passes that return a few numbers for each leaf, and the
-// rows that matter one by one, packed together.
+// The interface between a sweep and the rows of the data, which may be in other processes: passes that return a few numbers for
+// each leaf, and copies of the rows that are needed one by one.
 //
-// The driver of a sweep (`Neuron`, `NearRows`) owns what is small, and sees rows through this class alone. What passes
-// return for the leaves, the driver merges in their order: to the bit, the same whether one object has all leaves
-// (`NeuronRows`, whose threads share them), or several objects have a run of whole leaves each, and what they return is
-// put one after the other (`ScatteredRows`, for the workers of a cluster).
+// The driver of a sweep (`NearMajoriser` with `FarRows` and `NearRows`) uses rows through this class alone. It merges the numbers
+// of the leaves in their order, so that the bits are the same whether one object has all leaves (`NeuronRows`, whose threads
+// share them) or several processes have a run of whole leaves each (`RemoteRows`, for the workers of a cluster).
 //
 // The neuron's problem, with the other neurons fixed, is a sum over rows,
 //
 //   O(v) = sum_j (beta_g - beta_h)_j max(z_j, 0) + a sum_j max(z_j, 0)² + gamma |v|²,   z = Q v.
 //
-// Rows remember, from pass to pass: the targets, what the network says, the slopes of the neuron that is open, and
-//  - z_j at a reference point, the last one at which the row was looked at. References have numbers;
-//  - whether the row is near its kink, and so has been handed to the driver, or far from it on either side.
-// A far row cannot have come to its kink at v unless |z_j| <= |q_j| |v - its reference|.
+// Rows keep, from pass to pass: the targets, the outputs of the network, the slopes of the open neuron, and
+//  - z_j at a reference point, the last one at which the row was evaluated. References have numbers;
+//  - whether the row is near its kink, so that the driver has a copy, or far from it on either side.
+// A far row cannot have changed sides at v unless |z_j| <= |q_j| |v - its reference|.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +41,7 @@ inline double kink_noise(const double* v, std::size_t columns, bool has_directio
   return has_direction ? std::max(noise, kLeastKinkNoise) : noise;
 }
 
-// What a pass over all rows tells: sums, and two maxima.
+// What a pass over all rows returns: sums, and two maxima.
 enum PassSum : std::size_t {
   kHinges,        // O without its penalty
   kConvexHinges,  // the same without beta_h
@@ -53,36 +52,36 @@ enum PassSum : std::size_t {
 
 // How many rows of a leaf are where.
 enum Count : std::size_t {
-  kNear,     // near its kink, to be handed over
+  kNear,     // near its kink, to be copied to the driver
   kActive,   // far and active
   kChanged,  // others than those that the last sums over far rows were made of
   kCrossed,  // far, on another side than before, when it was no near one either
   kCounts
 };
 
-// Room for rows that are handed over, in their order.
+// Buffers for copies of rows, in their order.
 struct PackedRows {
   double* q;  // (rows, stride), padded
   double *beta_g, *beta_h, *z;
-  unsigned char* active;  // whether it was one of the far active ones
+  unsigned char* active;  // whether the row was far and active
 };
 
-// All rows at once, for programmes that need the walk over all of them.
+// All rows at once, for programmes that need a walk over all of them.
 struct WholeRows {
   const Design* design;
   const double* beta_g;
 };
 
-// Samples are rows whose numbers are multiples of `spacing`, whoever has them: so many of the first rows.
+// The number of sampled rows among the first `rows` ones: those whose numbers are multiples of `spacing`.
 inline std::size_t sampled_rows(std::size_t rows, std::size_t spacing) { return (rows + spacing - 1) / spacing; }
 
 class LeafPasses {
  public:
-  // How many references the rows can tell apart.
+  // The number of references that rows can have.
   static constexpr std::size_t kReferences = 64;
-  // One row in so many tells how far rows are from their kinks.
+  // One row in 16 is used to estimate how far rows are from their kinks.
   static constexpr std::size_t kRatioSpacing = 16, kRatios = kLeaf / kRatioSpacing;
-  // How many leaves to ask at once for so many numbers each: all of them, unless they would take too much room.
+  // How many leaves to ask at once for this many numbers each: at least two, and at most 32 MiB of numbers.
   static std::size_t leaves_at_once(std::size_t numbers) {
     constexpr std::size_t kMostNumbers = std::size_t{1} << 22;
     return std::max<std::size_t>(2, kMostNumbers / numbers);
@@ -94,39 +93,39 @@ class LeafPasses {
   virtual std::size_t columns() const = 0;
   std::size_t stride() const { return round_up_to_lanes(columns()); }
   virtual std::size_t leaves() const { return Leaves{rows()}.count(); }
-  // How many rows every `spacing`-th one are.
+  // The number of rows whose numbers are multiples of `spacing`.
   virtual std::size_t sampled(std::size_t spacing) const { return sampled_rows(rows(), spacing); }
 
   // In what follows, arrays that are written to have a row for each leaf; alpha is that of the neuron (n_outputs).
 
-  // Takes up a network: alpha (n_hidden, n_outputs), V (n_hidden, columns). Squared residuals (leaves, 1).
+  // Sets the network: alpha (n_hidden, n_outputs), V (n_hidden, columns). Squared residuals (leaves, 1).
   virtual void set_network(const double* alpha, const double* V, double* squares) = 0;
-  // Opens the problem of a neuron with these weights, which the network has, and looks at all rows there, which is
-  // reference 0 from then on. Sums (leaves, kPassSums); unless that is null, the gradients of the concave and of the convex
+  // Takes the neuron with these weights out of the network, opens its problem, and evaluates all rows at v, reference 0 from
+  // then on. Sums (leaves, kPassSums); unless that is null, the gradients of the concave and of the convex
   // part, without the penalty (leaves, 2 stride). All rows are far from then on. Vectors v are padded, and so is `kinks`, the
   // kink direction of this visit or null.
   virtual void open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
                     double* gradients) = 0;
-  // Looks at all rows at v, which is reference 0 from then on. Sums and gradients likewise.
+  // Evaluates all rows at v, reference 0 from then on. Sums and gradients likewise.
   virtual void evaluate(const double* v, double* sums, double* gradients) = 0;
-  // Gives the network the neuron with its weights where all rows were looked at last.
+  // Puts the neuron back into the network, with the weights at which all rows were evaluated last.
   virtual void close(const double* alpha) = 0;
 
   // |z_j| / |q_j| of every kRatioSpacing-th row (leaves, kRatios); -1 where there is none.
   virtual void ratios(double* ratios) = 0;
-  // Where all rows were looked at, those with |z_j| <= reach |q_j| become near, the others far. Counts (leaves, kCounts).
+  // At the point where all rows were evaluated last, those with |z_j| <= reach |q_j| become near, the others far. Counts (leaves, kCounts).
   virtual void choose(double reach, double* counts) = 0;
   // Sums over the far active rows of the leaves from `first` to `last` (exclusively): the matrix of q qᵀ, on and above the
   // diagonal, and beta_g q and beta_h q (last - first, stride² + 2 stride). Not `anew`, what has changed since the last sums.
   virtual void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) = 0;
-  // Looks at v, reference `number` from then on, at those far rows that may not be where they were: |z_j| <= |q_j| times
-  // the distance of v from their reference, distances[i] for the i-th. Counts (leaves, 1) those that are not on their side
-  // by more than noise |q_j|.
+  // Evaluates those far rows at v, reference `number` from then on, that may have changed sides: |z_j| <= |q_j| times the
+  // distance of v from their reference, distances[i] for the i-th. Counts (leaves, 1) those that are not on their side by
+  // more than noise |q_j|.
   virtual void recheck_far(const double* v, double noise, std::size_t number, const double* distances, double* counts) = 0;
-  // Hands over the rows that the last `choose` or `recheck_far` has counted; these are near from then on.
+  // Copies the rows that the last `choose` or `recheck_far` has counted; these are near from then on.
   virtual void collect(const PackedRows& to) = 0;
 
-  // What is to be known of zero (see `OriginTestByPasses`), for the leaves from `first` to `last` (exclusively), zero_size() numbers for
+  // The sums of `OriginTestByPasses`, for the leaves from `first` to `last` (exclusively), zero_size() numbers for
   // each: the matrix of q qᵀ, on and above the diagonal, over the rows whose multipliers at x are between their bounds;
   // lambda q; and over the rows with q x > 0, beta_g q x and (q x)².
   virtual void zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) = 0;
@@ -136,9 +135,9 @@ class LeafPasses {
   virtual void sample_rows(std::size_t spacing, double* q) = 0;
   virtual void sample_slopes(std::size_t spacing, double* beta_g) = 0;
 
-  // Threads that a driver can have, too; null if there are none.
+  // The threads of the rows, which the driver may use as well; null if there are none.
   virtual Team* team() { return nullptr; }
-  // All rows, and the slopes of the neuron that is open; asked for only if they may be had.
+  // All rows, and the slopes of the open neuron; only if `may_be_whole`.
   virtual WholeRows whole() = 0;
   virtual bool may_be_whole() const { return true; }
 };

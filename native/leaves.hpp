@@ -24,8 +24,8 @@ struct Leaves {
 };
 
 // Sums over leaves, made two by two: of leaves 2i and 2i + 1, then of such pairs, and so on. A block of 2^k leaves that
-// begins at a multiple of 2^k so has a sum of its own, whoever holds the leaves beside it: those who hold some of the
-// leaves tell the sums of their largest blocks, and what these add up to is the same to the last bit.
+// begins at a multiple of 2^k so has a sum that does not depend on the other leaves: processes that hold some of the leaves send
+// the sums of their largest blocks, and the total is the same to the last bit.
 class LeafTree {
  public:
   struct Block {
@@ -53,8 +53,8 @@ class LeafTree {
     carry_.assign(part, part + size_);
     std::size_t first = leaf, level = 0;
     for (; (leaf >> level) & 1; ++level) {
-      if (level >= waits_.size() || waits_[level] == kNone) {  // somebody else holds the leaves to the left
-        return tell({first, level}, carry_.data());
+      if (level >= waits_.size() || waits_[level] == kNone) {  // the leaves to the left are elsewhere
+        return append({first, level}, carry_.data());
       }
       const double* left = sums(level);
       for (std::size_t i = 0; i < size_; ++i) carry_[i] = left[i] + carry_[i];
@@ -84,7 +84,7 @@ class LeafTree {
   // Ends with the largest blocks of the leaves that were added, in their order, and their sums one after the other.
   void end() {
     for (std::size_t level = waits_.size(); level-- > 0;) {
-      if (waits_[level] != kNone) tell({waits_[level], level}, sums(level));
+      if (waits_[level] != kNone) append({waits_[level], level}, sums(level));
     }
   }
   const std::vector<Block>& blocks() const { return blocks_; }
@@ -94,7 +94,7 @@ class LeafTree {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   double* sums(std::size_t level) { return sums_.data() + level * size_; }
-  void tell(Block block, const double* values) {
+  void append(Block block, const double* values) {
     blocks_.push_back(block);
     values_.insert(values_.end(), values, values + size_);
   }
@@ -105,7 +105,7 @@ class LeafTree {
   std::vector<Block> blocks_;
 };
 
-// The largest blocks that the leaves from `first` to `last` (exclusively) are made of, in their order, as a tree tells them.
+// The largest blocks of the leaves from `first` to `last` (exclusively), in their order, as `LeafTree::end` lists them.
 inline std::vector<LeafTree::Block> largest_blocks(std::size_t first, std::size_t last) {
   std::vector<LeafTree::Block> blocks;
   while (first < last) {

@@ -1,7 +1,7 @@
-// The convex majorisers of one neuron's problem, as its DCA asks for them: one programme after the other, and what is found
-// where they lead.
+// The convex majorisers of one neuron's problem: its DCA solves one programme after the other, and evaluates O at the answers.
 //
-// `AllRows` solves them over all rows, `NearMajoriser` over those near their kinks.
+// `AllRows` solves the programmes over all rows, `NearMajoriser` over those near their kinks. The *current point* is where the
+// tangent is taken: that of `open`, and then the point of the last `evaluate` before an `accept`.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,12 @@ struct Limits {
   double gap;
 };
 
-// What is found at a point.
+// O and its rows at a point.
 struct Evaluation {
   double hinges;         // O without its penalty
   double convex_hinges;  // the same without beta_h
   double largest;        // |z_j|
-  std::size_t changed;   // rows that the tangent at hand has on the other side
+  std::size_t changed;   // rows that are not on the side that the current tangent has them on
 };
 
 // A rise of the objective by less than this fraction of its terms is rounding.
@@ -46,26 +46,26 @@ class Majoriser {
  public:
   virtual ~Majoriser() = default;
 
-  // Is asked now and then whether to go on; null is always.
+  // Sets the function that is asked now and then whether to proceed; null means always.
   virtual void watch(const Proceed* proceed) = 0;
 
-  // Opens the problem at v, a padded vector, which is at hand from then on.
+  // Opens the problem at v, a padded vector, the current point from then on.
   virtual Evaluation open(const NeuronProblem& problem, const Limits& limits, const double* v) = 0;
   // The largest slope.
   virtual double steepest() const = 0;
-  // Solves the programme with the tangent at the point at hand, from there, and writes the answer. With `next`, the point
-  // at hand is the last answer.
+  // Solves the programme with the tangent at v, the current point, from there, and writes the answer. With `next`, v is the
+  // last answer.
   virtual Outcome solve(const double* v, bool next, double* answer) = 0;
-  // Looks at a trial: the last answer, or another point.
+  // Evaluates a trial point: the last answer, or another one.
   virtual Evaluation evaluate(const double* trial, bool is_answer) = 0;
-  // The point that was looked at last is at hand from now on.
+  // Makes the point of the last `evaluate` the current one.
   virtual void accept(const Evaluation& found) = 0;
-  // By how much O at an answer may be above that at v, the point at hand: rounding, for which slopes that cancel in O count,
+  // By how much O at an answer may be above that at v, the current point: rounding, for which slopes that cancel in O count,
   // and what rows lift the majoriser off O that are negative by noise, but count as active.
   virtual double rounding(const double* v) = 0;
-  // Looks at all rows at v, the point at hand or zero, and returns O there without its penalty.
+  // Evaluates all rows at v, the current point or zero, and returns O there without its penalty.
   virtual double certify(const double* v) = 0;
-  // Gives the network the neuron as it was certified.
+  // Puts the neuron back into the network as it was certified.
   virtual void close() = 0;
 };
 

@@ -7,7 +7,7 @@ namespace dconnet {
 
 namespace {
 
-// So many rows are added one by one; with more, the face is entered anew.
+// At most this many rows are added to the face one by one; with more, the face is entered from scratch.
 constexpr std::size_t kMostAtOnce = 1024;
 
 }  // namespace
@@ -48,7 +48,7 @@ bool NearRows::add(std::size_t count) {
   const std::size_t first = design().rows();
   far_.collect(count, places_from(first, count));
   const bool walked = solver_.took_rows(first);
-  last_base_ = base_;  // which others look at, too
+  last_base_ = base_;  // base_ keeps its address, which gram_ has
   std::copy_n(far_.gram(), base_.size(), base_.begin());
   if (!walked || count > kMostAtOnce) {
     n_known_ = design().rows();

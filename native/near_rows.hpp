@@ -1,5 +1,8 @@
-// The rows about their kinks, packed together: where rows are many, programmes are solved over these alone, with the sums
-// over the others (`FarRows`) on top.
+// Copies of the rows near their kinks: where rows are many, programmes are solved over these alone, with the sums over the far
+// rows (`FarRows`) on top.
+//
+// Invariant: base_ is the Gram matrix of the far active rows, and gram_ is base_ plus that of the near rows which the face of the
+// last programme has as active ones. The first n_known_ rows were part of the last programme; later ones were added since then.
 #pragma once
 
 #include <cstddef>
@@ -20,28 +23,28 @@ class NearRows {
 
   // Starts a visit with this kink direction, padded, or null; it must live as long as the visit.
   void open(const double* kinks) { kinks_ = kinks; }
-  // Takes over the rows that are near a new centre.
+  // Replaces all rows by those near a new centre.
   void take(std::size_t count);
-  // Takes over as many further rows, where there is room. False if the next programme cannot go on from the last answer.
+  // Adds this many far rows, at most free_places(). False if the next programme cannot continue from the last answer.
   bool add(std::size_t count);
 
-  // Marks the rows from `first` on that are in the tangent at v, the point at hand.
+  // Marks the rows from `first` on that are in the tangent at v, the current point.
   void mark(std::size_t first, const double* v);
   // Solves the programme with this linear term over the near rows, from v, and replaces v by the answer. With `next`,
   // v is the last answer, and the centre is the same.
   Outcome solve(const double* linear, double curvature, double gamma, double tolerance, std::size_t max_iterations,
                 bool next, double* v);
 
-  // What the near rows and the sums over the others tell of a point.
+  // O at a point, from the near rows and the sums over the far ones.
   struct Values {
     double hinges, convex_hinges, largest;  // see `PassSum`, the last over the near rows
-    std::size_t changed;                    // rows that the tangent at hand has on the other side
+    std::size_t changed;                    // rows that are not on the side that the current tangent has them on
     double cancelling;                      // slopes that cancel in O, times z
     double lift;                            // what rows lift the majoriser off O that are negative by noise, but active
   };
-  // With the tangent there.
+  // Writes the tangent there as well.
   Values evaluate(const double* v, double curvature, double* tangent);
-  // The point that was looked at last becomes the one at hand.
+  // Makes the point of the last `evaluate` the current one.
   void accept() { marks_.swap(trial_marks_); }
   // The gradient of the convex part at v, without its penalty.
   void convex_pull(const double* v, double curvature, double* pull);
@@ -54,13 +57,13 @@ class NearRows {
   SharedProducts products_;
   ActiveGram gram_;                             // of the active rows, the others included
   std::vector<double> base_, last_base_;        // the Gram matrix of the others
-  std::size_t n_known_ = 0;                     // rows that the last programme had
+  std::size_t n_known_ = 0;
   std::vector<double> linear_, product_;        // columns
   const double* kinks_ = nullptr;
   std::vector<double> beta_g_, beta_h_, z_, multipliers_, weights_;  // near rows
   std::vector<double> kink_norms_;              // near rows: norms, negative where a row at its kink is not active
   std::vector<unsigned char> active_;           // near rows: what they were when they were far
-  std::vector<unsigned char> marks_, trial_marks_;  // near rows: whether in the tangent at hand, and where looked at last
+  std::vector<unsigned char> marks_, trial_marks_;  // near rows: one if it is in the tangent at the current or trial point
 };
 
 }  // namespace dconnet

@@ -20,7 +20,7 @@ struct Tally {
   std::size_t programmes = 0;
   std::size_t iterations = 0;  // of the solver: steps of the walk, nearly always
   std::size_t refused = 0;     // steps that would have raised the objective by more than rounding
-  std::size_t unsolved = 0;    // programmes that reached the iteration limit
+  std::size_t unsolved = 0;    // programmes that were not solved to tolerance
 };
 
 class Neuron {
@@ -28,8 +28,8 @@ class Neuron {
   explicit Neuron(std::unique_ptr<Majoriser> majoriser, std::size_t stride)
       : majoriser_(std::move(majoriser)), start_(stride), candidate_(stride) {}
 
-  // Runs the DCA from v, and replaces v, which is padded, by where it ends, and so does the network. False if it was told not
-  // to proceed; v is then where the last whole step ended, and the network has lost the neuron.
+  // Runs the DCA from v, which is padded, and replaces v by its end, in the network as well. False if `proceed` returned false:
+  // v is then where the last whole step ended, and the rows have lost the neuron.
   bool improve(const NeuronProblem& problem, const Limits& limits, const Proceed& proceed, double* v, Tally& tally);
 
  private:

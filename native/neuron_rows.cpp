@@ -5,172 +5,14 @@
 #include <limits>
 #include <numeric>
 
-#include "dispatch.hpp"
-#include "lanes.hpp"
+#include "neuron_rows_pass.hpp"
 
 namespace dconnet {
 
 namespace {
 
-// Rows that stay in the cache between the product with v and that with the tangent.
-constexpr std::size_t kTile = 64;
 // Room for rounding in the norm of a row.
 constexpr double kSafety = 1.0 + 1e-9;
-// What the slopes of all outputs are added to: it leaves every bit of the first one, even the sign of a zero.
-constexpr double kEmptySum = -0.0;
-
-// One output of a network, as seen from a neuron: what the neurons add to it whose weights have the sign of its own,
-// and what those add whose weights do not.
-struct OutputView {
-  const double* y;
-  const double* same;
-  const double* opposite;
-  double direction;  // the sign of the neuron's weight
-  double twice;      // its absolute value, times two
-};
-
-DCONNET_INLINE void add_net_slopes(const OutputView& output, std::size_t rows, double* slopes) {
-  for (std::size_t j = 0; j < rows; ++j) {
-    slopes[j] += output.twice * (output.same[j] - output.opposite[j] - output.direction * output.y[j]);
-  }
-}
-
-// Rounding in the sums must not make a slope negative.
-DCONNET_INLINE void add_paper_slopes(const OutputView& output, std::size_t rows, double* beta_g, double* beta_h) {
-  for (std::size_t j = 0; j < rows; ++j) {
-    const double target = output.direction * output.y[j];
-    const double same = output.same[j] > 0.0 ? output.same[j] : 0.0;
-    const double opposite = output.opposite[j] > 0.0 ? output.opposite[j] : 0.0;
-    beta_g[j] += output.twice * (same + (target < 0.0 ? -target : 0.0));
-    beta_h[j] += output.twice * (opposite + (target > 0.0 ? target : 0.0));
-  }
-}
-
-DCONNET_INLINE void add_output(std::size_t rows, double weight, const double* z, double* sum) {
-  for (std::size_t j = 0; j < rows; ++j) sum[j] += weight * (z[j] > 0.0 ? z[j] : 0.0);
-}
-
-// Adds the rows of a tile to sums in the order of `PassSum`.
-DCONNET_INLINE void add_hinges(std::size_t rows, const double* beta_g, const double* beta_h, double curvature,
-                               const double* z, double* sums) {
-  Lanes whole = {}, convex = {}, largest = {}, steepest = {};
-  in_fours(rows, {beta_g, beta_h, z}, [&](const Lanes(&x)[3]) DCONNET_ALWAYS_INLINE {
-    Lanes active = {};
-    raise_to(active, x[2]);
-    const Lanes bend = curvature * active;
-    whole += (x[0] - x[1] + bend) * active;
-    convex += (x[0] + bend) * active;
-    raise_to_size(largest, x[2]);
-    raise_to_size(steepest, x[0]);
-    raise_to_size(steepest, x[1]);
-  });
-  sums[kHinges] += sum_of(whole);
-  sums[kConvexHinges] += sum_of(convex);
-  sums[kLargest] = larger(sums[kLargest], largest_of(largest));
-  sums[kSteepest] = larger(sums[kSteepest], largest_of(steepest));
-}
-
-// With which weights the rows enter the gradients of the concave and of the convex part.
-DCONNET_INLINE void weigh(std::size_t rows, double noise, double curvature, const double* norms, const double* beta_g,
-                          const double* beta_h, const double* z, double* concave, double* convex) {
-  for (std::size_t j = 0; j < rows; ++j) {
-    concave[j] = z[j] >= -noise * norms[j] ? beta_h[j] : 0.0;
-    convex[j] = z[j] > 0.0 ? beta_g[j] + 2.0 * curvature * z[j] : 0.0;
-  }
-}
-
-// Adds the listed rows, weighted, to g.
-DCONNET_INLINE void add_listed(const double* Q, std::size_t stride, const Row* rows, std::size_t count,
-                               const double* weights, double* g) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const double* q = Q + std::size_t{rows[i]} * stride;
-    for (std::size_t k = 0; k < stride; ++k) g[k] += weights[i] * q[k];
-  }
-}
-
-// The multipliers of rows at zero: the middle of their bounds, moved along and back into these. Lists those that stay between
-// their bounds, and adds the slopes and the squares of what is moved beyond the kinks.
-DCONNET_INLINE std::size_t move_multipliers(std::size_t rows, std::size_t first, const double* along, const double* slope,
-                                            double* multipliers, Row* between, double* rise) {
-  std::size_t found = 0;
-  for (std::size_t j = 0; j < rows; ++j) {
-    const double moved = 0.5 * slope[j] + along[j], beyond = along[j] > 0.0 ? along[j] : 0.0;
-    multipliers[j] = moved < 0.0 ? 0.0 : (moved > slope[j] ? slope[j] : moved);
-    between[found] = static_cast<Row>(first + j);
-    found += moved > 0.0 && moved < slope[j];
-    rise[0] += slope[j] * beyond;
-    rise[1] += beyond * beyond;
-  }
-  return found;
-}
-
-using Place = NeuronRows::Place;
-
-// Margins of rows are numbers of single precision, rounded such that rows are in doubt rather than not: less memory to go
-// through. Beyond the largest of them nothing is certain, but for the rows that are never in doubt.
-constexpr float kNeverInDoubt = std::numeric_limits<float>::infinity();
-constexpr double kLargestFloat = std::numeric_limits<float>::max();
-constexpr double kFloatRounding = 0x1p-22;
-
-DCONNET_INLINE float below(double x) {
-  x *= 1.0 - kFloatRounding;
-  return static_cast<float>(x > kLargestFloat ? kLargestFloat : x);
-}
-DCONNET_INLINE float above(double x) {
-  x *= 1.0 + kFloatRounding;
-  return static_cast<float>(x > kLargestFloat ? kLargestFloat : x);
-}
-
-// How far a far row is beyond its kink where z is known, over its norm: by no shorter way can it change sides.
-DCONNET_INLINE float margin_of(Place place, double z, double norm) {
-  const float margin = below((place == Place::kActive ? z : -z) / norm);
-  return (place == Place::kNear) | !(norm > 0.0) ? kNeverInDoubt : margin;
-}
-
-DCONNET_INLINE void measure(std::size_t rows, const Place* places, const double* z, const double* norms, float* margins) {
-  for (std::size_t j = 0; j < rows; ++j) margins[j] = margin_of(places[j], z[j], norms[j]);
-}
-
-// Where the rows are if those within the reach are near, of which it makes a list.
-DCONNET_INLINE std::size_t tell_places(std::size_t first, std::size_t rows, double reach, const double* z,
-                                       const double* norms, Place* places, Row* list) {
-  std::size_t near = 0;
-  for (std::size_t j = first; j < first + rows; ++j) {
-    const bool is_near = (std::fabs(z[j]) <= reach * norms[j]) & (norms[j] > 0.0);
-    places[j - first] = is_near ? Place::kNear : (z[j] > 0.0 ? Place::kActive : Place::kInactive);
-    list[near] = static_cast<Row>(j);
-    near += is_near;
-  }
-  return near;
-}
-
-// Counts what changes, and takes over the new places; a near row is an inactive one until it is collected.
-DCONNET_INLINE void count_places(std::size_t rows, const Place* now, Place* places, const unsigned char* summed,
-                                 double* counts) {
-  unsigned active = 0, changed = 0, crossed = 0;
-  for (std::size_t j = 0; j < rows; ++j) {
-    const bool is_active = now[j] == Place::kActive;
-    crossed += (now[j] != Place::kNear) & (places[j] != Place::kNear) & (places[j] != now[j]);
-    places[j] = is_active ? Place::kActive : Place::kInactive;
-    active += is_active;
-    changed += is_active != (summed[j] != 0);
-  }
-  counts[kActive] = active;
-  counts[kChanged] = changed;
-  counts[kCrossed] = crossed;
-}
-
-// Lists the rows that have moved by their margin or more, as far as one can tell: `limits` are the largest ways from the points
-// where they were looked at.
-DCONNET_INLINE std::size_t list_in_doubt(std::size_t first, std::size_t rows, const float* margins,
-                                         const unsigned char* reference, const float* limits, Row* list) {
-  std::size_t found = 0;
-  for (std::size_t j = first; j < first + rows; ++j) {
-    list[found] = static_cast<Row>(j);
-    found += !(margins[j] > limits[reference[j]]);
-  }
-  return found;
-}
 
 }  // namespace
 
@@ -283,7 +125,7 @@ void NeuronRows::evaluate_leaf(const Leaf& leaf, const double* v, double noise, 
     double* z = z_.data() + first;
     const double* beta_h = beta_h_.data() + first;
     if (v) multiply(design().row(first), count, stride(), v, z);
-    fastest<add_hinges>(count, beta_g_.data() + first, beta_h, curvature_, z, sums);
+    fastest<add_hinges<true>>(count, beta_g_.data() + first, beta_h, curvature_, z, sums);
     if (!gradients) continue;
     fastest<weigh>(count, noise, curvature_, kink_norms() + first, beta_g_.data() + first, beta_h, z, weights, pulls);
     add_transposed(design().row(first), count, stride(), weights, gradients);
@@ -349,7 +191,7 @@ void NeuronRows::choose(double reach, double* counts) {
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     const std::size_t first = leaf.first;
     Place now[kLeaf];
-    listed_[i] = fastest<tell_places>(first, leaf.count, reach, z_.data(), norms_.data(), now, list_.data() + first);
+    listed_[i] = fastest<find_places>(first, leaf.count, reach, z_.data(), norms_.data(), now, list_.data() + first);
     double* to = counts + i * kCounts;
     to[kNear] = static_cast<double>(listed_[i]);
     fastest<count_places>(leaf.count, now, places_.data() + first, summed_.data() + first, to);
@@ -409,7 +251,7 @@ void NeuronRows::recheck_far(const double* v, double noise, std::size_t number, 
   margins_are_known_ = true;
 }
 
-// Looks at the listed rows, and keeps those in the list that are not on their sides.
+// Evaluates the listed rows, and keeps those in the list that have changed sides.
 std::size_t NeuronRows::recheck(Row* list, std::size_t in_doubt, const double* v, double noise, std::size_t number) {
   std::size_t n_changed = 0;
   double z[kTile];

@@ -1,5 +1,5 @@
-// The rows of the data that are here, as a sweep needs them: what the network says for each of them, and the problem of
-// one neuron. All passes are shared by a team of threads.
+// The rows of this process: the outputs of the network for each of them, and the problem of one neuron. All passes are shared by
+// a team of threads.
 //
 // With several outputs, the problem of a neuron (see `LeafPasses`) has the slopes c_j = -2 sum_o alpha_lo r_jo, for the
 // residual r without the neuron, and the curvature a = |alpha_l|². The paper's split of c into beta_g and beta_h is made for
@@ -14,9 +14,12 @@
 
 namespace dconnet {
 
+// Where a row is: near its kink, or far from it on either side.
+enum class Place : unsigned char { kInactive, kActive, kNear };
+
 class NeuronRows : public LeafPasses {
  public:
-  // `first_row` is the number of its first row among those of all who have some.
+  // `first_row` is the number of its first row among those of all processes.
   NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n_outputs, Team& team, std::size_t first_row = 0);
 
   const Design& design() const { return rows_.design(); }
@@ -27,7 +30,7 @@ class NeuronRows : public LeafPasses {
   // The targets y (rows, n_outputs), copied.
   void set_targets(const double* y);
 
-  // Takes the room that is needed where rows are near or far.
+  // Allocates the memory for telling near rows from far ones.
   void allocate_near_and_far();
 
   std::size_t rows() const override { return design().rows(); }
@@ -51,12 +54,12 @@ class NeuronRows : public LeafPasses {
   Team* team() override { return &rows_.team(); }
   WholeRows whole() override { return {&design(), beta_g_.data()}; }
 
-  // How many rows the last `choose` or `recheck_far` has counted.
+  // How many rows the last `choose` or `recheck_far` has listed.
   std::size_t listed() const;
-  // The two halves of `collect`: copies of these rows, and that they are near from then on.
+  // The two halves of `collect`: copies these rows, and makes them near rows.
   void copy_listed(const PackedRows& to);
   void take_listed();
-  // What a driver needs that walks over all rows itself. Opens a neuron and returns its largest slope.
+  // For `AllRows`, which walks over all rows itself. Opens a neuron and returns its largest slope.
   double open(const double* alpha, const double* v, Split split, const double* kinks, LeafSums& buffer);
   const double* beta_g() const { return beta_g_.data(); }
   const double* beta_h() const { return beta_h_.data(); }
@@ -64,9 +67,6 @@ class NeuronRows : public LeafPasses {
   const double* kink_norms() const { return kink_norms_.empty() ? norms_.data() : kink_norms_.data(); }
   double kink_noise(const double* v) const { return dconnet::kink_noise(v, columns(), !kink_norms_.empty()); }
   std::vector<double>& z() { return z_; }
-
-  // Where a row is: its side of the kink if it is far, as the driver knows it.
-  enum class Place : unsigned char { kInactive, kActive, kNear };
 
  private:
   void open(const Leaf& leaf, const double* alpha, const double* v, Split split, const double* kinks);

@@ -9,9 +9,9 @@ namespace dconnet {
 
 namespace {
 
-// Numbers for each row that is handed over, behind the row itself.
+// Numbers for each row that is copied, behind the row itself.
 constexpr std::size_t kPacked = 4;
-// The share of its rows that a part hands over before anybody knows whether all of them are wanted: as many as may be near.
+// The share of its rows that a process sends before it is known whether all of them are wanted: as many as may be near.
 constexpr double kMostUnasked = 1.0 / 8.0;
 
 // Numbers, one after the other.
@@ -228,7 +228,7 @@ void RemoteRows::each_part(const Body& body) const {
   }
 }
 
-// How many blocks all parts tell of.
+// The number of blocks in the answers of all processes.
 std::size_t RemoteRows::blocks() const {
   std::size_t count = 0;
   each_part([&](std::size_t first, std::size_t last) { count += largest_blocks(first, last).size(); });
@@ -242,7 +242,7 @@ RemoteRows& RemoteRows::write(const double* numbers, std::size_t count) {
   return *this;
 }
 
-// Makes what was said a question of the next round.
+// Makes the numbers written so far a question of the next round.
 RemoteRows& RemoteRows::queue(Pass pass) {
   queued_.push_back({pass, std::exchange(numbers_, {}), {}});
   return *this;
@@ -258,7 +258,7 @@ void RemoteRows::send() {
   failed_ = failed_ || !ask_(round, answers) || !sort_answers(answers);
 }
 
-// Puts the answers of all parts to one question after the other; false if these are not all that there is.
+// Splits the answers of all processes by question; false if their lengths do not fit.
 bool RemoteRows::sort_answers(const std::vector<double>& answers) {
   Reader reader(answers.data(), answers.size());
   for (const std::size_t rows : parts_) {
@@ -272,14 +272,14 @@ bool RemoteRows::sort_answers(const std::vector<double>& answers) {
   return reader.left() == 0;
 }
 
-// Whether the last round has told that, all of it.
+// Whether the last round has a complete answer for the pass.
 bool RemoteRows::has_answer(Pass pass, std::size_t expected) const {
   return std::any_of(answered_.begin(), answered_.end(), [&](const Question& question) {
     return question.pass == pass && question.answer.size() == expected;
   });
 }
 
-// What the last round has told: so many numbers.
+// The answer of the last round for the pass, or this number throughout after a failure.
 const std::vector<double>& RemoteRows::answer_to(Pass pass, std::size_t expected, double otherwise) {
   const auto is_it = [&](const Question& question) { return question.pass == pass; };
   std::vector<double>& answer = std::find_if(answered_.begin(), answered_.end(), is_it)->answer;
@@ -308,7 +308,7 @@ void RemoteRows::open(const double* alpha, const double* v, Split split, const d
   split_evaluations(Pass::kOpen, sums, gradients);
 }
 
-// All rows are looked at where the next centre may be.
+// The point may become the next centre, which needs the ratios.
 void RemoteRows::evaluate(const double* v, double* sums, double* gradients) {
   write(v, stride()).write(gradients != nullptr).queue(Pass::kEvaluate).queue(Pass::kRatios).send();
   split_evaluations(Pass::kEvaluate, sums, gradients);

@@ -1,11 +1,11 @@
-// Rows that are elsewhere: every pass is a question to those who have them, and their answers, put one after the other in
-// the order of their rows, are the answer.
+// Rows of other processes: every pass is a question to all of them, and their answers, one after the other in the order of their
+// rows, are the answer.
 //
-// Questions and answers are plain numbers, and a round has several of them: beside the one that cannot wait, those before it
-// that need no answer, and those that are likely to come next. `answer` is the other end: it asks the rows that are there. Each of those who have
-// rows has leaves of its own. Where all of these are full but the very last one, the sums are those of one machine, to the bit.
-// Gradients are told for the largest blocks of leaves, as a tree merges them (`LeafTree`): those of a block stand for its first
-// leaf, and the others have none.
+// Questions and answers are plain numbers. A round holds several questions: the one that is needed now, those queued before that
+// need no answer, and those that are likely to come next. `answer` is the other end, in the process that has the rows. Each process
+// has leaves of its own. If all of these are full but the very last one, the sums have the bits of a single process.
+// Gradients are sent for the largest blocks of leaves, as a tree merges them (`LeafTree`): the sums of a block take the place of
+// its first leaf, and its other leaves get zeros.
 #pragma once
 
 #include <cstddef>
@@ -21,23 +21,21 @@ enum class Pass : unsigned char {
   kSampleSlopes, kAllSlopes, kPasses
 };
 
-// What those answer who have the rows whose first leaf is this one of all; false if there is something that is no question. The
-// numbers of a round: for each question its pass, how many numbers it has, and these. Those of the answers likewise, without
-// the pass.
+// Answers a round for the rows of this process, whose first leaf has this number; false if the round is malformed. The numbers of
+// a round: for each question its pass, how many numbers it has, and these. Those of the answers likewise, without the pass.
 bool answer(NeuronRows& rows, std::size_t first_leaf, const double* round, std::size_t size, std::vector<double>& answers);
 
 class RemoteRows : public LeafPasses {
  public:
-  // Writes the answers of all parts to a round, one after the other; false if there are none. Parts without rows say nothing.
+  // Writes the answers of all processes to a round, one after the other; false on failure. Processes without rows write nothing.
   using Ask = std::function<bool(const std::vector<double>& round, std::vector<double>& answers)>;
 
-  // `parts` are the numbers of rows that each of them has. All rows are fetched, if a programme needs them, unless they have
-  // more than `most_numbers`.
+  // `parts` are the numbers of rows of the processes. All rows are fetched, if a programme needs them, unless they have more than
+  // `most_numbers`.
   RemoteRows(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
              std::size_t most_numbers, Ask ask);
 
-  // Whether a question went without an answer of the right length. From then on none is asked, sums are NaN, and nothing is
-  // counted.
+  // Whether a question had no answer of the right length. From then on none is sent, sums are NaN, and counts are zero.
   bool failed() const { return failed_; }
 
   std::size_t rows() const override { return rows_; }
@@ -85,10 +83,10 @@ class RemoteRows : public LeafPasses {
   std::size_t rows_, leaves_ = 0, columns_, n_hidden_, n_outputs_, most_numbers_;
   Ask ask_;
   bool failed_ = false;
-  std::size_t listed_ = 0;  // rows that were counted last
+  std::size_t listed_ = 0;   // rows that were counted last
   std::size_t spacing_ = 0;  // of the sample, if there is one
-  std::vector<double> numbers_;                // the numbers of the next question
-  std::vector<Question> queued_, answered_;   // the questions of the next round, and those of the last one
+  std::vector<double> numbers_;              // of the next question
+  std::vector<Question> queued_, answered_;  // the questions of the next round, and those of the last one
   std::vector<Design> whole_;  // one, or none
   std::vector<double> slopes_;
 };
