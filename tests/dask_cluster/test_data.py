@@ -26,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 def make_frame(n_rows=300):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(n_rows, 3)), columns=["a", "b", "c"])
+    table = table.sort_values("a", ignore_index=True)  # one machine sorts rows, too
     return table.assign(target=table["a"].abs() - table["b"], weight=rng.integers(0, 3, size=n_rows).astype(float))
 
 
