@@ -38,11 +38,6 @@ def test_every_step_lowers_the_objective(monkeypatch):
     assert np.diff(values).max() <= 1e-4  # the intercept has a little penalty, which is not part of this value
 
 
-def test_a_start_at_the_optimum_stays_there():
-    theta = fit_ridge_logistic(H, HOT, WEIGHT, 3.0)
-    np.testing.assert_allclose(fit_ridge_logistic(H, HOT, WEIGHT, 3.0, start=theta), theta, atol=1e-3)
-
-
 @pytest.mark.parametrize("hot", [np.zeros(M), np.ones(M), (H[:, 0] > 0.0).astype(float)])
 def test_single_or_separable_classes_have_finite_coefficients(hot):
     assert np.isfinite(fit_ridge_logistic(H, hot, np.ones(M), 3.0)).all()

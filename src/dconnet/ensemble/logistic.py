@@ -13,9 +13,7 @@ MAX_STEPS = 12
 STEP_LENGTHS = (1.0, 0.5, 0.25, 0.0625)
 
 
-def fit_ridge_logistic(
-    H: FloatArray, hot: FloatArray, weight: FloatArray, penalty: float, start: FloatArray | None = None
-) -> FloatArray:
+def fit_ridge_logistic(H: FloatArray, hot: FloatArray, weight: FloatArray, penalty: float) -> FloatArray:
     """Minimise the weighted log loss plus ``penalty |coefficients|² / 2``.
 
     Parameters
@@ -28,8 +26,6 @@ def fit_ridge_logistic(
         Sample weights.
     penalty : float
         Positive.
-    start : array of shape (n_columns + 1,), optional
-        Coefficients and intercept of the first iterate.
 
     Returns
     -------
@@ -43,7 +39,7 @@ def fit_ridge_logistic(
         z = M @ theta
         return float(weight @ (np.logaddexp(0.0, z) - hot * z) + 0.5 * ridge @ theta**2)
 
-    theta = np.zeros(M.shape[1]) if start is None else start
+    theta = np.zeros(M.shape[1])
     value = objective(theta)
     for _ in range(MAX_STEPS):
         check_stop()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize
 
 from dconnet._arrays import FloatArray
-from dconnet.model.calibration import log_loss, probabilities_of
+from dconnet.model.calibration import log_loss
 
 # Weight of the constraint that the weights sum to one, relative to the errors.
 SUM_WEIGHT = 1e4
@@ -83,7 +83,8 @@ class SoftmaxStack:
         hot = one_hot(classes, n_columns)
 
         def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-            value, residual = log_loss(_total(scores, theta), hot, share)
+            total = np.tensordot(theta[:n_members], scores, axes=1) + theta[n_members:]
+            value, residual = log_loss(total, hot, share)
             gradient = np.append(np.tensordot(scores, residual, axes=([1, 2], [0, 1])), residual.sum(axis=0))
             return value + float(penalty @ theta**2), gradient + 2.0 * penalty * theta
 
@@ -91,15 +92,6 @@ class SoftmaxStack:
         bounds = [(0.0, None)] * n_members + [(None, None)] * n_columns
         theta = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
         return cls(theta[:n_members], theta[n_members:])
-
-    def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Return probabilities of shape (n_rows, n_classes) for scores as in `of`."""
-        return probabilities_of(_total(scores, np.append(self.weights, self.intercepts)))
-
-
-def _total(scores: FloatArray, theta: FloatArray) -> FloatArray:
-    total: FloatArray = np.tensordot(theta[: len(scores)], scores, axes=1) + theta[len(scores) :]
-    return total
 
 
 def one_hot(classes: NDArray[np.intp], n_columns: int) -> FloatArray:
