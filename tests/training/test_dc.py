@@ -45,7 +45,7 @@ def test_g_minus_h_is_the_objective_up_to_a_constant(setting, split, unit):
 
 
 def test_betas_of_the_paper_by_loops(setting):
-    """beta of the proof of the DC decomposition, sum by sum."""
+    """Compare with the proof of the DC decomposition, term by term."""
     problem, network = setting
     hidden, y, alpha = network.hidden(problem.X), problem.y, network.alpha
     unit = 1
@@ -108,16 +108,8 @@ def test_output_weight_zero_gives_weights_zero(setting):
     assert outcome.programmes == 0
 
 
-def test_iteration_limit_is_kept(setting):
-    problem, network = setting
-    neuron, v = neuron_problem(problem, network, 0, "paper")
-    outcome = dca(neuron, v, get_backend("native").prepare(neuron.design), max_iter=1)
-    assert outcome.programmes == 1
-    assert not outcome.converged
-
-
 class Wrong:
-    """A backend whose answers are far off, or not even numbers."""
+    """A backend with wrong answers."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -137,7 +129,7 @@ def test_a_step_that_raises_the_objective_is_refused_and_counted(setting, answer
     assert outcome.unsolved == 1
 
 
-def test_rows_at_the_kink_count_as_active_whatever_the_noise(setting):
+def test_rows_at_the_kink_are_active_in_spite_of_noise(setting):
     problem, network = setting
     neuron, v = neuron_problem(problem, network, 0, "net")
     z = neuron.design @ v
@@ -148,7 +140,7 @@ def test_rows_at_the_kink_count_as_active_whatever_the_noise(setting):
     np.testing.assert_array_equal(neuron.not_negative(v, z)[5:], z[5:] >= 0.0)
 
 
-def test_noise_about_zero_becomes_zero_but_small_weights_stay(setting):
+def test_noise_becomes_zero_but_small_weights_stay(setting):
     problem, network = setting
     neuron, v = neuron_problem(problem, network, 0, "net")
     assert not np.any(neuron.without_noise(1e-13 * v)[0])

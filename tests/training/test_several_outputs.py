@@ -1,4 +1,4 @@
-"""Several outputs over one hidden layer: the objective, its derivatives, the descent, against formulas of their own."""
+"""Several outputs over one hidden layer: objective, derivatives and descent against independent formulas."""
 
 from dataclasses import replace
 
@@ -15,8 +15,6 @@ from dconnet.training.descent import Descent, Options
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
 from dconnet.training.newton import Piece, newton_step
-from dconnet.training.output_layer import solve_output_weights
-from dconnet.training.sweep import make_sweep
 
 DESCENTS = {"paper": Descent, "accelerated": AcceleratedDescent}
 
@@ -44,7 +42,7 @@ def descend(problem, start, algorithm="paper", split="net", seed=3, **options):
 
 
 def formula(X, Y, network, gamma, weight, scale, shrinkage=0.0):
-    """RegLoss, entry by entry."""
+    """Return RegLoss, entry by entry."""
     total = 0.0
     for x, y, s in zip(X, Y, weight, strict=True):
         z = network.W @ x + network.b
@@ -101,7 +99,7 @@ def test_weights_are_copies():
     np.testing.assert_allclose(first.network.parameters, second.network.parameters, rtol=1e-9, atol=1e-12)
 
 
-def test_what_does_not_fit_is_refused():
+def test_invalid_shapes_are_refused():
     X, Y = data(n_rows=5)
     with pytest.raises(ValueError, match="intercept must be a number or have one for each output"):
         Problem(X, Y, 0.1, intercept=[1.0, 2.0])
@@ -120,17 +118,6 @@ def test_what_does_not_fit_is_refused():
                 use(network)
     with pytest.raises(ValueError, match="output intercept"):
         problem.whitened.whiten(start_of().with_intercept(1.0))
-
-
-def test_other_targets_share_the_factorisation():
-    X, Y = data()
-    one = Problem(X, Y[:, 0], 0.1)
-    several = one.with_targets(Y, intercept=[1.0, 2.0, 3.0], output_scale=[1.0, 2.0, 4.0])
-    assert several.whitening is one.whitening
-    assert (several.n_outputs, several.whitened.n_outputs, one.n_outputs) == (3, 3, 1)
-    expected = Problem(X, Y, 0.1, intercept=[1.0, 2.0, 3.0], output_scale=[1.0, 2.0, 4.0])
-    network = start_of().with_intercept([1.0, 2.0, 3.0])
-    assert several.objective(network) == expected.objective(network)
 
 
 # --- blocks of the descent ---
@@ -170,34 +157,6 @@ def test_the_papers_split_is_that_of_each_output_summed():
     net_rising, net_falling = SPLITS["net"](Y, hidden, alpha, 1)
     np.testing.assert_allclose(net_rising - net_falling, rising - falling, atol=1e-11)
     assert np.all(net_rising <= rising + 1e-12)
-
-
-@pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("seed", range(3))
-def test_both_sweeps_end_in_the_same_network(split, seed):
-    X, Y = data(seed=seed)
-    white = Problem(X, Y, 0.05).whitened
-    network, order = start_of(seed=seed), np.random.default_rng(seed).permutation(5)
-    ends = []
-    for backend in ("native", "reference"):
-        V = white.whiten(network)
-        tally = make_sweep(white, get_backend(backend), 5, split, 50).run(V, network.alpha, order, np.inf)
-        assert (tally.visited, tally.refused, tally.unsolved) == (5, 0, 0)
-        ends.append((V, tally.programmes))
-    np.testing.assert_allclose(ends[0][0], ends[1][0], atol=1e-8 * np.abs(ends[1][0]).max())
-    assert ends[0][1] == ends[1][1]
-
-
-@pytest.mark.parametrize("shape", [(40, 6), (5, 12)])
-def test_the_output_layer_solves_the_normal_equations(shape):
-    rng = np.random.default_rng(0)
-    Z, Y = rng.normal(size=shape), rng.normal(size=(shape[0], 4))
-    Z[:, 1] = -1.0  # a dead neuron
-    alpha, hidden = solve_output_weights(Z, np.eye(shape[1]), Y, 0.3), np.maximum(Z, 0.0)
-    np.testing.assert_allclose((hidden.T @ hidden + 0.3 * np.eye(shape[1])) @ alpha, hidden.T @ Y, atol=1e-12)
-    assert not alpha[1].any()
-    for k in range(4):
-        np.testing.assert_allclose(alpha[:, k], solve_output_weights(Z, np.eye(shape[1]), Y[:, k], 0.3), atol=1e-13)
 
 
 def test_derivatives_of_all_weights_are_those_of_finite_differences():
@@ -290,7 +249,7 @@ def test_copies_of_one_target_are_no_harder_than_the_target():
 
 
 def test_no_other_optimiser_gets_lower():
-    """L-BFGS of SciPy from many starts, with the gradient written down once more."""
+    """Compare with SciPy's L-BFGS from many starts, with an independent gradient."""
     X, Y = data(n_rows=40, n_outputs=2)
     problem, n_hidden = Problem(X, Y[:, :2], 0.5), 3
     white = problem.whitened
