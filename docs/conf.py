@@ -35,6 +35,7 @@ myst_heading_anchors = 3
 autodoc_typehints = "none"  # the docstrings give types and shapes
 autodoc_member_order = "bysource"
 autosummary_generate = True
+suppress_warnings = ["ref.ref"]  # labels of scikit-learn in the docstrings of inherited methods
 default_role = "py:obj"
 # Examples of optional packages are skipped where they are not installed.
 doctest_global_setup = "from importlib.util import find_spec"
