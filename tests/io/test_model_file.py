@@ -107,6 +107,20 @@ def test_a_loaded_estimator_equals_the_saved_one(estimator: Any, tmp_path: Path)
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "model.json").read_bytes()
 
 
+@pytest.mark.parametrize("kind", ["regressor that chooses gamma", "classifier", "layer-wise regressor"])
+def test_a_loaded_estimator_can_be_certified_and_continued(kind: str, tmp_path: Path) -> None:
+    model = ESTIMATORS[kind]()
+    dconnet.save(model, tmp_path / "model.json")
+    loaded = dconnet.load(tmp_path / "model.json")
+    data, target = data_for(model), LABELS if kind == "classifier" else y
+    for own, other in zip(model.problems(data, target), loaded.problems(data, target), strict=True):
+        network = model.solutions_[0].network
+        assert own.objective(network) == other.objective(network)
+    for each in (model, loaded):
+        each.set_params(warm_start=True).fit(data, target)
+    np.testing.assert_array_equal(loaded.predict(data), model.predict(data))
+
+
 def test_names_come_from_the_tables_of_fit(tmp_path: Path) -> None:
     model = DCONRegressor(2, gamma=0.1, max_epochs=1).fit(
         pd.DataFrame(X, columns=list("abc")), pd.DataFrame({"p": y, "q": -y})
