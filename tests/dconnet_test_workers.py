@@ -1,10 +1,15 @@
-"""Functions that tests run in other processes, which import them by the name of this module.
+"""Helpers for tests that start processes, and functions that these processes import by the name of this module.
 
 The name is its own: other installed packages may contain a package named ``tests``.
 """
 
 import os
 import signal
+
+
+def environment_without_coverage():
+    """Return the environment for a long process whose lines other tests cover as well."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("COV")}
 
 
 def kill_this_process(*arguments):
@@ -18,13 +23,6 @@ def drop_all_partitions():
 
     for state in worker._states.values():
         state.partitions.clear()
-
-
-def set_memory_share(share):
-    """Set the share of the memory for arrays of rows."""
-    from dconnet.dask import storage
-
-    storage.MEMORY_SHARE = share
 
 
 def write_thread_limits(path):

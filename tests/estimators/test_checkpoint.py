@@ -21,7 +21,7 @@ from dconnet import (
 from dconnet.inspection.replay import replay
 from dconnet.training.checkpoint import Checkpoint
 from dconnet.training.result import Status, TrainingEpoch
-from processes import uncounted
+from dconnet_test_workers import environment_without_coverage
 
 ROOT = Path(__file__).parents[2]
 
@@ -337,7 +337,7 @@ def test_a_fit_is_replayed_without_its_checkpoint_and_callback(data, path):
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_processes_that_are_killed_at_random_moments():
     command = [sys.executable, str(ROOT / "benchmarks" / "kills.py"), "--kills", "11", "--seed", "1"]
-    done = subprocess.run(command, env=uncounted(), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment_without_coverage(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     kills = [int(line.split()[-5]) for line in done.stdout.splitlines()[1:-1]]
     assert kills == [11] * 5

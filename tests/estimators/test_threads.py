@@ -17,7 +17,7 @@ from dconnet.convex.backend import get_backend
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
-from processes import uncounted
+from dconnet_test_workers import environment_without_coverage
 
 FIT = """
 import numpy as np, warnings
@@ -36,7 +36,7 @@ def blas_threads():
 
 def test_networks_do_not_depend_on_the_number_of_threads():
     def printed(threads):
-        environment = {**uncounted(), "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+        environment = {**environment_without_coverage(), "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
         done = subprocess.run([sys.executable, "-c", FIT], env=environment, capture_output=True, text=True, check=True)
         return done.stdout
 
