@@ -1,4 +1,4 @@
-"""Chromium without a window, for tests of the report."""
+"""Headless Chromium for tests of the report."""
 
 import os
 import shutil
@@ -8,19 +8,20 @@ from pathlib import Path
 import pytest
 
 
-def tool(variable, *names):
-    """The path of a program, or a skipped test that says what is missing."""
+def find_program(variable, *names):
+    """Return the path of a program, or skip the test."""
     found = os.environ.get(variable) or next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        pytest.skip(f"none of {', '.join(names)} is installed: the page cannot be tried in a browser")
+        pytest.skip(f"none of {', '.join(names)} is installed")
     return found
 
 
 @contextmanager
-def chromium(folder, *, width=1200, height=900, dark=False):
-    """A browser with a profile of its own that may not go anywhere."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium, which drives the browser, is not installed")
-    browser, driver = tool("CHROME", "chromium", "google-chrome"), tool("CHROMEDRIVER", "chromedriver")
+def chromium(folder):
+    """Start a browser whose profile is in a folder."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    browser = find_program("CHROME", "chromium", "google-chrome")
+    driver = find_program("CHROMEDRIVER", "chromedriver")
     options = webdriver.ChromeOptions()
     options.binary_location = browser
     for argument in (
@@ -33,9 +34,8 @@ def chromium(folder, *, width=1200, height=900, dark=False):
         "--disable-component-update",
         "--disable-sync",
         "--force-prefers-reduced-motion",
-        f"--window-size={width},{height}",
+        "--window-size=1200,900",
         f"--user-data-dir={folder}",
-        *(["--blink-settings=preferredColorScheme=0"] if dark else []),
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
@@ -47,9 +47,9 @@ def chromium(folder, *, width=1200, height=900, dark=False):
         page.quit()
 
 
-def opened(browser, folder, page, name="report.html"):
-    """Open the text of a page as a file."""
-    path = Path(folder) / name
+def open_page(browser, folder, page):
+    """Open the text of a page as a file in a folder."""
+    path = Path(folder) / "report.html"
     path.write_text(page, encoding="utf-8")
     browser.get(path.as_uri())
     return browser

@@ -129,12 +129,6 @@ class TestNetworkDisplay:
         with pytest.raises(ValueError, match="no feature 'z'"):
             NetworkDisplay.from_estimator(model, frame, features=["z"])
 
-    def test_names_are_not_formulas(self, models, data):
-        X, y = data
-        names = ["$\\nonsense{", "_hidden"]
-        display = NetworkDisplay.from_estimator(models[2], X[:, :2], y, feature_names=names, target_name="$")
-        assert save(display).axes_[0].get_xlabel() == "$\\nonsense{"
-
     @pytest.mark.parametrize("n_features", [1, 2, 3])
     def test_dead_networks_and_constant_features_are_drawn(self, n_features):
         dead = Network(np.zeros((2, n_features)), np.zeros(2), np.zeros(2), 3.0)
@@ -288,11 +282,6 @@ class TestPathDisplay:
         np.testing.assert_array_equal(read_line(losses, "training MSE")[1], path.mse[:, 0])
         np.testing.assert_array_equal(read_line(losses, "validation MSE")[1], path.validation_mse[:, 0])
         np.testing.assert_array_equal(counts.get_lines()[-1].get_ydata(), path.active[:, 0])
-
-    def test_networks_of_classes_are_averaged(self, iris):
-        display = save(PathDisplay.from_estimator(DCONClassifier(2, **FAST), *iris, gammas=[0.1, 1]))
-        np.testing.assert_array_equal(read_line(display.axes_[0], "RegLoss")[1], display.path.objective.mean(axis=1))
-        np.testing.assert_array_equal(display.axes_[1].get_lines()[-1].get_ydata(), display.path.active.sum(axis=1))
 
 
 def test_global_style_is_unchanged(models, data):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from browser import chromium, opened
+from browser import chromium, open_page
 from dconnet import DCONRegressor
 from dconnet.inspection.examine import examine
 from dconnet.inspection.report import figures, render_report
@@ -43,7 +43,7 @@ def show(browser, tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "_draw_picture", lambda draw, alt, caption: figures.Picture("", alt, caption, 1.0))
 
     def open_report(found, **options):
-        return opened(browser, tmp_path, render_report(found, **options))
+        return open_page(browser, tmp_path, render_report(found, **options))
 
     browser.get_log("browser"), browser.get_log("performance")
     yield open_report

@@ -175,10 +175,7 @@ class Examination:
         """Which rows of the table the estimator was trained on, and how these are predicted."""
         n_rows, n_training = len(self.y), int(self.is_training_row.sum())
         if not n_training:
-            return (
-                f"The {n_rows} rows of {self.source} are not the training rows, although some of these may be among "
-                "them."
-            )
+            return f"The {n_rows} rows of {self.source} are not the training rows, although some may be among them."
         some = f"The {n_rows} rows" if n_training == n_rows else f"{n_training} of the {n_rows} rows"
         text = f"{some} of {self.source} are the training rows."
         if self.is_auto:

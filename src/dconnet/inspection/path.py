@@ -89,10 +89,6 @@ def gamma_path(
     X_val, y_val, sample_weight_val : array-like, optional
         Validation data and their weights.
 
-    Returns
-    -------
-    GammaPath
-
     Examples
     --------
     >>> import numpy as np

@@ -153,10 +153,6 @@ class ConvergenceDisplay:
             Number of epochs of the early phase.
         ax : Axes or array of Axes, optional
             Axes to draw on; a new figure by default.
-
-        Returns
-        -------
-        ConvergenceDisplay
         """
         selected, labels = select_networks(estimator, classes), estimator.targets_.labels
         if (X is None) != (y is None):
@@ -190,17 +186,7 @@ class ConvergenceDisplay:
         return {**panels, "order": self._plot_order}
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the plot.
-
-        Parameters
-        ----------
-        ax : Axes, array of Axes or Figure, optional
-            Axes to draw on; a new figure by default. A single axes is divided into panels; an empty Figure is filled.
-
-        Returns
-        -------
-        ConvergenceDisplay
-        """
+        """Draw on axes, an array of axes, or an empty Figure; by default, in a new figure. A single axes is divided."""
         panels = self._panels()
         with style():
             self.axes_ = make_panels(ax, len(panels), 3 if len(panels) == 3 else 2, (3.4, 2.6))

@@ -156,10 +156,6 @@ class NetworkDisplay:
             Classes whose networks are drawn; all by default.
         ax : Axes or array of Axes, optional
             Axes to draw on; a new figure by default.
-
-        Returns
-        -------
-        NetworkDisplay
         """
         selected, coding = select_outputs(estimator, classes), estimator.targets_
         outputs = [network.of_output(k) for network in estimator.networks_ for k in range(network.n_outputs)]
@@ -195,17 +191,7 @@ class NetworkDisplay:
         }[self.kind_]
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the plot.
-
-        Parameters
-        ----------
-        ax : Axes, array of Axes or Figure, optional
-            Axes to draw on; a new figure by default. A single axes is divided into panels; an empty Figure is filled.
-
-        Returns
-        -------
-        NetworkDisplay
-        """
+        """Draw on axes, an array of axes, or an empty Figure; by default, in a new figure. A single axes is divided."""
         with style():
             draw = {"curve": self._plot_curve, "map": self._plot_maps, "partial dependence": self._plot_dependences}
             self.axes_ = draw[self.kind_](ax)

@@ -57,25 +57,11 @@ class PathDisplay:
             Axes to draw on; a new figure by default.
         **options : Any
             The grid ``gammas``, validation data and sample weights: see `dconnet.inspection.path.gamma_path`.
-
-        Returns
-        -------
-        PathDisplay
         """
         return cls(gamma_path(estimator, X, y, **options)).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the plot.
-
-        Parameters
-        ----------
-        ax : Axes, array of two Axes or Figure, optional
-            Axes to draw on; a new figure by default. A single axes is divided into panels; an empty Figure is filled.
-
-        Returns
-        -------
-        PathDisplay
-        """
+        """Draw on axes, an array of axes, or an empty Figure; by default, in a new figure. A single axes is divided."""
         path, marks = self.path, {"marker": "o", "ms": 3}
         with style():
             self.axes_ = losses, counts = make_panels(ax, 2, 1, (4.6, 2.2))

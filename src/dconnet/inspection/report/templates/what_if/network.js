@@ -1,7 +1,8 @@
-/* The model: from the values of the features to outputs, and what its linear pieces say.
+/* The model: from the values of the features to outputs, contributions, slopes and curves.
 
-   Every function takes the data of the page first. `values` holds a number for each feature: the value itself, the days
-   since 1970 of a date, or the place of a level in a list; null is a missing value. `z` are the inputs of the networks, and `k` is the number of an output. */
+   The first argument of every function is the data of the page. `values` has a number for each feature: the value
+   itself, days since 1970 for a date, or the position of a level in a list; null is a missing value. `z` are the inputs
+   of the networks, and `k` is the position of an output. */
 
 const SECONDS_PER_DAY = 86400;
 const DATE_PLACES = 200;
@@ -22,11 +23,11 @@ function rawColumn(column, value) {
   const known = found === null ? column.fill : found;
   if (column.kind === "number") return known;
   const share = (known - column.from) / (column.to - column.from);
-  const above = column.first ? share : Math.max(share, 0); /* the outer ramps go on */
+  const above = column.first ? share : Math.max(share, 0); /* the outer ramps continue beyond the data */
   return column.last ? above : Math.min(above, 1);
 }
 
-/* What a column takes of the value of its feature: all of it, a part of a date, or a number that stands for a level. */
+/* The part of the value of a feature that a column uses: the value, a part of a date, or the mean of the target at a level. */
 function sourceValue(source, value) {
   if (source.kind === "value") return value;
   if (source.kind === "missing") return value === null ? 1 : 0;
@@ -83,11 +84,10 @@ function outputOf(data, k) {
   throw new RangeError(`There is no output ${k}.`);
 }
 
-/* What each feature contributes to the difference of an output between two rows.
+/* The contribution of each feature to the difference of an output between two rows.
 
-   On the straight line between the rows, a neuron is active on a share of the way that is known exactly, and where it
-   is active, its slope is constant. So the integral of the gradient along the line is a finite sum, and the parts of
-   all features add up to the difference. */
+   On the straight line between the rows, each neuron is active on a known share of the line, with a constant slope.
+   So the integral of the gradient along the line is a finite sum, and the contributions add up to the difference. */
 function contributions(data, from, to, k) {
   const { network, alpha } = outputOf(data, k);
   const start = encode(data, from);
@@ -111,7 +111,7 @@ function activeShare(a, b) {
   return Math.max(a, b) / Math.abs(b - a);
 }
 
-/* The slope of an output in a feature, to the right, and from where to where it stays the same; null for a list. */
+/* The slope of an output in a feature, to the right, and the interval on which it is constant; null for a list. */
 function slopeOf(data, values, field, k) {
   const value = values[field];
   if (value === null || data.fields[field].kind !== "number") return null;
@@ -195,7 +195,7 @@ function exactCurve(data, values, field, k, low, high) {
   return [...places].sort((a, b) => a - b).map((value) => [value, predict(data, withValue(values, field, value))[k]]);
 }
 
-/* Number of the winning class: that of the largest output. */
+/* Position of the predicted class: that of the largest output. */
 function winnerOf(data, outputs) {
   if (outputs.length === 1) return outputs[0] > 0 ? 1 : 0;
   return outputs.indexOf(Math.max(...outputs));

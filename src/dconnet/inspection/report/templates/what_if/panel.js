@@ -1,4 +1,4 @@
-/* The controls, and what is shown for the row that they describe. */
+/* The controls of the what-if tool, and the results for the row that they describe. */
 
 const MAX_DRIVERS = 15;
 const NEAREST = 5;
@@ -17,7 +17,7 @@ function made(name, properties = {}, children = []) {
   return element;
 }
 
-/* A name from elsewhere: it may be written from right to left, which must not change what is around it. */
+/* A name of the data may be written from right to left; bdi keeps that from changing the text around it. */
 const named = (name) => made("bdi", { textContent: name });
 
 class Panel {
@@ -147,16 +147,16 @@ class Panel {
     if (probabilities !== null) shown.setAttribute("data-probabilities", JSON.stringify(probabilities));
   }
 
-  /* Says where the row is not like the data. */
+  /* Warns of rows that are unlike the data. */
   showWarning(nearest) {
     const outside = this.data.fields.filter((field, i) => field.kind !== "category" && this.values[i] !== null
       && (this.values[i] < field.low || this.values[i] > field.high)).map((field) => field.name);
     const warning = byId("warning");
-    const told = [];
-    if (outside.length > 0) told.push(`Outside the range of the data: ${outside.slice(0, 5).join(", ")}.`);
-    if (nearest.length > 0 && nearest[0].distance > this.farAway) told.push("No row of the data is near.");
-    warning.textContent = told.length > 0 ? `${told.join(" ")} The prediction is an extrapolation.` : "";
-    warning.hidden = told.length === 0;
+    const reasons = [];
+    if (outside.length > 0) reasons.push(`Outside the range of the data: ${outside.slice(0, 5).join(", ")}.`);
+    if (nearest.length > 0 && nearest[0].distance > this.farAway) reasons.push("No row of the data is near.");
+    warning.textContent = reasons.length > 0 ? `${reasons.join(" ")} The prediction is an extrapolation.` : "";
+    warning.hidden = reasons.length === 0;
   }
 
   showCurve(outputs) {
@@ -215,14 +215,14 @@ class Panel {
       const button = made("button", { type: "button" }, [`row ${row.number}`]);
       button.addEventListener("click", () => {
         this.take(row.values);
-        byId("reset").focus(); /* the button is about to go */
+        byId("reset").focus(); /* the button will be removed */
       });
       const shown = this.data.order.slice(0, SHOWN_FEATURES).map((i) => this.controls[i].text(row.values[i]));
       return tableLine(button, [formatNumber(distance, 3), row.part, row.observed, row.predicted, ...shown]);
     }));
   }
 
-  /* Tells the prediction to screen readers, once the values have come to rest. */
+  /* Announces the prediction to screen readers when the values have not changed for a while. */
   announce(outputs) {
     clearTimeout(this.announcement);
     this.announcement = setTimeout(() => {
@@ -266,7 +266,7 @@ function tableLine(heading, cells) {
   return line;
 }
 
-/* A bar to the right for what raises the prediction, to the left for what lowers it. */
+/* A bar to the right for a positive contribution, to the left for a negative one. */
 function bar(part, largest) {
   const width = 50 * Math.min(Math.abs(part) / largest, 1);
   const filled = made("span", { className: part < 0 ? "lowers" : "raises" });
@@ -314,7 +314,7 @@ class SliderControl {
     return made("input", { type: "number", step: field.step });
   }
 
-  /* A box to tick for a value that is missing. */
+  /* A checkbox for a missing value. */
   addGap(id, index, panel) {
     this.gap = made("input", { type: "checkbox", id: `${id}-missing` });
     const label = made("label", { htmlFor: this.gap.id }, ["missing", made("span", { className: "hidden" }, [` ${this.field.name}`])]);
