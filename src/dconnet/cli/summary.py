@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dconnet._text import printable
 from dconnet.cli.shared import join, print_scores, print_table
-
-if TYPE_CHECKING:
-    from dconnet._arrays import FloatArray
 
 # Of more columns than this, those that need no remark are only counted.
 MAX_COLUMNS = 30
@@ -24,7 +21,8 @@ def summarize(estimator: Any) -> dict[str, Any]:
 
     metadata = metadata_of(estimator)
     model = estimator[-1] if hasattr(estimator, "steps") else estimator
-    settings = {name: value for name, value in model.get_params(deep=False).items() if _is_plain(value)}
+    plain = (str, bool, int, float, type(None))
+    settings = {name: value for name, value in model.get_params(deep=False).items() if isinstance(value, plain)}
     found: dict[str, Any] = {
         "kind": "classifier" if is_classifier(model) else "regressor" if hasattr(model, "predict") else "encoder",
         "estimator": type(model).__name__,
@@ -51,23 +49,21 @@ def summarize(estimator: Any) -> dict[str, Any]:
     return found
 
 
-def _is_plain(value: object) -> bool:
-    return isinstance(value, (str, bool, int, float, type(None)))
-
-
 def _summarize_networks(model: Any, input_names: Sequence[str]) -> list[dict[str, Any]]:
     import numpy as np
 
-    from dconnet.model.piecewise import active_neurons
+    from dconnet._arrays import safe_norm
+    from dconnet.model.piecewise import active_neurons, output_strengths
 
     found = []
     coordinates = getattr(getattr(model, "_units", None), "coordinates", None)
-    units = np.ones(0) if coordinates is None else coordinates.scale
+    units = 1.0 if coordinates is None else coordinates.scale
     stationarities = np.atleast_1d(model.stationarity_).tolist()
     for name, solution, stationarity in zip(model.targets_.names, model.solutions_, stationarities, strict=True):
         network = solution.network
-        neurons, inputs = _strengths(network, units if len(units) == network.n_features else 1.0)
-        names = input_names if network.n_features == len(input_names) else [f"neuron {j}" for j in range(len(inputs))]
+        # |alpha_l w_lk| of each neuron l and input k, in units of the spread of the input.
+        slopes = output_strengths(network.alpha)[:, None] * np.abs(network.W) * units
+        names = input_names if network.n_features == len(input_names) else range(network.n_features)
         found.append(
             {
                 "class": name or None,
@@ -80,27 +76,16 @@ def _summarize_networks(model: Any, input_names: Sequence[str]) -> list[dict[str
                 "objective": solution.objective,
                 "first_objective": solution.history.epochs[0].objective if len(solution.history) else None,
                 "stationarity": stationarity if np.isfinite(stationarity) else None,
-                "strongest_neurons": _rank("neuron", range(network.n_hidden), neurons),
-                "strongest_features": _rank("feature", names, inputs),
+                "strongest_neurons": _rank("neuron", range(network.n_hidden), [safe_norm(row) for row in slopes]),
+                "strongest_features": _rank("feature", names, slopes.sum(axis=0).tolist()),
             }
         )
     return found
 
 
-def _strengths(network: Any, units: FloatArray | float) -> tuple[FloatArray, FloatArray]:
-    """Return |alpha_l| |w_l| of each neuron, and Σ_l |alpha_l w_lk| of each input, for inputs in these units."""
-    import numpy as np
-
-    from dconnet._arrays import safe_norm
-    from dconnet.model.piecewise import output_strengths
-
-    slopes = output_strengths(network.alpha)[:, None] * np.abs(network.W) * units  # (n_hidden, n_features)
-    return np.array([safe_norm(row) for row in slopes]), slopes.sum(axis=0)
-
-
-def _rank(kind: str, names: Sequence[object], strengths: FloatArray) -> list[dict[str, Any]]:
-    order = sorted(range(len(names)), key=lambda i: -strengths[i])
-    return [{kind: names[i], "strength": float(strengths[i])} for i in order]
+def _rank(kind: str, names: Sequence[object], strengths: Sequence[float]) -> list[dict[str, Any]]:
+    ranked = sorted(zip(names, strengths, strict=True), key=lambda pair: -pair[1])
+    return [{kind: name, "strength": strength} for name, strength in ranked]
 
 
 def print_summary(summary: dict[str, Any]) -> None:
