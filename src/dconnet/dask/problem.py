@@ -160,7 +160,7 @@ class RemoteWhitened:
 
     def derivatives(self, shape: PieceShape) -> FloatArray:
         """See `PieceRows.derivatives`."""
-        return self.merge(shape.derivatives, np.add)
+        return self.merge(_derivatives, np.add, shape)
 
     def output_gradient(self, V: FloatArray, alpha: FloatArray) -> FloatArray:
         """Return the gradient of F in the output weights."""
@@ -228,6 +228,10 @@ def _output_triangle(Q: FloatArray, y: FloatArray, V: FloatArray) -> FloatArray:
 
 def _net_kinks(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> NetKinks:
     return NetKinks.of(Q, by_output(y), V, alpha, band)
+
+
+def _derivatives(Q: FloatArray, y: FloatArray, shape: PieceShape) -> FloatArray:
+    return shape.derivatives(Q, y)
 
 
 def _output_gradient(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray) -> FloatArray:
