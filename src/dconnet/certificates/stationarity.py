@@ -33,8 +33,8 @@ class Stationarity:
 class Subgradient:
     """A subgradient of RegLoss in the coordinates ``(W, b)`` and ``alpha`` of the data, as the paper plots its norm.
 
-    ``limiting`` tells for each neuron whether its block is proved to belong to the limiting subdifferential of RegLoss.
-    This is always true where no row is at its kink.
+    ``limiting`` is True for neurons whose block is proved to belong to the limiting subdifferential of RegLoss, for
+    example if no row is at the kink.
     """
 
     hidden: FloatArray  # (n_hidden, n_features + 1), entries for the weights and, in the last column, the intercept

@@ -1,4 +1,4 @@
-"""Rows of long matrices: groups of equal rows, blocks, and sums whose bits do not depend on who holds which rows.
+"""Rows of long matrices: groups of equal rows, blocks, and sums whose bits are the same on one or several machines.
 
 Rows are split into leaves of 4096. The sums of leaves 2i and 2i + 1 are added, then those of such pairs, and so on. A
 run of ``2**k`` leaves that begins at a multiple of ``2**k`` therefore has a sum of its own. Each worker of a cluster

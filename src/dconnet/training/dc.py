@@ -35,8 +35,8 @@ KINK_TOLERANCE = _native.KINK_TOLERANCE
 # With a kink direction, rows at zero weights are at their kinks by this much.
 LEAST_KINK_NOISE = _native.LEAST_KINK_NOISE
 
-# How to choose the tangent of h at a kink: all rows at their kinks are active, as H(0) = 1 says, or those on
-# one side of a random direction, as the noise of a solver would choose them.
+# Rules for the tangent of h at a kink. "active": all rows at their kinks are active, as with H(0) = 1 in the paper.
+# "random": the rows on one side of a random direction are active, as the noise of a solver would select them.
 KINKS = ("random", "active")
 
 # A rise of the objective by less than this fraction of its terms is rounding.

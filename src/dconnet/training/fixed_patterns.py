@@ -21,7 +21,7 @@ from scipy import linalg
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.model.problem import WhitenedProblem
-from dconnet.training.newton import orthogonal_to
+from dconnet.training.newton import factorise, orthogonal_to
 
 # A row whose preactivation is below this fraction of the neuron's largest one is at its kink, up to rounding.
 NOISE = 1e-11
@@ -77,7 +77,7 @@ def merge_neurons(Q: FloatArray, W: FloatArray, signs: FloatArray) -> tuple[Floa
 
 
 def reduce_neurons(Q: FloatArray, W: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return at most as many neurons as rows with the same output and no larger penalty, by Carathéodory's argument.
+    """Return at most n_rows neurons with the same output and no larger penalty, by Carathéodory's argument.
 
     More outputs than rows are linearly dependent. Along a dependence the output is constant, the penalty does not rise
     in one of both directions, and at some point a neuron vanishes.
@@ -117,7 +117,7 @@ def _sides(Z: FloatArray) -> tuple[BoolArray, BoolArray]:
 class PatternDescent:
     """Newton descent on the vectors ``W`` and signs of neurons, for a problem with one output.
 
-    Rows at their kinks are held there, as many as leave a direction free. ``held`` lists them for every neuron, and
+    Rows at their kinks are held there, as long as a direction stays free. ``held`` lists them for every neuron, and
     ``bases`` the directions that keep them held.
     """
 
@@ -183,18 +183,9 @@ class PatternDescent:
         """Return the step of all vectors to the minimiser of the second-order model, of shape (n_hidden, rank)."""
         rows, owner = np.hstack(self.bases).T, np.repeat(np.arange(len(self.W)), [b.shape[1] for b in self.bases])
         gradient, hessian = self.derivatives(rows, owner)
-        diagonal = np.diag_indices(len(hessian))
-        largest, plain = float(np.max(hessian[diagonal])), hessian[diagonal].copy()
-        for ridge in RIDGES:
-            hessian[diagonal] = plain + ridge * largest
-            try:
-                factor = linalg.cho_factor(hessian, check_finite=False)
-            except linalg.LinAlgError:
-                continue
-            free = -linalg.cho_solve(factor, gradient, check_finite=False)
-            break
-        else:
-            free = -gradient / largest
+        largest = float(np.max(np.diag(hessian)))
+        factor = factorise(hessian, RIDGES)
+        free = -gradient / largest if factor is None else -linalg.cho_solve(factor, gradient, check_finite=False)
         step = np.zeros_like(self.W)
         np.add.at(step, owner, free[:, None] * rows)
         return step

@@ -401,7 +401,7 @@ class GrowingDescent(AcceleratedDescent):
         return Descent.snapshot(self, state, validation) | Snapshot(own, arrays)
 
     def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
-        """Go on from a snapshot, with the limits of today; see `Descent.resume`."""
+        """Resume from a snapshot under the current limits; see `Descent.resume`."""
         n_hidden, rank = int(found.values["n_hidden"]), self.white.Q.shape[1]
         state.V, state.alpha = np.empty((n_hidden, rank)), np.empty((n_hidden, *state.alpha.shape[1:]))
         self.work = float(found.values["work"])

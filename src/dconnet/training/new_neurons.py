@@ -22,7 +22,7 @@ MAX_STEPS = 50
 GAIN = 1e-6
 # A polish ends with a step whose relative gain is at most this.
 POLISH_GAIN = 1e-12
-# Directions that are polished, for each sign, and the size of the design up to which there are so many.
+# Directions that are polished for each sign, and the entries of the design above which there are fewer.
 POLISHED = 8
 POLISHED_ENTRIES = 500_000
 

@@ -23,6 +23,7 @@ from dconnet.convex.native import by_output
 from dconnet.model.problem import WhitenedProblem
 from dconnet.model.rows import leaves, tree_of
 from dconnet.training.dc import KINK_TOLERANCE
+from dconnet.training.kinks import largest_preactivations
 
 # Largest number of multiplications of a step.
 LARGEST_WORK = 5e9
@@ -171,7 +172,7 @@ class LocalPieceRows:
     def largest_preactivations(self, V: FloatArray) -> FloatArray:
         """Return the largest preactivation of every neuron."""
         Q = self.problem.Q
-        return np.asarray(np.max([np.max(np.abs(V @ Q[rows].T), axis=1) for rows in leaves(len(Q))], axis=0))
+        return np.asarray(np.max([largest_preactivations(Q[rows], V) for rows in leaves(len(Q))], axis=0))
 
     def held_rows(self, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
         """See `PieceRows.held_rows`."""
@@ -217,14 +218,28 @@ def newton_step(
         return None
     piece = Piece.around(problem, V, alpha, width)
     gradient, hessian = piece.gradient_and_hessian()
-    largest = float(np.max(np.diag(hessian)))
-    for shift in SHIFTS:
+    factor = factorise(hessian, SHIFTS)
+    if factor is None:
+        return None
+    step_V, step_alpha = piece.spread(-linalg.cho_solve(factor, gradient, check_finite=False))
+    return piece.shape.V + step_V - V, step_alpha
+
+
+def factorise(matrix: FloatArray, ridges: tuple[float, ...], *, lower: bool = False) -> tuple[FloatArray, bool] | None:
+    """Return the Cholesky factor of a matrix, for `scipy.linalg.cho_solve`; None if it does not exist.
+
+    The diagonal of ``matrix`` is raised in place by fractions ``ridges`` of its largest entry, until the matrix is
+    positive definite.
+    """
+    diagonal = np.diag_indices(len(matrix))
+    plain = matrix[diagonal].copy()
+    for ridge in ridges:
+        matrix[diagonal] = plain + ridge * float(np.max(plain, initial=0.0))
         try:
-            factor = linalg.cho_factor(hessian + shift * largest * np.eye(len(hessian)), check_finite=False)
+            factor: tuple[FloatArray, bool] = linalg.cho_factor(matrix, lower=lower, check_finite=False)
         except linalg.LinAlgError:
             continue
-        step_V, step_alpha = piece.spread(-linalg.cho_solve(factor, gradient, check_finite=False))
-        return piece.shape.V + step_V - V, step_alpha
+        return factor
     return None
 
 
