@@ -272,7 +272,7 @@ class TestCrossValidated:
 
     @pytest.mark.parametrize("gammas", [[], [0.0, 1.0], [np.nan], [[0.1, 1.0]]])
     def test_bad_values_are_refused(self, gammas):
-        with pytest.raises(ValueError, match="gammas must be positive finite numbers"):
+        with pytest.raises(ValueError, match="gamma must hold positive finite numbers"):
             DCONRegressor(gamma=gammas).fit(X, Y)
 
     def test_can_be_cloned_and_pickled(self):

@@ -275,7 +275,7 @@ class TestRegressor:
         assert "layer 2 of 2" in printed
 
     def test_predict_before_fit(self):
-        for method in ("predict", "hidden"):
+        for method in ("predict", "transform"):
             with pytest.raises(NotFittedError):
                 getattr(regressor(), method)(X)
 

@@ -220,8 +220,8 @@ def test_rank_deficient_design_reaches_the_loss_of_its_full_rank_part():
         ({"max_dca_iter": 0}, "max_dca_iter must be a positive integer"),
         ({"tol": -1.0}, "tol must be a finite number"),
         ({"tol": float("nan")}, "tol must be a finite number"),
-        ({"patience": 0}, "patience must be a positive integer, 'auto' or None"),
-        ({"patience": "long"}, "patience must be a positive integer, 'auto' or None"),
+        ({"patience": 0}, "patience must be a positive integer or None"),
+        ({"patience": "long"}, "patience must be a positive integer or None"),
     ],
 )
 def test_wrong_options_are_named(options, message):

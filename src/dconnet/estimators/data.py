@@ -1,4 +1,4 @@
-"""Data as the estimators use them: checked rows with coded targets, and rows set aside for validation."""
+"""Rows with coded targets, class weights, and the split for validation."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ class Rows:
             )
 
     def some(self, chosen: NDArray[Any]) -> Rows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Rows(self.X[chosen], self.Y[chosen], self.weight[chosen])
 
     def validation(self, column: int | slice, patience: int | None, scale: FloatArray | None = None) -> Validation:
-        """These rows as the validation data of the network of a column, or of several, measured by their scale."""
+        """Return validation data for the network of a column, or of several with errors divided by their scale."""
         return Validation(self.X, self.Y[:, column], self.weight, patience, scale)
 
 
 def has_several_columns(y: object) -> bool:
-    """Whether a target has two dimensions and more than one column."""
+    """Return whether a target has two dimensions and more than one column."""
     shape: tuple[int, ...] = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
     return len(shape) == 2 and shape[1] > 1
 
 
 def names_of_columns(y: object) -> NDArray[Any] | None:
-    """Names of the columns of a target; None unless it is a DataFrame whose names are all text and differ."""
+    """Return the names of the columns of a DataFrame if they are distinct texts, else None."""
     names = list(getattr(y, "columns", ()))
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         return None
@@ -65,7 +65,7 @@ def names_of_columns(y: object) -> NDArray[Any] | None:
 
 
 def refuse_several_columns(y: object, name: str) -> None:
-    """Refuse several targets, which only some estimators take."""
+    """Raise ValueError for several targets."""
     if has_several_columns(y):
         raise ValueError(
             f"{name} takes one target, but y has several columns. DCONRegressor learns several "
@@ -75,7 +75,7 @@ def refuse_several_columns(y: object, name: str) -> None:
 
 
 def checked_weight(sample_weight: ArrayLike | None, X: FloatArray) -> FloatArray:
-    """Sample weights that are not negative, and not all zero; one by default."""
+    """Return sample weights, one by default; raise ValueError if one is negative or all are zero."""
     weight: FloatArray = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weight < 0.0):
         raise ValueError("Sample weights must not be negative.")
@@ -86,12 +86,12 @@ def checked_weight(sample_weight: ArrayLike | None, X: FloatArray) -> FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassWeights:
-    """What the rows of each class count, with the meaning that scikit-learn gives to ``class_weight``.
+    """Weights of classes, with the meaning of scikit-learn's ``class_weight``.
 
     Attributes
     ----------
     factors : dict
-        For each class of the training rows, what the weights of its rows are multiplied by.
+        The factor of the sample weights of each class of the training rows.
 
     Examples
     --------
@@ -106,12 +106,12 @@ class ClassWeights:
 
     @classmethod
     def of(cls, class_weight: dict[Any, float] | str, labels: NDArray[Any], weight: FloatArray) -> ClassWeights:
-        """The weights for these training rows, which have weights of their own.
+        """Return the weights for these training rows.
 
         Raises
         ------
         ValueError
-            If a weight is negative or not finite, or is given to a class that is not there while another has none.
+            If a weight is negative or not finite, or belongs to an unknown class while a known one has none.
         """
         if not isinstance(class_weight, dict):
             return cls.balanced(labels, weight)
@@ -129,7 +129,7 @@ class ClassWeights:
 
     @classmethod
     def balanced(cls, labels: NDArray[Any], weight: FloatArray) -> ClassWeights:
-        """Factors that give all classes with rows of positive weight the same total weight."""
+        """Return factors that give all classes with rows of positive weight the same total weight."""
         classes, codes = np.unique(labels, return_inverse=True)
         totals = np.bincount(codes.ravel(), weights=weight, minlength=len(classes))
         there = totals > 0.0
@@ -138,16 +138,16 @@ class ClassWeights:
         return cls(dict(zip(classes.tolist(), factors.tolist(), strict=True)))
 
     def of_rows(self, labels: NDArray[Any]) -> FloatArray:
-        """The factor of each row; one for classes that the training rows did not have."""
+        """Return the factor of each row; one for unknown classes."""
         return np.array([self.factors.get(label, 1.0) for label in labels.tolist()])
 
 
 def split_off(
     n_rows: int, fraction: float, seed: int, labels: NDArray[Any] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows to train on and rows to set aside, with the same shares of the classes in both.
+    """Split rows into a training and a validation part, stratified by class.
 
-    Where some class is too small for that, each class gives what it can: at most its share, and never its last row.
+    If some class is too small for that, each class gives at most its share, and never its last row.
     """
     rows, n_held_out = np.arange(n_rows), int(np.ceil(fraction * n_rows))
     if labels is not None:
@@ -171,8 +171,8 @@ def _class_by_class(codes: NDArray[np.intp], fraction: float, seed: int) -> tupl
 
 
 def refuse_missing(labels: object) -> None:
-    """Refuse missing class labels, of which NumPy would only say that they cannot be compared."""
-    # In an array of its own type, a NaN among the text of a list would be a text.
+    """Raise ValueError for missing class labels, which NumPy cannot compare."""
+    # In an array of text, NaN would become a text.
     array = np.array(labels, dtype=object) if isinstance(labels, (list, tuple)) else np.asarray(labels)
     cells = array.ravel().tolist() if array.ndim > 0 and array.dtype == object else []
     if any(is_missing(cell) and not isinstance(cell, str) for cell in cells):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from sklearn.model_selection import check_cv
 from dconnet._arrays import FloatArray
 from dconnet.estimators.base import Classification, DCONEstimator, Regression
 from dconnet.estimators.data import Rows
-from dconnet.estimators.gamma_choice import GammaChoice, checked_gammas, default_choice
+from dconnet.estimators.gamma_choice import GAMMAS, GammaChoice, check_candidates, choose_gamma
 from dconnet.estimators.layer import Layer, build_problems, prepare_start, train_layer
 from dconnet.estimators.observer import Callback, FitObserver
 from dconnet.estimators.parameters import constraints, documented, store_parameters
@@ -24,7 +24,6 @@ from dconnet.estimators.units import Units
 from dconnet.model.calibration import PLAIN_SLOPE, Calibration
 from dconnet.model.network import Network
 from dconnet.model.targets import Targets
-from dconnet.training.checkpoint import Snapshot
 from dconnet.training.clock import Clock
 from dconnet.training.early_stopping import Validation
 from dconnet.training.growth import START
@@ -77,34 +76,25 @@ class _Shallow(DCONEstimator):
     ) -> list[Layer]:
         """Train a network for each problem; the rows, or some of them, are for short fits."""
         n_networks = targets.n_networks
+        # Before the networks are trained, so that a classifier has probabilities also after an interrupt.
         choice = observer.recall(
             "gamma",
-            lambda: self._choice(rows, units, seed, observer.clock.share(SHORT_FITS_SHARE)),
+            lambda: self._choose_gamma(rows, units, seed, observer.clock.share(SHORT_FITS_SHARE)),
             lambda choice: None if choice is None else choice.to_snapshot(),
             GammaChoice.from_snapshot,
         )
         gamma = float(self.gamma) if choice is None else choice.best
-        # Before the networks are trained, so that a classifier has probabilities also after an interrupt.
-        clock = observer.clock.share(SHORT_FITS_SHARE)
-        calibration = observer.recall(
-            "calibration",
-            lambda: self._calibration(rows, units, seed, gamma, choice, clock),
-            lambda calibration: None if calibration is None else Snapshot(asdict(calibration)),
-            lambda found: Calibration(**found.values),
-        )
-        is_uncalibrated = is_classifier(self) and calibration is None and clock.left() <= 0.0
-        if is_classifier(self) and calibration is None:
-            calibration = Calibration(PLAIN_SLOPE)
         rng = np.random.default_rng(seed)
         generators = [rng] if n_networks == 1 else rng.spawn(n_networks)
         problems = [problem.with_gamma(gamma * units.size) for problem in problems]
         starts = [self._start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
         labels = [label or type(self).__name__ for label in targets.labels]
 
+        is_uncalibrated = choice is not None and choice.calibration is None and observer.clock.left() <= 0.0
+
         def complete(layer: Layer) -> list[Layer]:
-            return [
-                replace(layer, units=units, choice=choice, calibration=calibration, is_uncalibrated=is_uncalibrated)
-            ]
+            uncalibrated = is_classifier(self) and is_uncalibrated
+            return [replace(layer, units=units, choice=choice, is_uncalibrated=uncalibrated)]
 
         layer = train_layer(
             self._trainer(),
@@ -119,32 +109,29 @@ class _Shallow(DCONEstimator):
         )
         return complete(layer)
 
-    def _choice(self, rows: Rows, units: Units, seed: int, clock: Clock) -> GammaChoice | None:
-        """Compare the candidates of gamma; None if gamma is given."""
-        if np.ndim(self.gamma) == 0 and not isinstance(self.gamma, str):
+    def _choose_gamma(self, rows: Rows, units: Units, seed: int, clock: Clock) -> GammaChoice | None:
+        """Compare the candidates of gamma and calibrate probabilities; None for a regressor with a given gamma."""
+        if self._gamma_is_given and not is_classifier(self):
             return None
-        candidates = checked_gammas(None if isinstance(self.gamma, str) else self.gamma)
-        return self._short_fits(rows, units, candidates, seed, clock)
-
-    def _short_fits(
-        self, rows: Rows, units: Units, gammas: FloatArray, seed: int, clock: Clock, *, keep_outputs: bool = False
-    ) -> GammaChoice:
-        """Cross-validated short fits with these gammas."""
-        return default_choice(
+        return choose_gamma(
             rows,
             units,
-            gammas,
+            check_candidates(GAMMAS if isinstance(self.gamma, str) else np.atleast_1d(self.gamma)),
             seed,
             **self._fold_options(rows),
             n_hidden=WIDTH_OF_SHORT_FITS if self._grows else int(self.n_hidden),
             shrinkage=float(self.shrinkage),
             n_jobs=self._n_threads(),
-            keep_outputs=keep_outputs,
+            calibrate=is_classifier(self),
             clock=clock,
         )
 
+    @property
+    def _gamma_is_given(self) -> bool:
+        return np.ndim(self.gamma) == 0 and not isinstance(self.gamma, str)
+
     def _fold_options(self, rows: Rows) -> dict[str, Any]:
-        """Return the folds of the cross-validation as arguments of `default_choice`."""
+        """Return the folds of the cross-validation as arguments of `choose_gamma`."""
         if self.cv is None:
             return {}
         if isinstance(self.cv, Integral):
@@ -158,12 +145,6 @@ class _Shallow(DCONEstimator):
                 "The folds in cv number all rows, but early_stopping sets some rows aside. Give X_val and y_val."
             )
         return super()._set_aside(rows, labels, seed)
-
-    def _calibration(
-        self, rows: Rows, units: Units, seed: int, gamma: float, choice: GammaChoice | None, clock: Clock
-    ) -> Calibration | None:
-        """Return the conversion of outputs to probabilities; None for regressors, and without time for it."""
-        return None
 
     def _start(self, problem: DataProblem, column: int, rng: np.random.Generator, units: Units) -> Network:
         """The network to start from: that of the last fit, the given one, or a random one."""
@@ -187,7 +168,7 @@ class _Shallow(DCONEstimator):
     def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
         (layer,) = layers
         assert layer.units is not None
-        choice = layer.choice
+        choice = None if self._gamma_is_given else layer.choice
         return {
             "gamma_": layer.problems[0].gamma,
             "gammas_": None if choice is None else choice.gammas * layer.units.size,
@@ -447,20 +428,10 @@ class DCONClassifier(Classification, _Shallow):
     ) -> None:
         store_parameters(self, locals())
 
-    def _short_fits(
-        self, rows: Rows, units: Units, gammas: FloatArray, seed: int, clock: Clock, *, keep_outputs: bool = False
-    ) -> GammaChoice:
-        return super()._short_fits(rows, units, gammas, seed, clock, keep_outputs=keep_outputs or len(gammas) > 1)
-
-    def _calibration(
-        self, rows: Rows, units: Units, seed: int, gamma: float, choice: GammaChoice | None, clock: Clock
-    ) -> Calibration | None:
-        if choice is None or choice.held_out is None:
-            choice = self._short_fits(rows, units, np.array([gamma]), seed, clock, keep_outputs=True)
-        return choice.calibration
-
     def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
-        return super()._attributes(layers, stationarities) | {"calibration_": layers[0].calibration}
+        choice = layers[0].choice
+        calibration = None if choice is None else choice.calibration
+        return super()._attributes(layers, stationarities) | {"calibration_": calibration or Calibration(PLAIN_SLOPE)}
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Predict the probabilities of the classes of each row.

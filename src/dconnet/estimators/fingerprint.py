@@ -1,4 +1,4 @@
-"""What must be the same for a fit to go on from a checkpoint: parameters and data, as plain values and hashes."""
+"""Fingerprints of fits: parameters and data that must be equal for a fit to resume from a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dconnet.estimators.data import Rows
 from dconnet.model.network import Network
 from dconnet.model.rows import blocks
 
-# Parameters that may differ: what is shown, by how many threads, and limits, which may be raised.
+# Parameters that may differ: output, threads, and limits, which may be raised.
 NOT_COMPARED = frozenset({"verbose", "n_jobs", "max_epochs", "max_seconds"})
 
 
 def fingerprint(
     parameters: Mapping[str, Any], rows: Rows, validation: Rows | None, starts: Iterable[Network]
 ) -> dict[str, Any]:
-    """The parameters that matter, and hashes of the data and of the networks of an earlier fit to start from."""
+    """Return the compared parameters, and hashes of the data and of the networks to start from."""
     return {
         **fingerprint_of_parameters(parameters, starts),
         "X": hashed(rows.X),
@@ -32,14 +32,14 @@ def fingerprint(
 
 
 def fingerprint_of_parameters(parameters: Mapping[str, Any], starts: Iterable[Network]) -> dict[str, Any]:
-    """The parameters that matter, and hashes of the networks of an earlier fit to start from."""
+    """Return the compared parameters, and hashes of the networks to start from."""
     networks = list(starts)
     compared = {name: described(value) for name, value in parameters.items() if name not in NOT_COMPARED}
     return compared | {"the network of the last fit": described(networks) if networks else None}
 
 
 def described(value: object) -> Any:
-    """A value in the form of JSON that is the same in another process."""
+    """Return a value that JSON can represent and that is the same in another process."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.generic):
@@ -52,12 +52,12 @@ def described(value: object) -> Any:
         return [described(entry) for entry in value]
     if isinstance(value, dict):
         return [[described(key), described(entry)] for key, entry in value.items()]
-    # A configured solver or a splitter has a text that tells all of it; that of another object would hold an address.
+    # The text of a configured solver or a splitter holds all its settings; that of other objects holds an address.
     return repr(value) if is_dataclass(value) or hasattr(value, "split") else type(value).__qualname__
 
 
 def hashed(*arrays: NDArray[Any]) -> dict[str, str]:
-    """A hash of shapes, types and bits, block by block."""
+    """Return a hash of shapes, types and bits."""
     total = hashlib.blake2b(digest_size=16)
     for array in arrays:
         total.update(f"{array.dtype.str}{array.shape}".encode())

@@ -18,7 +18,6 @@ from dconnet.estimators.data import Rows
 from dconnet.estimators.gamma_choice import GammaChoice
 from dconnet.estimators.observer import NETWORK, FitObserver, NetworkObserver, seconds_of
 from dconnet.estimators.units import Units
-from dconnet.model.calibration import Calibration
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, check_outputs
 from dconnet.training.clock import Turns
@@ -67,7 +66,7 @@ def build_problems(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """The problems and solutions of a layer, with the units, the choice of gamma and the calibration of the estimator.
+    """The problems and solutions of a layer, with the units and the choice of gamma of the estimator.
 
     ``is_uncalibrated`` is True if there was no time for the calibration. ``is_stopped`` is True after Ctrl-C, even if
     all networks were trained by then. Without ``least_seconds`` left, the stationarity of the networks is not computed.
@@ -77,7 +76,6 @@ class Layer:
     solutions: tuple[Solution, ...]
     units: Units | None = None
     choice: GammaChoice | None = None
-    calibration: Calibration | None = None
     is_uncalibrated: bool = False
     is_stopped: bool = False
     least_seconds: float = float("-inf")

@@ -1,4 +1,4 @@
-"""Units of the data: where inputs and targets lie, so that starts and gamma need no scaling of the data."""
+"""Units of the data, so that starts and gamma need no scaled copy of the data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """What a fit measures inputs, targets and gamma by.
+    """The units of inputs, targets and gamma in a fit.
 
     Attributes
     ----------
@@ -40,23 +40,23 @@ class Units:
 
     @property
     def measure(self) -> float | FloatArray:
-        """What the columns of the target are divided by in units of their own."""
+        """The divisor of the columns of the target."""
         return self.size if self.output_scale is None else self.output_scale
 
     @classmethod
     def plain(cls, rows: Rows) -> Units:
-        """The units of the data as they are."""
+        """Return the units of unscaled data."""
         return cls(None, np.zeros(rows.Y.shape[1]), 1.0)
 
     @classmethod
     def standard(cls, rows: Rows, *, each_target: bool = False) -> Units:
-        """Units in which inputs and targets have mean zero and standard deviation one; all targets, or each of them."""
+        """Return units in which inputs and targets have mean 0 and standard deviation 1; all targets, or each."""
         moments = np.array([mean_and_spread(column, rows.weight) for column in rows.Y.T])
         return cls.of_moments(Coordinates.of(rows.X, rows.weight), moments, each_target=each_target)
 
     @classmethod
     def of_moments(cls, coordinates: Coordinates, moments: FloatArray, *, each_target: bool = False) -> Units:
-        """The same from the mean and the standard deviation of each target, of shape (n_columns, 2)."""
+        """Return the same from the mean and standard deviation of each target, of shape (n_columns, 2)."""
         if each_target:
             scale = np.where(moments[:, 1] > 0.0, moments[:, 1], 1.0)
             return cls(coordinates, moments[:, 0], 1.0, scale)
@@ -69,7 +69,7 @@ class Units:
         return cls(coordinates, moments[:, 0], size or 1.0)
 
     def start(self, network: Network) -> Network:
-        """A network for standardised data in these units: for s y and s gamma, all weights are √s times as large."""
+        """Convert a network for standardised data to these units; for s y and s gamma, weights grow by √s."""
         root = np.sqrt(self.size)
         alpha = root * network.alpha if self.output_scale is None else network.alpha * self.output_scale
         scaled = Network(root * network.W, root * network.b, alpha)

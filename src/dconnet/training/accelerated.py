@@ -34,7 +34,7 @@ SWEEP_SHARE = 0.1
 FEW = 1200
 # What an iteration of the convex solver costs for one neuron, in evaluations of the objective for one neuron.
 ITERATION = 4.0
-# The larger the design, the fewer starts race and the fewer hops are tried in vain.
+# The larger the design, the fewer starts race and the fewer unsuccessful hops are tried.
 MEDIUM, LARGE = 10_000, 100_000
 STARTS = {"small": 8, "medium": 3, "large": 1}
 PATIENCE = {"small": 16, "medium": 16, "large": 4}
@@ -48,7 +48,7 @@ SUFFICIENT_DECREASE = _native.SUFFICIENT_DECREASE
 EVALUATION = 2
 # If the limits allow no more evaluations than these, this share of them begins the search on samples of the rows: with
 # more, it hardly matters where L-BFGS begins. Seconds become evaluations by a number of multiplications in one, not by
-# the clock, so that the same limit gives the same plan. Processors of today do several times as many; with 2e10, races
+# the clock, so that the same limit gives the same plan. Current processors do several times as many; with 2e10, races
 # on larger data ended no lower.
 MOST_WITH_SAMPLES = 250
 SAMPLE_SHARE = 0.35
@@ -56,7 +56,7 @@ SPEED = 5e9
 # The parts of a Newton step that are tried, and how near to a kink a row is taken to it.
 NEWTON_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)
 NEWTON_WIDTHS = (1e-9, 1e-6, 1e-4, 1e-3)
-# Less than this share of RegLoss is rounding, which Newton steps could go on to gain for ever.
+# Gains below this share of RegLoss are rounding, and would let Newton steps continue forever.
 NEWTON_GAIN = 1e-14
 
 
@@ -151,7 +151,7 @@ class AcceleratedDescent(Descent):
         self.credit: float | None = None
 
     def prepare(self, state: State) -> None:
-        """Make what the steps from this state need."""
+        """Prepare the kernel for steps from this state."""
         super().prepare(state)
         entries = self.problem.n_rows * self.problem.rank
         size = "small" if entries <= MEDIUM else "medium" if entries <= LARGE else "large"
@@ -173,7 +173,7 @@ class AcceleratedDescent(Descent):
         )
 
     def sample_evaluations(self, state: State) -> int:
-        """How many evaluations on samples the search begins with: a share of those that the limits allow, if few."""
+        """Return the number of evaluations on samples at the begin: a share of those that the limits allow, if few."""
         entries = self.n_entries()
         limit = self.options.max_seconds
         by_time = np.inf if limit is None else limit * SPEED / (EVALUATION * entries * len(state.alpha))
@@ -182,22 +182,22 @@ class AcceleratedDescent(Descent):
         return round(SAMPLE_SHARE * expected) if is_on else 0
 
     def n_entries(self) -> int:
-        """Entries of the design, and of the targets beyond the first output."""
+        """Return the number of entries of the design, and of the targets beyond the first output."""
         return self.problem.n_rows * (self.problem.rank + self.problem.n_outputs - 1)
 
     @staticmethod
     def samples_pay(evaluations: float) -> bool:
-        """Whether to begin on samples with this number of evaluations in all, where rows are enough for them."""
+        """Return whether to begin on samples of the rows with this number of evaluations in all."""
         return evaluations <= MOST_WITH_SAMPLES
 
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
-        """All that the descent depends on after an epoch was recorded; the rest follows from it."""
+        """Return everything on which the descent depends after an epoch."""
         values = {"budget": self.budget, "width": self.width, "credit": self.credit}
         kernel = {"explorer": np.array(self.kernel.state(), dtype="<u8")}
         return super().snapshot(state, validation) | Snapshot(values, kernel)
 
     def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
-        """Go on from a snapshot, with the limits of today; see `Descent.resume`."""
+        """Resume from a snapshot under the current limits; see `Descent.resume`."""
         credit, width = found.values["credit"], int(found.values["width"])
         if not 0 <= width < len(NEWTON_WIDTHS):
             raise ValueError(f"'width' is {width}")
@@ -207,7 +207,7 @@ class AcceleratedDescent(Descent):
         super().resume(state, found, validation)
 
     def step(self, state: State) -> None:
-        """One round: explore, then a sweep with the output layer, then balance."""
+        """Take one round: explore, then a sweep with the output layer, then balance."""
         self.explore(state)
         if self.seconds_left() <= 0.0:
             return
@@ -223,11 +223,11 @@ class AcceleratedDescent(Descent):
             self.newton(state)
 
     def is_spent(self, state: State) -> bool:
-        """Whether few evaluations were allowed, and are used up: then a sweep would take longer than all of them."""
+        """Return whether the few evaluations allowed are used up: a sweep would take longer than all of them."""
         return self.ends_without_sweep and self.evaluations_left(state) <= state.tally.evaluations
 
     def block_descent(self, state: State) -> None:
-        """A sweep with the output layer, as in the paper, and further in its direction."""
+        """Take a sweep with the output layer, as in the paper, and extrapolate it."""
         V, alpha, found = state.V, state.alpha, state.tally
         state.V = V.copy()  # the sweep works in place
         super().step(state)
@@ -238,7 +238,7 @@ class AcceleratedDescent(Descent):
         state.tally = found.with_sweep(state.tally)
 
     def explore(self, state: State) -> None:
-        """Bursts, hops and revivals by the kernel."""
+        """Let the kernel take bursts, hops and revivals."""
         root = np.sqrt(self.problem.unit)  # for s y and s gamma, all weights are √s times as large
         V, outputs = state.V / root, by_output(state.alpha / root)
         try:
@@ -261,13 +261,13 @@ class AcceleratedDescent(Descent):
         round_work = self.budget * EVALUATION * self.n_entries() * len(state.alpha)
         most = max(cost, round_work)
         self.credit = most if self.credit is None else min(self.credit + round_work, most)
-        in_vain = 0
-        while self.credit >= cost and in_vain < len(NEWTON_WIDTHS) and self.seconds_left() > 0.0:
+        n_failed = 0
+        while self.credit >= cost and n_failed < len(NEWTON_WIDTHS) and self.seconds_left() > 0.0:
             self.credit -= cost
             if self.newton_step(state, NEWTON_WIDTHS[self.width]):
-                in_vain = 0
+                n_failed = 0
             else:
-                in_vain += 1
+                n_failed += 1
                 self.width = (self.width + 1) % len(NEWTON_WIDTHS)
 
     def newton_step(self, state: State, width: float) -> bool:
@@ -299,14 +299,14 @@ class AcceleratedDescent(Descent):
         return lower
 
     def has_converged(self, state: State) -> bool:
-        """Whether all hops are tried and a whole round, sweep included, has nothing left to gain."""
+        """Return whether all hops are tried and a whole round gains at most the share ``tol``."""
         if not self.kernel.settled or not self.moves.sweep or state.risen:
             return False
         before, after = (epoch.objective for epoch in state.history.epochs[-2:])
         return before - after <= self.options.tol * before
 
     def progress(self, state: State) -> str:
-        """How close to convergence, for the message."""
+        """Return the distance from convergence, for the message."""
         before, after = (epoch.objective for epoch in state.history.epochs[-2:])
         share = (before - after) / before if before > 0.0 else 0.0
         settled = hasattr(self, "kernel") and self.kernel.settled  # without time for a step, there is no kernel

@@ -1,4 +1,4 @@
-"""The time of a fit: one limit for all of it, of which each piece of work gets a fair share."""
+"""The time limit of a fit, divided among its tasks."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import time
 from math import ceil
 from threading import Lock
 
-# Seconds that a piece of work has when there are none left: a limit must be positive.
+# Seconds for a task without time left: a limit must be positive.
 NONE_LEFT = 1e-9
 
 
 class Clock:
-    """What is left of the time of a fit, which begins when the clock is made.
+    """The remaining time of a fit, which begins when the clock is created.
 
     Parameters
     ----------
     limit : float or None
         Seconds for the whole fit; None for no limit.
     spent : float, default=0.0
-        Seconds that were spent before, by a process from which this one goes on.
+        Seconds spent by an earlier process from which this one resumes.
 
     Examples
     --------
@@ -41,28 +41,28 @@ class Clock:
         return self._end < float("inf")
 
     def left(self) -> float:
-        """Seconds left; less than zero if the limit is over."""
+        """Return the seconds left; negative after the limit."""
         return self._end - time.perf_counter() if self.has_limit else float("inf")
 
     def share(self, share: float) -> Clock:
-        """A clock for a share of what is left."""
+        """Return a clock for a share of the remaining time."""
         return Clock(share * self.left()) if self.has_limit else self
 
     def turns(self, count: int, n_threads: int = 1, reserve: float = 0.0) -> Turns:
-        """Turns for so many pieces of work, of which ``n_threads`` run at once; ``reserve`` seconds are for others."""
+        """Return turns for ``count`` tasks, ``n_threads`` at once; ``reserve`` seconds are left for other work."""
         return Turns(self, count, n_threads, reserve)
 
 
 class Turns:
-    """Pieces of work that take turns in the time of a clock: each gets the same, and what one leaves, all others do."""
+    """Splits the remaining time evenly over the remaining tasks."""
 
     def __init__(self, clock: Clock, count: int, n_threads: int, reserve: float) -> None:
-        self._clock, self._waiting, self._n_threads, self._reserve = clock, count, n_threads, reserve
+        self._clock, self._n_left, self._n_threads, self._reserve = clock, count, n_threads, reserve
         self._lock = Lock()
 
     def next(self) -> float:
-        """Seconds for the piece of work that begins now; they are positive, if only just."""
+        """Return the seconds for the task that begins now, a positive number."""
         with self._lock:
-            rounds = max(1, ceil(self._waiting / self._n_threads))
-            self._waiting -= 1
+            rounds = max(1, ceil(self._n_left / self._n_threads))
+            self._n_left -= 1
         return max((self._clock.left() - self._reserve) / rounds, NONE_LEFT)

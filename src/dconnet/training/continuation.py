@@ -16,7 +16,7 @@ HALVINGS = 30
 def continuation(
     problem: Problem, carried: FloatArray, n_hidden: int, limit: float, rng: np.random.Generator
 ) -> Network:
-    """A start for another layer that goes on from the network below.
+    """Return a start for another layer that continues the network below.
 
     Two neurons repeat its output on the training data, one for each sign of its output weights: activations are not
     negative, and so ``max(<w, x>, 0) = <w, x>`` for weights that are not negative either. By the triangle inequality,

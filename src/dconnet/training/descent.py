@@ -15,7 +15,7 @@ from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import check_outputs
 from dconnet.training.checkpoint import FORGED, REMEDY, Snapshot
-from dconnet.training.dc import KINKS, ROUNDING, SPLITS
+from dconnet.training.dc import ROUNDING, SPLITS
 from dconnet.training.early_stopping import Validation
 from dconnet.training.observer import Observer
 from dconnet.training.result import Epoch, History, Solution, Status
@@ -28,7 +28,7 @@ LOST = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Limits and choices of a descent; see `DCONRegressor` for their meaning."""
+    """Limits and settings of a descent; see `DCONRegressor` and `PaperAlgorithm`."""
 
     split: str = "paper"
     kinks: str = "active"
@@ -39,36 +39,25 @@ class Options:
     tol: float = 1e-6
     restart: bool = False
     inexact: bool = False
-    patience: int | Literal["auto"] | None = "auto"  # hops in vain before the accelerated algorithm gives them up
-    n_threads: int = 1  # that share the rows; the result does not depend on it
+    patience: int | Literal["auto"] | None = "auto"  # unsuccessful hops before the accelerated algorithm stops hopping
+    n_threads: int = 1  # they share the rows; the result does not depend on their number
 
     def __post_init__(self) -> None:
-        # Also those that use a descent without an estimator, whose checks come first otherwise, get a clear error.
         if self.split not in SPLITS:
             raise ValueError(f"split must be one of {sorted(SPLITS)}, got {self.split!r}.")
-        if self.kinks not in KINKS:
-            raise ValueError(f"kinks must be one of {sorted(KINKS)}, got {self.kinks!r}.")
-        if self.max_epochs is not None and not _is_count(self.max_epochs):
-            raise ValueError(f"max_epochs must be a positive integer or None, got {self.max_epochs!r}.")
+        for name in ("max_epochs", "max_evaluations", "max_dca_iter", "n_threads", "patience"):
+            value = getattr(self, name)
+            is_count = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
+            is_optional = name in ("max_epochs", "max_evaluations", "patience")
+            if not (is_count or (value is None and is_optional) or (name == "patience" and value == "auto")):
+                raise ValueError(f"{name} must be a positive integer{' or None' * is_optional}, got {value!r}.")
         if self.max_seconds is not None and not self.max_seconds > 0.0:
             raise ValueError(f"max_seconds must be positive or None, got {self.max_seconds!r}.")
-        if self.max_evaluations is not None and not _is_count(self.max_evaluations):
-            raise ValueError(f"max_evaluations must be a positive integer or None, got {self.max_evaluations!r}.")
-        if not _is_count(self.max_dca_iter):
-            raise ValueError(f"max_dca_iter must be a positive integer, got {self.max_dca_iter!r}.")
         if not (np.isfinite(self.tol) and self.tol >= 0.0):
             raise ValueError(f"tol must be a finite number not below zero, got {self.tol!r}.")
-        if self.patience not in ("auto", None) and not _is_count(self.patience):
-            raise ValueError(f"patience must be a positive integer, 'auto' or None, got {self.patience!r}.")
-        if not _is_count(self.n_threads):
-            raise ValueError(f"n_threads must be a positive integer, got {self.n_threads!r}.")
         for name in ("restart", "inexact"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def _may_continue(status: Status) -> bool:
@@ -78,7 +67,7 @@ def _may_continue(status: Status) -> bool:
 
 @dataclass(slots=True, eq=False)
 class State:
-    """The iterate, and the counts of the epoch under way.
+    """The iterate, and the counts of the current epoch.
 
     ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) or (n_hidden, n_outputs) are the network in whitened coordinates; a
     neuron changes in one assignment, so that an interrupt finds a whole network between any two lines. ``mse`` is its
@@ -183,7 +172,7 @@ class Descent:
         return self.solution(state, validation)
 
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
-        """All that the descent depends on after an epoch was recorded; the rest follows from it."""
+        """Return everything on which the descent depends after an epoch."""
         values = {
             "status": state.status.name,
             "n_epochs": state.n_epochs,
@@ -200,12 +189,12 @@ class Descent:
         return whole
 
     def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
-        """Go on from a snapshot, with the limits of today.
+        """Resume from a snapshot under the current limits.
 
         Raises
         ------
         ValueError
-            If it is not the snapshot of such a descent.
+            If it is not a snapshot of such a descent.
         """
         state.status = Status[found.values["status"]]
         state.n_epochs, state.risen = int(found.values["n_epochs"]), bool(found.values["risen"])
@@ -223,24 +212,24 @@ class Descent:
             state.status = self.verdict(state, validation)
 
     def output_layer_only(self, start: Network, status: Status = Status.INTERRUPTED) -> Solution:
-        """After an interrupt, or if a callback has ended the fit: the start with the best output weights for it."""
+        """Return the start with its best output weights, after an interrupt or the end of the fit by a callback."""
         self.began = time.perf_counter()
         return self.output_layer_of(self.init(start), status)
 
     def output_layer_of(self, state: State, status: Status, validation: Validation | None = None) -> Solution:
-        """The best output weights for a state at the start: all that there is time for."""
+        """Return the best output weights for the state at the start."""
         state.status = status
         self.improve_output_layer(state)
         self.record(state, validation)
         return self.solution(state, validation)
 
     def solution(self, state: State, validation: Validation | None) -> Solution:
-        """The state as a result; with early stopping, the best network in the place of the last.
+        """Return the result; with early stopping, with the best network instead of the last.
 
         Raises
         ------
         ValueError
-            If rounding keeps the network from being what it was trained to in the units of the data.
+            If rounding changes RegLoss of the network in the units of the data.
         """
         last, best = state.network, state.network if validation is None else validation.choose(state.network)
         trained, objective = state.history.epochs[-1].objective, self.data.objective(last)
@@ -259,7 +248,7 @@ class Descent:
         return Solution(best, state.history, state.status, state.n_epochs, message, objective)
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
-        """The state at the start, recorded as epoch 0."""
+        """Return the state at the start, recorded as epoch 0."""
         check_outputs(start, self.problem.output_shape)
         start = start.with_intercept(self.problem.intercept)
         V, alpha = self.problem.whiten(start), self.problem.output_weights(start).copy()
@@ -269,7 +258,7 @@ class Descent:
         return state
 
     def prepare(self, state: State) -> None:
-        """Make what the steps from this state need."""
+        """Prepare the solvers for steps from this state."""
         options = self.options
         self.sweep = self.rows.sweep(
             self.backend,
@@ -281,17 +270,17 @@ class Descent:
         )
 
     def objective(self, state: State) -> float:
-        """RegLoss of the iterate."""
+        """Return RegLoss of the iterate."""
         return state.mse + self.problem.penalty(state.V, state.alpha)
 
     def settle(self, state: State) -> None:
-        """Compute the error that a sweep has left to be computed anew."""
+        """Compute the error after a sweep."""
         if state.swept:
             state.mse = self.problem.mse(state.V, state.alpha)
             state.swept = False
 
     def step(self, state: State) -> None:
-        """One epoch: all neurons in random order, then the output layer."""
+        """Take one epoch: all neurons in random order, then the output layer."""
         order = self.rng.permutation(len(state.alpha))
         kinks = self.rng.standard_normal(state.V.shape) if self.options.kinks == "random" else None
         state.swept = True
@@ -303,7 +292,7 @@ class Descent:
             self.settle(state)
 
     def improve_output_layer(self, state: State) -> None:
-        """The alpha subproblem."""
+        """Solve the problem of the output weights."""
         alpha = self.rows.output_weights(state.V)
         self.settle(state)
         mse = self.problem.mse(state.V, alpha)
@@ -334,13 +323,13 @@ class Descent:
         state.tally, state.recorded = Tally(), (state.V.copy(), state.alpha)
 
     def step_norm(self, network: Network, before: Network) -> float:
-        """Distance of the weights from those before."""
+        """Return the distance of the weights from those before."""
         return safe_norm(self.data.parameters(network) - self.data.parameters(before))
 
     def undo_rise(self, state: State) -> None:
-        """Go back to the weights of the last record if RegLoss is higher: by the rounding of many small steps.
+        """Restore the weights of the last record if RegLoss is higher.
 
-        For a tiny gamma, the outputs of large neurons cancel, and rounding is all that an epoch changes.
+        For a tiny gamma, the outputs of large neurons cancel, and an epoch may change nothing but rounding.
         """
         before, after = state.history.epochs[-1].objective, self.objective(state)
         state.risen = not after <= before * (1.0 + ROUNDING)
@@ -350,7 +339,7 @@ class Descent:
             self.settle(state)
 
     def verdict(self, state: State, validation: Validation | None) -> Status:
-        """Whether to continue, and why not."""
+        """Return the status after an epoch."""
         if self.seconds_left() <= 0.0:
             return Status.TIME_LIMIT
         if self.has_converged(state):
@@ -364,25 +353,25 @@ class Descent:
         return Status.RUNNING
 
     def has_converged(self, state: State) -> bool:
-        """Whether the last epoch hardly moved the weights, and not because it was undone."""
+        """Return whether the last epoch moved the weights by at most ``tol`` and was not undone."""
         return state.history.epochs[-1].step_norm <= self.options.tol and not state.risen
 
     def progress(self, state: State) -> str:
-        """How close to convergence, for the message."""
+        """Return the distance from convergence, for the message."""
         step, tol = state.history.epochs[-1].step_norm, self.options.tol
         return f"step {step:.1e} (tol {tol:g})"
 
     def seconds_left(self) -> float:
-        """Seconds left of `max_seconds`."""
+        """Return the seconds left of `max_seconds`."""
         limit = self.options.max_seconds
         return float("inf") if limit is None else limit - (time.perf_counter() - self.began)
 
     def evaluations_left(self, state: State) -> float:
-        """Evaluations left of `max_evaluations`; the epoch under way is not counted."""
+        """Return the evaluations left of `max_evaluations`, without those of the current epoch."""
         limit = self.options.max_evaluations
         return float("inf") if limit is None else limit - state.history.total("evaluations")
 
     def message(self, state: State, validation: Validation | None) -> str:
-        """The message of the status, with its figures."""
+        """Return the message of the status, with its figures."""
         patience = None if validation is None else validation.patience
         return state.status.message(state.n_epochs, self.progress(state), patience)

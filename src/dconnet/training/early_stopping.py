@@ -26,7 +26,7 @@ class Validation:
     patience : int or None
         Epochs without a new best after which to stop; None only records the error.
     scale : array of shape (n_outputs,) or None
-        What each of several outputs is measured by.
+        The unit of the error of each of several outputs.
     """
 
     X: FloatArray
@@ -39,11 +39,11 @@ class Validation:
     epochs_since_best: int = 0
 
     def mse(self, network: Network) -> float:
-        """Weighted mean over the validation data of the squared error, which is the sum of those of all outputs."""
+        """Return the weighted mean over the rows of the squared error, summed over the outputs."""
         error = self.y - network.predict(self.X)
         if self.scale is not None:
             error = error / self.scale
-        with np.errstate(over="ignore"):  # an infinite error is an error, too
+        with np.errstate(over="ignore"):  # an infinite error is recorded as such
             squares = error**2 if error.ndim == 1 else np.sum(error**2, axis=1)
             return float(np.average(squares, weights=self.sample_weight))
 
@@ -57,18 +57,18 @@ class Validation:
         return mse
 
     def snapshot(self) -> Snapshot:
-        """What the observations so far leave to those to come."""
+        """Return the state on which further observations depend."""
         assert self.best is not None
         best = {name: np.asarray(getattr(self.best, name), dtype=np.float64) for name in _PARTS}
         return Snapshot({"best_mse": self.best_mse, "epochs_since_best": self.epochs_since_best}, best)
 
     def restore(self, snapshot: Snapshot, like: Network) -> None:
-        """Go on from there, with a best network of the same inputs and outputs as this one, and maybe more neurons.
+        """Restore a snapshot, whose best network has the inputs and outputs of ``like``.
 
         Raises
         ------
         ValueError
-            If the snapshot has no such network.
+            If the snapshot does not hold such a network.
         """
         n_hidden = snapshot.arrays["b"].size if "b" in snapshot.arrays else 0
         shapes = [(n_hidden, *np.shape(getattr(like, name))[1:]) for name in _PARTS[:3]] + [np.shape(like.intercept)]
@@ -82,5 +82,5 @@ class Validation:
         return self.patience is not None and self.epochs_since_best >= self.patience
 
     def choose(self, reached: Network) -> Network:
-        """The best network if early stopping is on, else the one reached."""
+        """Return the best network if early stopping is on, else ``reached``."""
         return reached if self.patience is None or self.best is None else self.best

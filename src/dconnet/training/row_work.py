@@ -1,7 +1,7 @@
-"""What a descent asks of a problem and of its rows, which may be here or with the workers of a cluster.
+"""Interfaces between a descent and its problem, whose rows are in this process or on a cluster.
 
-The loops of a descent see networks and a few numbers. Everything that looks at rows goes through `RowWork`: here, the
-kernel does it on arrays of this process (`LocalRows`).
+A descent handles networks and a few numbers. All passes over the rows go through `RowWork`; `LocalRows` lets the kernel
+compute on arrays of this process.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from dconnet.training.sweep import Sweep, make_sweep
 
 
 class Explorer(Protocol):
-    """A search for a low minimum; see the kernel's."""
+    """A search for a low minimum, as `_native.Explorer`."""
 
     def explore(
         self, evaluations: int, seconds: float, V: FloatArray, alpha: FloatArray
     ) -> tuple[int, int, int, int, int]:
-        """Go on from these weights, and write there what was reached."""
+        """Continue from these weights, and write the best weights into the same arrays."""
         ...
 
     @property
     def settled(self) -> bool:
-        """Whether all hops have been tried in vain."""
+        """Whether all hops were tried without success."""
         ...
 
     def state(self) -> list[int]:
-        """What a call leaves to the next."""
+        """Return the state on which the next call depends."""
         ...
 
     def restore(self, state: list[int]) -> None:
-        """Take over what `state` returned."""
+        """Restore a state that `state` returned."""
         ...
 
 
 class WhiteProblem(Protocol):
-    """A problem in whitened coordinates, as a descent sees it; `WhitenedProblem` says what is what."""
+    """A problem in whitened coordinates, as a descent uses it; see `WhitenedProblem`."""
 
     @property
     def gamma(self) -> float: ...  # noqa: D102
@@ -71,7 +71,7 @@ class WhiteProblem(Protocol):
 
 
 class DataProblem(Protocol):
-    """A problem in the coordinates of the data, as a descent sees it; `Problem` says what is what."""
+    """A problem in the coordinates of the data, as a descent uses it; see `Problem`."""
 
     @property
     def gamma(self) -> float: ...  # noqa: D102
@@ -94,33 +94,33 @@ class DataProblem(Protocol):
 
 
 class RowWork(Protocol):
-    """The work on the rows of one problem."""
+    """All computations on the rows of one problem."""
 
     def output_weights(self, V: FloatArray) -> FloatArray:
-        """The minimiser of F over the output weights, for these hidden weights."""
+        """Return the output weights that minimise RegLoss for these hidden weights."""
         ...
 
     def sweep(
         self, backend: Backend, n_hidden: int, *, split: str, max_dca_iter: int, restart: bool, inexact: bool
     ) -> Sweep:
-        """Sweeps over the neurons."""
+        """Return an object that sweeps over the neurons."""
         ...
 
     def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
-        """A search by this plan, for targets and gamma in units of ``problem.unit``."""
+        """Return a search with these settings, for targets and gamma in units of ``problem.unit``."""
         ...
 
     def newton_step(self, V: FloatArray, alpha: FloatArray, width: float) -> tuple[FloatArray, FloatArray] | None:
-        """A Newton step on all weights; None if the problem is too large for one."""
+        """Return a Newton step on all weights; None if the problem is too large."""
         ...
 
     def spent(self) -> dict[str, int]:
-        """Rounds and traffic since this was asked last, as `Epoch` has them."""
+        """Return rounds and traffic since the last call, as fields of `Epoch`."""
         ...
 
 
 class LocalRows:
-    """The work on rows that are here, shared by some threads."""
+    """Computations on rows of this process, by several threads."""
 
     def __init__(self, problem: WhitenedProblem, n_threads: int) -> None:
         self.problem, self.team = problem, _native.Team(n_threads)
@@ -149,12 +149,12 @@ class LocalRows:
         return newton_step(self.problem, V, alpha, width)
 
     def spent(self) -> dict[str, int]:
-        """See `RowWork.spent`; here, nobody is asked."""
+        """See `RowWork.spent`; there is no traffic in one process."""
         return {}
 
 
 def rows_of(problem: WhiteProblem, n_threads: int) -> RowWork:
-    """Who works on the rows of a problem: these threads, or the problem itself if its rows are elsewhere."""
+    """Return the computations on the rows of a problem, by these threads or on the cluster that has the rows."""
     if isinstance(problem, WhitenedProblem):
         return LocalRows(problem, n_threads)
     remote: RowWork = problem.rows  # type: ignore[attr-defined]

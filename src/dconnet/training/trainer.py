@@ -1,4 +1,4 @@
-"""How networks are trained: the algorithm, its options and its backend, for one problem after the other."""
+"""Training of networks with fixed settings: the algorithm, its options and its backend."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Trainer:
     options : Options
         Limits and choices of the descent.
     grows : bool, default=False
-        Whether the network grows; the start is then only where it begins.
+        Whether the network grows from the start.
     """
 
     is_accelerated: bool
@@ -114,7 +114,7 @@ class Trainer:
         return cls(False, get_backend(paper.solver), paper.options(**limits))
 
     def within(self, seconds: float) -> Trainer:
-        """The same with a limit on the time of each network; infinity for none."""
+        """Return the trainer with a limit on the time of each network; infinity for none."""
         return replace(self, options=replace(self.options, max_seconds=None if seconds == np.inf else seconds))
 
     def train(
@@ -131,14 +131,14 @@ class Trainer:
             return self._descent(problem, rng).run(start, validation=validation, observer=observer)
 
     def sharing(self, n_threads: int, n_networks: int) -> Trainer:
-        """The trainer for networks side by side: threads that these leave over share the rows of each."""
+        """Return the trainer for networks that are trained at once: remaining threads share the rows of each."""
         each = max(1, n_threads // n_networks)
         return replace(self, options=replace(self.options, n_threads=each))
 
     def fit_output_layer(
         self, problem: DataProblem, start: Network, rng: np.random.Generator, status: Status = Status.INTERRUPTED
     ) -> Solution:
-        """Fit the output weights of ``start`` alone: what can still be done quickly after an interrupt."""
+        """Fit the output weights of ``start`` alone, which is fast."""
         return self._descent(problem, rng).output_layer_only(start, status)
 
     def _descent(self, problem: DataProblem, rng: np.random.Generator) -> Descent:
