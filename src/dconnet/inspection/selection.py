@@ -1,4 +1,4 @@
-"""The networks and outputs of a fitted estimator, selected by class."""
+"""Checks of estimators, and their outputs by class."""
 
 from __future__ import annotations
 
@@ -32,9 +32,3 @@ def select_outputs(estimator: Any, classes: Sequence[object] | None) -> list[int
     if len(classes) == 0 or any(label not in known for label in classes):
         raise ValueError(f"classes must be some of {known}, got {list(classes)}.")
     return [0] if len(known) == 2 else [known.index(label) for label in classes]
-
-
-def select_networks(estimator: Any, classes: Sequence[object] | None) -> list[int]:
-    """Return the positions of the networks for some classes, or of all networks; classes may share a network."""
-    outputs = select_outputs(estimator, classes)
-    return [0] if estimator.targets_.shared else outputs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -54,18 +53,13 @@ STYLE = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Context manager with the fonts, lines and spines of the plots."""
-    with import_matplotlib().rc_context(STYLE):
-        yield
-
-
-def import_matplotlib() -> Any:
-    """Import Matplotlib, or raise an error with the command that installs it."""
+    """Use the fonts, lines and spines of the plots in a with statement."""
     try:
-        import matplotlib
+        import matplotlib as mpl
     except ImportError as error:
         raise ImportError("Plots need Matplotlib: pip install 'dconnet[plot]'") from error
-    return matplotlib
+    with mpl.rc_context(STYLE):
+        yield
 
 
 def make_panels(
@@ -136,20 +130,16 @@ def add_legend(axis: Any, handles: Sequence[Any] | None = None, **options: Any) 
 def legend_above(axes: NDArray[Any], handles: Sequence[Any], ax: Any) -> None:
     """Add a legend above the panels, where it hides nothing: to our own figure, or to the first panel of the user's.
 
-    Parameters
-    ----------
-    axes : array of Axes
-        The panels.
-    handles : sequence of Artist
-        The entries.
-    ax : Axes, array of Axes, Figure or None
-        What the user passed to ``plot``; a Figure is treated as our own.
+    ``ax`` is the argument of ``plot``; a Figure counts as our own.
     """
     from matplotlib.figure import Figure
 
     figure = axes[0].figure
-    is_ours = ax is None or isinstance(ax, Figure)
-    width = figure.get_figwidth() * (1.0 if is_ours else _share_of_width(axes))
+    is_ours, width = ax is None or isinstance(ax, Figure), figure.get_figwidth()
+    if not is_ours:
+        # A layout engine would shrink the other panels for a legend that is wider than the first.
+        places = [axis.get_position() for axis in (axes if figure.get_layout_engine() is None else axes[:1])]
+        width *= max(place.x1 for place in places) - places[0].x0
     longest = max(len(handle.get_label()) for handle in handles)
     n_fitting = max(int(CHARACTERS_PER_INCH * width / (longest + 6)), 1)
     n_lines = -(-len(handles) // n_fitting)
@@ -160,16 +150,6 @@ def legend_above(axes: NDArray[Any], handles: Sequence[Any], ax: Any) -> None:
     else:
         height = 1.07 if axes[0].get_title() else 1.0
         add_legend(axes[0], handles, loc="lower left", bbox_to_anchor=(0.0, height), **options)
-
-
-def _share_of_width(axes: NDArray[Any]) -> float:
-    """Return the share of the figure's width that a legend above the panels may take.
-
-    A layout engine would shrink the other panels for a legend that is wider than the first.
-    """
-    has_layout = axes[0].figure.get_layout_engine() is not None
-    places = [axis.get_position() for axis in (axes[:1] if has_layout else axes)]
-    return float(max(place.x1 for place in places) - places[0].x0)
 
 
 def scatter(axis: Any, x: FloatArray, y: FloatArray, **options: Any) -> None:
@@ -194,10 +174,8 @@ def log_y(axis: Any) -> None:
 
 def line_styles(n: int) -> list[dict[str, Any]]:
     """Return colours and dashes that distinguish n lines."""
-    return [
-        {"color": colour, "linestyle": LINES[i // len(COLOURS) % len(LINES)]}
-        for i, colour in enumerate(islice(cycle(COLOURS), n))
-    ]
+    n_colours = len(COLOURS)
+    return [{"color": COLOURS[i % n_colours], "linestyle": LINES[i // n_colours % len(LINES)]} for i in range(n)]
 
 
 def add_margins(values: FloatArray, share: float = 0.04) -> tuple[FloatArray, FloatArray]:

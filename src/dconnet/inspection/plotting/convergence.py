@@ -25,7 +25,7 @@ from dconnet.inspection.plotting.canvas import (
     style,
 )
 from dconnet.inspection.replay import replay
-from dconnet.inspection.selection import select_networks
+from dconnet.inspection.selection import select_outputs
 from dconnet.training.result import History
 
 # Epochs of a run at which the norm of a subgradient is computed.
@@ -154,7 +154,8 @@ class ConvergenceDisplay:
         ax : Axes or array of Axes, optional
             Axes to draw on; a new figure by default.
         """
-        selected, labels = select_networks(estimator, classes), estimator.targets_.labels
+        selected, labels = select_outputs(estimator, classes), estimator.targets_.labels
+        selected = [0] if estimator.targets_.shared else selected
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together.")
         if X is not None and y is not None:

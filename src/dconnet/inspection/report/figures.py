@@ -55,12 +55,8 @@ def draw_predictions(examination: Examination, half_widths: FloatArray | None) -
         return [_draw_residuals(examination, k, float(half)) for k, half in enumerate(half_widths[:MAX_TARGETS])]
     if examination.probabilities is None:
         return []
-    rows = examination.is_evaluated
-    return [
-        _draw_reliability(
-            Reliability.of(examination.probabilities[rows], examination.y[rows], examination.model.classes_)
-        )
-    ]
+    rows, classes = examination.is_evaluated, examination.model.classes_
+    return [_draw_reliability(Reliability.of(examination.probabilities[rows], examination.y[rows], classes))]
 
 
 def _draw_residuals(examination: Examination, target: int, half_width: float) -> Picture:
@@ -144,12 +140,10 @@ def _draw_reliability(reliability: Reliability) -> Picture:
 def draw_convergence(examination: Examination) -> Picture | None:
     """Draw RegLoss by epoch, and more if the fit was repeated; None without a record of the fit."""
     names = [f"class {each.name}" if len(examination.networks) > 1 else "" for each in examination.networks]
-    runs = [
-        replace(Run(each.solution.history.objective) if each.trajectory is None else Run.of_trajectory(each.trajectory),
-                label=name)
-        for each, name in zip(examination.networks, names, strict=True)
-        if len(each.solution.history.objective) > 1
-    ]  # fmt: skip
+    runs = []
+    for each, name in zip(examination.networks, names, strict=True):
+        run = Run(each.solution.history.objective) if each.trajectory is None else Run.of_trajectory(each.trajectory)
+        runs += [replace(run, label=name)] if len(run.objective) > 1 else []
     if not runs:
         return None
     shown = "RegLoss after each epoch"

@@ -61,6 +61,8 @@ def render_report(examination: Examination, *, with_rows: bool = True) -> str:
     from markupsafe import Markup
 
     half_widths = examination.half_widths if examination.classes is None else None
+    names, is_evaluated = examination.target_names, examination.is_evaluated
+    members = [member for member in getattr(examination.model, "members_", []) if member["weight"] > 0.0]
     what_if = build_what_if(examination, half_widths, with_rows=with_rows)
     style, script = _read_source("style.css"), None
     if what_if is not None:
@@ -71,7 +73,7 @@ def render_report(examination: Examination, *, with_rows: bool = True) -> str:
         examination=examination,
         model=examination.model,
         scores=_list_scores(examination),
-        target_scores=_score_targets(examination),
+        target_scores={name: examination.score_rows(is_evaluated, k) for k, name in enumerate(names) if len(names) > 1},
         half_widths=half_widths,
         confusion=None if examination.classes is None else Confusion.of(examination),
         prediction_figures=draw_predictions(examination, half_widths),
@@ -79,7 +81,7 @@ def render_report(examination: Examination, *, with_rows: bool = True) -> str:
         network_figures=draw_networks(examination),
         convergence_figure=draw_convergence(examination),
         certificate_lines=summarise_certificates(examination) if examination.networks else [],
-        members=_list_members(examination),
+        members=sorted(members, key=lambda member: -member["weight"]),
         settings=_list_settings(examination),
         what_if=what_if,
         what_if_data=Markup(encode_json(what_if)),
@@ -99,24 +101,10 @@ def _list_scores(examination: Examination) -> dict[str, dict[str, float]]:
     return scores
 
 
-def _score_targets(examination: Examination) -> dict[str, dict[str, float]]:
-    """Return the score of each of several targets on the evaluated rows."""
-    names = examination.target_names
-    if len(names) == 1:
-        return {}
-    return {name: examination.score_rows(examination.is_evaluated, k) for k, name in enumerate(names)}
-
-
 def _describe_columns(examination: Examination) -> list[dict[str, str]]:
     """Return what each column of the table is and how it was encoded; nothing for plain numbers."""
     described = getattr(examination.model if examination.is_auto else examination.encoder, "columns_", [])
     return [{**column, "column": name} for name, column in zip(examination.feature_names, described, strict=False)]
-
-
-def _list_members(examination: Examination) -> list[dict[str, Any]]:
-    """Return the members of an ensemble that have a weight, largest first."""
-    members = getattr(examination.model, "members_", [])
-    return sorted((member for member in members if member["weight"] > 0.0), key=lambda member: -member["weight"])
 
 
 def _list_settings(examination: Examination) -> dict[str, Any]:
