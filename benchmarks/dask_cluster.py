@@ -146,6 +146,7 @@ def measure_parquet(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield describe(model) | {
             "what": "parquet",
             "rows": n_rows,
+            "work": "epoch, net split" if options.sweep else "30 evaluations",
             "memory of a worker": options.memory,
             "seconds": seconds,
             "peak memory of workers": list(client.run(_peak_memory).values()),
@@ -166,8 +167,7 @@ def measure_rivals(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         X, y = client.persist(make_dask_rows(n_rows))  # so that no method makes the rows again
         wait([X, y])
         models = {
-            f"dconnet, {n} evaluations": DaskDCONRegressor(**SETTINGS, max_evaluations=n, client=client)
-            for n in (50, 100, 200)
+            f"dconnet, {n}": DaskDCONRegressor(**SETTINGS, max_evaluations=n, client=client) for n in (50, 100, 200)
         }
         with suppress(ImportError):
             from dask_glm.estimators import LinearRegression
@@ -177,7 +177,7 @@ def measure_rivals(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             from xgboost.dask import DaskXGBRegressor
 
             for n in (50, 200, 800):
-                models[f"XGBoost, {n} trees"] = DaskXGBRegressor(n_estimators=n, tree_method="hist")
+                models[f"XGBoost, {n}"] = DaskXGBRegressor(n_estimators=n, tree_method="hist")
         for name, model in models.items():
             fitted, seconds = fit(model, X, y)
             (predictions,) = dask.compute(fitted.predict(da.from_array(X_test, chunks=(50_000, N_FEATURES))))

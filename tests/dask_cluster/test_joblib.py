@@ -47,15 +47,10 @@ def search_grid(X, y, labels):
     return search.fit(X, y).cv_results_["mean_test_score"]
 
 
-def classify(X, y, labels, **options):
-    return DCONClassifier(**OPTIONS, **options).fit(X, labels).predict_proba(X)
-
-
 CASES = {
     "grid search": search_grid,
     "gamma": lambda X, y, labels: DCONRegressor(**OPTIONS).fit(X, y).mse_path_,
-    "classes": lambda *data: classify(*data, gamma=0.01, early_stopping=True),
-    "classes and gamma": classify,
+    "classes": lambda X, y, labels: DCONClassifier(**OPTIONS, early_stopping=True).fit(X, labels).predict_proba(X),
     "members": lambda X, y, labels: AutoDCONRegressor(random_state=0).fit(X, y).predict(X),
 }
 
