@@ -1,4 +1,4 @@
-"""The best lengths of neurons with given directions: optimality conditions, and outputs that depend on each other."""
+"""The lasso on the lengths of neurons: optimality conditions, and dependent outputs."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def value(A, y, gamma, c):
 
 @pytest.mark.parametrize("gamma", [1.0, 0.1, 0.01])
 @pytest.mark.parametrize("n", [5, 30, 120])
-def test_no_length_can_be_changed_for_the_better(gamma, n):
+def test_lengths_satisfy_the_optimality_conditions(gamma, n):
     A, y = outputs_and_targets(50, n, seed=n)
     c = solve_lengths(A, y, gamma)
     slopes = gamma - A.T @ (y - A @ c)
@@ -29,19 +29,19 @@ def test_no_length_can_be_changed_for_the_better(gamma, n):
     np.testing.assert_allclose(slopes[c > 1e-6], 0.0, atol=1e-5 * gamma)
 
 
-def test_the_same_output_twice_is_no_obstacle():
+def test_repeated_outputs():
     A, y = outputs_and_targets(40, 10, seed=1)
     twice = np.hstack([A, A, 0.0 * A])
     once, both = solve_lengths(A, y, 0.1), solve_lengths(twice, y, 0.1)
     assert value(twice, y, 0.1, both) == pytest.approx(value(A, y, 0.1, once), rel=1e-9)
 
 
-def test_too_large_a_penalty_leaves_nothing():
+def test_a_large_penalty_gives_zero():
     A, y = outputs_and_targets(40, 10, seed=2)
     assert not np.any(solve_lengths(A, y, 1.01 * np.max(A.T @ y)))
 
 
-def test_a_search_that_does_not_end_is_told(monkeypatch):
+def test_failure_returns_none(monkeypatch):
     A, y = outputs_and_targets(40, 10, seed=3)
 
     def fail(*args, **options):

@@ -1,4 +1,4 @@
-"""Passes over many rows make no matrix of rows times neurons, and no copy of the inputs but the whitened one."""
+"""Memory: passes over many rows never hold the whole hidden layer, and the only copy of the inputs is whitened."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ N_ROWS, N_HIDDEN = 80_000, 64
 
 
 def peak_of(work):
-    """Bytes that Python and NumPy hold at most while they work, beyond what there was."""
+    """Return the peak of additional bytes of Python and NumPy during the work."""
     tracemalloc.start()
     try:
         work()
@@ -60,7 +60,7 @@ def test_the_choice_of_gamma_copies_no_more_rows_than_it_uses():
     assert peak_of(lambda: merged(rows, np.random.default_rng(0), MOST_ROWS)) < 0.7 * rows.X.nbytes
 
 
-def test_rows_that_are_drawn_are_some_of_the_merged():
+def test_drawn_rows_are_merged_rows():
     rng = np.random.default_rng(7)
     rows = Rows(rng.integers(4, size=(60, 2)).astype(float), rng.normal(size=(60, 1)), np.ones(60))
     whole, some = merged(rows), merged(rows, np.random.default_rng(0), 5)
@@ -70,8 +70,8 @@ def test_rows_that_are_drawn_are_some_of_the_merged():
         np.testing.assert_array_equal(getattr(some, name), getattr(whole, name)[drawn])
 
 
-# Prints the peak memory of fits, with the search and with sweeps, as a multiple of X, which is one of it. The kernel's
-# memory is not Python's, so that the operating system is asked. What is loaded but once, a small fit loads before.
+# Prints the peak memory of fits as a multiple of X, for the search and for sweeps. The operating system measures it,
+# since tracemalloc does not include the kernel. A small fit loads all modules before.
 FIT = """
 import pathlib, re, warnings
 import numpy as np
@@ -98,8 +98,8 @@ for model in (search, sweeps):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak memory of a process")
 def test_a_fit_takes_at_most_four_times_its_data():
-    told = subprocess.run([sys.executable, "-c", FIT], text=True, stdout=subprocess.PIPE, check=True).stdout
-    search, both = map(float, told.splitlines())
+    printed = subprocess.run([sys.executable, "-c", FIT], text=True, stdout=subprocess.PIPE, check=True).stdout
+    search, both = map(float, printed.splitlines())
     assert 2.0 < search <= both < 4.0
 
 

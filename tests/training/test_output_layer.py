@@ -1,4 +1,4 @@
-"""The alpha subproblem: normal equations, independent solvers, and tiny gammas."""
+"""The output weights: normal equations, independent solvers, and tiny gammas."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from dconnet.training.output_layer import solve_output_weights
 
 
 def output_weights(hidden, y, gamma):
-    """The best ones for a hidden layer that is given."""
+    """Return the best output weights of a given hidden layer."""
     return solve_output_weights(hidden, np.eye(hidden.shape[1]), y, gamma)
 
 
@@ -41,7 +41,7 @@ def test_dead_neurons_get_weight_zero():
 
 @pytest.mark.parametrize("shape", [(60, 5), (5, 60), (20, 20), (131, 12)])
 @pytest.mark.parametrize("gamma", [1e-4, 1e-2, 10.0])
-def test_the_ridge_regression_of_the_kernel_agrees(shape, gamma):
+def test_kernel_agrees(shape, gamma):
     rng = np.random.default_rng(1)
     V, alpha = rng.normal(size=(shape[1], 6)), np.zeros(shape[1])
     Q, y = rng.normal(size=(shape[0], 6)), rng.normal(size=shape[0])
@@ -51,7 +51,7 @@ def test_the_ridge_regression_of_the_kernel_agrees(shape, gamma):
 
 @pytest.mark.parametrize("closeness", [1e-3, 1e-6, 1e-9, 0.0])
 def test_on_nearly_equal_neurons_both_are_as_good_as_lstsq(closeness):
-    """The kernel's normal equations square the condition number: its RegLoss is right, the last digits are not."""
+    """The kernel's normal equations square the condition number: RegLoss is accurate, the last digits are not."""
     rng = np.random.default_rng(2)
     Q, y, gamma = rng.normal(size=(50, 4)), rng.normal(size=50), 1e-8
     V = np.repeat(rng.normal(size=(3, 4)), 2, axis=0)
@@ -73,7 +73,7 @@ def test_on_nearly_equal_neurons_both_are_as_good_as_lstsq(closeness):
 @pytest.mark.parametrize("closeness", [1.0, 1e-6, 1e-12])
 @pytest.mark.parametrize("gamma", [1e-12, 1e-3])
 def test_many_blocks_are_as_exact_as_one_decomposition(n_rows, closeness, gamma):
-    """Also where neurons are nearly equal or differ in size by ten powers of ten."""
+    """This includes nearly equal neurons, and neurons that differ in size by ten orders of magnitude."""
     rng = np.random.default_rng(3)
     Q, Y = rng.normal(size=(n_rows, 4)), rng.normal(size=(n_rows, 2))
     V = np.repeat(rng.normal(size=(4, 4)), 2, axis=0)

@@ -1,4 +1,4 @@
-"""Short fits: what they minimise, that they are the same each time, and what they refuse."""
+"""Short fits: descent, reproducibility and invalid arguments."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -29,7 +29,7 @@ MIXED = whitened([*(Ramps.of(column, 8) for column in X.T), Levels(3)], [*X.T, G
 
 
 def losses(case, fits, gamma, weight=WEIGHT):
-    """The loss of each fit on the dense design, computed anew in double precision."""
+    """Yield the loss of each fit on the dense design in double precision."""
     design, B = case
     M = design.dense(slice(None))
     for U, alpha in zip(*fits, strict=True):
@@ -48,14 +48,14 @@ def test_longer_fits_end_lower(case):
 
 
 @pytest.mark.parametrize("case", [LINEAR, MIXED])
-def test_fits_that_go_on_descend_from_their_start(case):
+def test_continued_fits_descend_from_their_start(case):
     parameters = {"gammas": [0.01, 0.01], "n_hidden": 12, "sample_weight": WEIGHT}
     fits, ends = short_fits(*case, Y, **parameters, seeds=[3, 4], evaluations=1), []
     for evaluations in (1, 2, 5, 20, 100):
         ends.append(list(losses(case, fits, 0.01)))
         before = fits.V.copy(), fits.alpha.copy()
         fits = short_fits(*case, Y, **parameters, start=(fits.V, fits.alpha), evaluations=evaluations)
-        if evaluations == 1:  # which is the one of the start
+        if evaluations == 1:  # the evaluation of the start
             np.testing.assert_array_equal(fits.V, before[0])
             np.testing.assert_array_equal(fits.alpha, before[1])
     assert np.all(np.diff(ends, axis=0) <= 0.0)

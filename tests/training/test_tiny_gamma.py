@@ -1,4 +1,4 @@
-"""Where gamma is tiny, rounding decides: RegLoss still never rises, and no solver fails."""
+"""Tiny gammas: RegLoss never rises in spite of rounding, and no solver fails."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def fitted(seed, gamma, algorithm):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("gamma", [1e-12, 1e-20, 1e-28, 1e-40, 1e-100, 1e-300])
+@pytest.mark.parametrize("gamma", [1e-12, 1e-28, 1e-300])
 @pytest.mark.parametrize(
     ("solver", "seeds"), [("native", (12, 24, 27, 29, 34, 44, 49, 53, 57)), ("reference", (2, 3, 6))]
 )
@@ -39,9 +39,8 @@ def test_regloss_never_rises(solver, seeds, gamma):
         assert np.all(np.diff(history.objective) <= 0.0), seed
 
 
-def test_what_rounding_spoils_is_refused_with_a_gamma_that_will_do():
-    # Which fits rounding spoils differs from processor to processor; two neurons that add up to nothing are such a
-    # network everywhere: what rounding leaves of their outputs is of the size of the target, and other in other units.
+def test_inaccurate_networks_are_refused_with_a_larger_gamma():
+    # Two neurons that cancel: the rounding error of their outputs has the size of the target on every processor.
     X = np.random.default_rng(0).normal(size=(40, 3))
     W = np.array([[1.0, 2.0, 3.0], [3.0, 6.0, 9.0]])
     network = Network(W=W, b=np.zeros(2), alpha=np.array([3e16, -1e16]))
