@@ -76,6 +76,9 @@ def test_training_rows_are_recognised_by_reg_loss(data, name):
         expected = certify(model, found.inputs, found.y)
         assert [e.certificate.objective for e in found.networks] == [e.objective for e in expected]
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["rows"] == len(y)
+    if "layers" in name:
+        with pytest.raises(ValueError, match="cannot be repeated"):
+            examine(estimator, X, y, replay=True)
 
 
 def test_other_rows_are_not_taken_for_training_rows(data):

@@ -79,10 +79,10 @@ def examine(estimator: Any, X: Any, y: ArrayLike, *, source: str = "the data", r
     (True, True)
     """
     examination = _predict(estimator, X, y, source)
+    if replay and not examination.is_single_layer:
+        raise ValueError(f"The fit of {type(examination.model).__name__} cannot be repeated. Leave out replay.")
     if not examination.is_auto:
         return _examine_networks(examination, replay)
-    if replay:
-        raise ValueError(f"The fit of an {type(examination.model).__name__} cannot be repeated.")
     values = examination.model.feature_importances_
     n_features = len(values)
     importances = rank_features(values, list(range(n_features)), [()] * n_features, np.full(n_features, np.nan))
