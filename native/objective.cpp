@@ -303,14 +303,6 @@ void Objective::sum_gradients(const double* theta) {
   });
 }
 
-double Objective::value(const double* theta, double* residual) {
-  const double penalty = gamma() * dot(theta, theta, layout().size());
-  double squares;
-  sum_squares(theta, residual);
-  squares_.merge(&squares);
-  return squares + penalty;
-}
-
 void Objective::sum_squares(const double* theta, double* residual) {
   const std::size_t n_outputs = layout().n_outputs;
   team_.run(leaves_.count(), [&](std::size_t leaf, std::size_t thread) {

@@ -23,12 +23,6 @@ class Objective : public Evaluations {
   Objective(const Design& design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs,
             Team& team);
 
-  const Design& design() const { return design_; }
-  const double* targets() const { return y_; }
-
-  // The value, with the residual (rows, n_outputs).
-  double value(const double* theta, double* residual);
-  using Evaluations::value;
   // The sums of every leaf, before they are merged.
   LeafSums& leaf_sums(Ask ask, const double* input, std::size_t directions = 0);
   void copy_rows(const std::size_t* rows, std::size_t count, double* design, double* y) override;

@@ -1,28 +1,14 @@
 // Tests of the searches for the most useful new neuron against each other and against samples, meant to run under
 // sanitizers: `make sanitize`.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <string>
-#include <vector>
 
 #include "arrangement.hpp"
 #include "cone_search.hpp"
 #include "random.hpp"
+#include "testing.hpp"
 
 namespace {
 
 using namespace dconnet;
-using Vector = std::vector<double>;
-
-std::size_t checks = 0, failed = 0;
-
-void check(bool holds, const std::string& what) {
-  ++checks;
-  if (holds) return;
-  ++failed;
-  std::printf("FAILED: %s\n", what.c_str());
-}
 
 bool always() { return true; }
 
@@ -97,6 +83,5 @@ int main() {
   for (const std::size_t rows : {3, 4, 10, 40}) test_both_agree(rows, false, random);
   for (const std::size_t rows : {10, 20, 40}) test_both_agree(rows, true, random);
   for (std::size_t columns = 2; columns <= ConeSearch::kMostColumns; ++columns) test_limits(columns, random);
-  std::printf("%zu checks, %zu failed\n", checks, failed);
-  return failed == 0 ? 0 : 1;
+  return finish_tests();
 }

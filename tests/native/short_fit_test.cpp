@@ -1,33 +1,19 @@
 // Tests of short fits on coded rows, meant to run under sanitizers: `make sanitize`.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "dispatch.hpp"
 #include "random.hpp"
 #include "short_fit.hpp"
+#include "testing.hpp"
 
 namespace {
 
 using namespace dconnet;
-using Vector = std::vector<double>;
 
 constexpr double kGamma = 0.03;
 constexpr double kSingle = 2e-5;  // what single precision leaves of sums of some hundred terms
 
 constexpr double kDouble = 1e-12;
-
-std::size_t checks = 0, failed = 0;
-
-void check(bool holds, const std::string& what) {
-  ++checks;
-  if (holds) return;
-  ++failed;
-  std::printf("FAILED: %s\n", what.c_str());
-}
 
 // Coded rows with features of all kinds, and the dense design that they stand for.
 struct Data {
@@ -111,12 +97,6 @@ struct Data {
   std::vector<float> shares;
   Vector M, B, weights, y, V, alpha;
 };
-
-double largest(const Vector& values) {
-  double found = 0.0;
-  for (const double value : values) found = std::max(found, std::fabs(value));
-  return found;
-}
 
 // Takes the processor to have no more than these, as long as it lives. Fused operations round once where others round twice:
 // only without them the bits are the same everywhere.
@@ -227,6 +207,5 @@ int main() {
       if (rows > 5 && rows < 1000) test_fit(data);
     }
   }
-  std::printf("%zu checks, %zu failed\n", checks, failed);
-  return failed == 0 ? 0 : 1;
+  return finish_tests();
 }

@@ -1,33 +1,17 @@
 // Tests of the optimisation over networks with two inputs against all corners, meant to run under sanitizers:
 // `make sanitize`. A piecewise linear function has its maximum over a polygon where two of its lines meet: walls,
 // constraints and kinks.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <limits>
-#include <string>
-#include <vector>
 
 #include "random.hpp"
 #include "relaxation.hpp"
 #include "sign_search.hpp"
+#include "testing.hpp"
 
 namespace {
 
 using namespace dconnet;
-using Vector = std::vector<double>;
 
 constexpr std::size_t kColumns = 2;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-std::size_t checks = 0, failed = 0;
-
-void check(bool holds, const std::string& what) {
-  ++checks;
-  if (holds) return;
-  ++failed;
-  std::printf("FAILED: %s\n", what.c_str());
-}
 
 bool close(double a, double b) { return std::fabs(a - b) <= 1e-7 * (1.0 + std::fabs(b)); }
 
@@ -202,6 +186,5 @@ int main() {
       }
     }
   }
-  std::printf("%zu checks, %zu failed\n", checks, failed);
-  return failed == 0 ? 0 : 1;
+  return finish_tests();
 }
