@@ -10,7 +10,7 @@ LONG := peers or slow
 
 .PHONY: demo test test-all test-oldest oldest sanitize kernel venv lint format bench race tabular reproduce docs doctest wheel clean
 
-demo: .venv/.group-demo ## Train on an embedded dataset and write a report, a picture and the models
+demo: .venv/.group-demo ## Compare models on an embedded table of rents; write a report, a picture and the models
 	$(BIN)/python examples/demo.py
 
 test: .venv/.group-test ## Run the tests that need only light dependencies

@@ -2,10 +2,9 @@
 A second hidden layer
 =====================
 
-``LayerwiseDCONRegressor`` stacks hidden layers: it trains a network, takes the hidden activations as the
-features of the next one, and so on. The layers are trained one after the other and never jointly, so every
-layer keeps the guarantees of a single one. Depth helps where the target is a function of a quantity that the
-first layer can learn roughly, such as here the distance from the origin.
+``LayerwiseDCONRegressor`` stacks hidden layers: the activations of one network are the features of the next. The layers
+are trained one after the other, so each has the guarantees of a single network. Depth helps where the target is a
+function of a quantity that the first layer can learn roughly, here the distance from the origin.
 """
 
 import matplotlib.pyplot as plt
@@ -35,8 +34,7 @@ n_weights = {
 }
 
 # %%
-# Maps of the true function and of the two networks. The second layer bends the rough bowl of the first one into
-# rings.
+# Maps of the true function and of the two networks. The second layer bends the rough bowl of the first into rings.
 
 grid = np.stack(np.meshgrid(*2 * [np.linspace(-1.0, 1.0, 201)]), axis=-1).reshape(-1, 2)
 maps = {"true function": ripple(grid)}

@@ -2,8 +2,8 @@
 Decision regions of three classes
 =================================
 
-``DCONClassifier`` trains a network for each class against the rest and predicts the class of the largest output. Where
-two networks agree, a decision boundary runs; since the networks are piecewise linear, so are the boundaries.
+``DCONClassifier`` trains one network for each class against the rest and predicts the class with the largest output.
+The networks are piecewise linear, so the boundaries between the classes are polygons.
 """
 
 import matplotlib.pyplot as plt
@@ -47,11 +47,10 @@ with style():
     axes[0].set_ylabel("x1")
 
 # %%
-# The points are the test rows. The weakly regularised networks follow the spirals; the strongly regularised
-# ones cannot afford enough bends.
-
-# %%
-# Probabilities are calibrated: along a line through the spirals, the networks are sure inside the arms, and less so
+# The points are the test rows. With weak regularisation the networks follow the spirals; with strong regularisation
+# they have too few bends.
+#
+# Probabilities are calibrated. Along a line through the spirals, they are close to one inside the arms and lower
 # between them.
 
 model = DCONClassifier(n_hidden=12, gamma=0.01, random_state=0).fit(X_train, y_train)

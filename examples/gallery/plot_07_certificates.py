@@ -2,9 +2,9 @@
 How far from the global minimum?
 ================================
 
-Training a neural network is not a convex problem, and an optimiser rarely knows how good its result is. With
-one or two inputs, ``dconnet`` can prove a lower bound on RegLoss that holds for networks of *every* width. The
-distance between the two is the *global gap*.
+Training a network is not a convex problem, and an optimiser rarely shows how good its result is. With one or two
+inputs, ``certify`` proves a lower bound on RegLoss, the regularised squared error, for networks of *every* width. The
+distance between RegLoss and the bound is the *global gap*.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +28,7 @@ for width, found in zip(widths, certificates, strict=True):
     print(f"{width:2} neurons: RegLoss {gap.objective:.4f}, global gap {gap.relative_gap:7.2%} ({gap.kind})")
 
 # %%
-# The bound of one network holds for all of them, so the best one counts for all widths. The shaded area is what
-# is left open.
+# The bound of one network holds for all widths, so the best bound is drawn. The shaded area is the gap.
 
 bound = max(found.gap.bound for found in certificates)
 losses = [found.gap.objective for found in certificates]
@@ -47,8 +46,8 @@ with style():
     right.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 # %%
-# From seven neurons on the gap is closed: with this ``gamma``, no network of any width has a lower RegLoss, and
-# more neurons cannot help. A certificate says more than that, for example whether the network is stationary and
-# whether each neuron is at a local minimum of its own weights.
+# From seven neurons on the gap is closed: with this ``gamma``, no network of any width has a lower RegLoss. The
+# certificate also reports whether the network is stationary and whether each neuron is at a local minimum of its own
+# weights.
 
 print(certificates[6].report())

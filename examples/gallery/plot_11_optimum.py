@@ -2,12 +2,12 @@
 Where is the network largest?
 =============================
 
-`optimise` finds the global maximum of a trained network, with a proof. In a box around the data it tends to be a corner
-without data; ``near`` keeps it in their hull, or in that of the most central rows.
+``optimise`` finds the global maximum of a trained network and proves it. Within a box the maximum tends to be a corner
+without data. ``near=X`` keeps it in the convex hull of the rows.
 """
 
 # %%
-# Two inputs that vary together, and a target with a ridge: no data in two of the corners.
+# Two correlated inputs: two corners of the box have no data.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -20,7 +20,7 @@ y = np.sin(1.5 * X[:, 0]) + 0.5 * np.abs(X[:, 1] - X[:, 0]) + 0.1 * rng.normal(s
 network = DCONRegressor(n_hidden=12, gamma=0.01, random_state=0).fit(X, y).network_
 
 # %%
-# The optimum over the box, over the hull of all rows, and over the hull of the 80 per cent that are most central.
+# The maximum over the box, over the hull of all rows, and over the hull of the 80 % that are most central.
 box = list(zip(X.min(axis=0), X.max(axis=0), strict=True))
 optima = {
     "box": optimise(network, box),
@@ -31,6 +31,7 @@ for name, optimum in optima.items():
     print(f"{name}: {optimum.value:.3f} at {np.round(optimum.x, 2)}. {optimum.message}")
 
 # %%
+# The function, the rows, and the three maxima.
 across, up = (np.linspace(low, high, 120) for low, high in box)
 grid = np.stack(np.meshgrid(across, up), axis=-1)
 surface = network.predict(grid.reshape(-1, 2)).reshape(120, 120)

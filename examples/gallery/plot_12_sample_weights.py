@@ -2,8 +2,8 @@
 Sample weights
 ==============
 
-A row with weight two counts like the same row twice. If some measurements are less precise than others, weights
-of one over the variance of the noise keep them from spoiling the fit.
+A row with weight two counts like the same row twice. If some measurements are less precise than others, weight each by
+one over the variance of its noise.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,7 @@ weights = 1.0 / noise**2
 weights *= len(weights) / weights.sum()
 
 # %%
-# With weights of mean one, ``gamma`` keeps its meaning: RegLoss divides by the sum of the weights.
+# RegLoss divides by the sum of the weights. Weights of mean one keep the meaning of ``gamma``.
 
 model = DCONRegressor(n_hidden=10, gamma=0.02, scale=False, random_state=0)
 grid = np.linspace(-2.0, 2.0, 401)

@@ -2,8 +2,8 @@
 Regression with the defaults
 ============================
 
-The units of features and target do not matter, and ``gamma`` is chosen by cross-validation: there is nothing to
-scale and nothing to set.
+``DCONRegressor`` trains one network. You do not need to scale features or target, and ``gamma``, the strength of the
+regularisation, is chosen by cross-validation.
 """
 
 import matplotlib.pyplot as plt
@@ -31,8 +31,7 @@ for model in models.values():
     model.fit(X_train, y_train)
 
 # %%
-# Predictions on rows that the models have not seen, against the observed values. The closer to the diagonal,
-# the better.
+# Observed against predicted values of the test rows. The closer to the diagonal, the better.
 
 with style():
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharex=True, sharey=True, layout="constrained")
@@ -44,7 +43,7 @@ with style():
     axes[0].set_ylabel("observed")
 
 # %%
-# The fitted network keeps a record of its training. ``gamma`` is told in units of the target's standard deviation.
+# ``message_`` says why the training stopped. ``gamma`` is printed in units of the target's standard deviation.
 
 fitted = models["DCONRegressor"]
 print(fitted.message_)

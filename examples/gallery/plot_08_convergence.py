@@ -2,9 +2,8 @@
 Convergence on the same objective
 =================================
 
-Three optimisers minimise the same regularised loss (RegLoss) from the same start: the accelerated algorithm,
-which is the default; Algorithm 1 of the paper, ``algorithm="paper"``; and L-BFGS of SciPy on all weights at
-once.
+Three optimisers minimise the same regularised loss (RegLoss) from the same start: the accelerated algorithm, which is
+the default; Algorithm 1 of the paper, ``algorithm="paper"``; and SciPy's L-BFGS on all weights.
 """
 
 from time import perf_counter
@@ -17,16 +16,15 @@ from sklearn.preprocessing import scale
 
 from dconnet import DCONRegressor, Network, Problem
 from dconnet.inspection.plotting import ConvergenceDisplay, style
-from dconnet.training.initialization import xavier
 
 X, y = load_diabetes(return_X_y=True, scaled=False)
 X, y = scale(X), scale(y)
 problem = Problem(X, y, gamma=0.01)
-start = xavier(n_features=10, n_hidden=10, rng=np.random.default_rng(0))
+rng = np.random.default_rng(0)
+start = Network(rng.uniform(-0.5, 0.5, size=(10, 10)), np.zeros(10), rng.uniform(-0.7, 0.7, size=10))
 
 # %%
-# L-BFGS needs the gradient of RegLoss. ``Problem.objective`` is its definition; this is the same in terms of a
-# flat vector.
+# L-BFGS needs RegLoss and its gradient as functions of a flat vector of weights.
 
 
 def unpack(weights):
@@ -88,14 +86,14 @@ with style():
     axis.legend()
 
 # %%
-# L-BFGS stops in the first minimum that it finds. The accelerated algorithm continues from there with *hops*:
-# it perturbs the weights, descends again, and keeps the result if it is lower. This is one start on one
-# dataset; the :doc:`races <../accelerated>` compare many.
+# L-BFGS stops in the first minimum that it finds. The accelerated algorithm continues with *hops*: it perturbs the
+# weights, descends again, and keeps the result if it is lower. This is one start on one dataset; the
+# :doc:`races <../accelerated>` compare many.
 #
 # What Algorithm 1 converges to
 # -----------------------------
-# ``ConvergenceDisplay`` draws the four convergence plots of the paper. Given the training data, it repeats the
-# fit to compute a subgradient after each epoch.
+# ``ConvergenceDisplay`` draws the four convergence plots of the paper. It repeats the fit on the training data to
+# compute a subgradient after each epoch.
 
 model = DCONRegressor(n_hidden=5, gamma=1.0, scale=False, algorithm="paper", max_epochs=2000, random_state=0).fit(X, y)
 display = ConvergenceDisplay.from_estimator(model, X, y)

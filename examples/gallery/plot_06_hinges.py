@@ -2,8 +2,8 @@
 A network and its hinges
 ========================
 
-A ReLU network is a piecewise linear function. Each hidden neuron bends it in one place, its *hinge*. With one
-or two inputs the whole network can be drawn exactly, hinges included, so you can see what the training found.
+A ReLU network is a piecewise linear function. Each hidden neuron bends it in one place, its *hinge*. With one or two
+inputs, ``NetworkDisplay`` draws the whole function with its hinges.
 """
 
 import numpy as np
@@ -16,8 +16,7 @@ rng = np.random.default_rng(0)
 # %%
 # One input
 # ---------
-# The data are a noisy sine wave. Ten neurons are available; the regularisation ``gamma`` decides how much of a
-# bend each of them is worth.
+# A noisy sine wave and a network of ten neurons.
 
 time = np.sort(rng.uniform(-3.0, 3.0, size=(120, 1)), axis=0)
 height = np.sin(1.7 * time[:, 0]) + 0.15 * rng.normal(size=120)
@@ -25,8 +24,8 @@ model = DCONRegressor(n_hidden=10, gamma=0.01, scale=False, random_state=0).fit(
 curve = NetworkDisplay.from_estimator(model, time, height, feature_names=["time (s)"], target_name="height (m)")
 
 # %%
-# The figure is drawn through the hinges, whose positions are known exactly. They are also available as numbers;
-# two neurons may share a hinge, and some bend the curve by next to nothing:
+# The positions of the hinges are exact, and available as numbers. Two neurons may share a hinge, and some bend the
+# curve very little:
 
 for place, bend in sorted(zip(curve.hinges_[0].places, curve.hinges_[0].bends, strict=True)):
     if abs(bend) > 0.01:
@@ -36,8 +35,7 @@ for place, bend in sorted(zip(curve.hinges_[0].places, curve.hinges_[0].bends, s
 # Two inputs
 # ----------
 # With two inputs, each neuron bends the surface along a straight line: upwards if its output weight is
-# positive, downwards if it is negative. The points use the colours of the map, so a point that stands out is
-# one that the network misses.
+# positive, downwards if it is negative. Points have the colours of the map: a point that stands out has a large error.
 
 X = rng.uniform(-2.0, 2.0, size=(250, 2))
 y = np.abs(X[:, 0] + X[:, 1]) - 0.5 * np.maximum(X[:, 0] - X[:, 1], 0.0)
@@ -46,5 +44,5 @@ model = DCONRegressor(n_hidden=6, gamma=0.05, scale=False, random_state=0).fit(X
 surface = NetworkDisplay.from_estimator(model, X, y)
 
 # %%
-# The data were generated with bends along the two diagonals, and the network has recovered both of them. The
-# display keeps its figure: ``surface.figure_.savefig("network.pdf")`` writes it to a file.
+# The data were generated with bends along the two diagonals, and the network has found both.
+# ``surface.figure_.savefig("network.pdf")`` writes the figure to a file.

@@ -2,9 +2,9 @@
 Choosing gamma
 ==============
 
-``gamma`` is the parameter that matters most for prediction: it sets the strength of the regularisation. Too
-small, and the network fits the noise; too large, and the neurons vanish until it predicts nothing but the mean. It is
-in units of the target's standard deviation.
+``gamma`` is the strength of the regularisation and matters most for prediction. If it is too small, the network fits
+the noise. If it is too large, the neurons vanish and the network predicts the mean. Its unit is the standard deviation
+of the target.
 """
 
 from sklearn.datasets import load_diabetes
@@ -27,12 +27,12 @@ model = DCONRegressor(n_hidden=5, tol=1e-4, random_state=0)
 display = PathDisplay.from_estimator(model, X_train, y_train, X_val=X_val, y_val=y_val)
 
 # %%
-# The path belongs to one split of the data, and a validation set of this size is small.
+# This is one split of the data, and the validation set is small. A cross-validation averages over several splits.
 #
 # Cross-validation
 # ----------------
-# A cross-validation averages over several splits. Short fits are enough for the choice, and the network is then
-# trained at the best value; ``DCONRegressor`` does the same by default.
+# Given an array, ``DCONRegressor`` compares the candidates by short fits on five folds and trains on all rows with
+# the best. The default ``gamma="auto"`` does the same with candidates of its own.
 
 search = DCONRegressor(n_hidden=5, gamma=[0.01, 0.1, 0.3, 1.0, 3.0], random_state=0).fit(X_train, y_train)
 for gamma, errors in zip(search.gammas_, search.mse_path_, strict=True):
