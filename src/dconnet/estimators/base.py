@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,10 +20,9 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
     BaseEstimator,
-    ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
-    RegressorMixin,
     TransformerMixin,
+    is_classifier,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
@@ -41,6 +40,7 @@ from dconnet.estimators.data import (
     refuse_several_columns,
     split_off,
 )
+from dconnet.estimators.fitted import FittedSolutions
 from dconnet.estimators.layer import Layer, build_problems
 from dconnet.estimators.observer import FRAMES, Callback, CallbackSupport, FitObserver, with_callbacks
 from dconnet.estimators.parameters import OBSERVING
@@ -70,7 +70,9 @@ def unchanged_if_it_fails(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DCONEstimator(
+    FittedSolutions, CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Base of the estimators that train networks with DCON."""
 
     _takes_several_targets: ClassVar[bool] = False
@@ -91,8 +93,8 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
     random_state: Any
     verbose: int
     targets_: Targets
-    _layers: tuple[tuple[Solution, ...], ...]
-    _fitted_params: dict[str, Any]
+    target_names_in_: NDArray[Any]
+    _class_weights: ClassWeights | None = None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_layers")
@@ -110,27 +112,6 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
     @abstractmethod
     def _problem_settings(self) -> tuple[float, float, Units | None]:
         """Return gamma in the units of the data, the shrinkage, and the units of the top layer."""
-
-    @abstractmethod
-    def _targets_of(self, y: NDArray[Any], weight: FloatArray) -> Targets:
-        """Return the coding of this target."""
-
-    # --- fitted attributes ---
-
-    @property
-    def solutions_(self) -> tuple[Solution, ...]:
-        """Network, history, status, message and RegLoss of each network of the top layer."""
-        return self._layers[-1]
-
-    @property
-    def n_iter_(self) -> int:
-        """Largest number of epochs of a network of the top layer."""
-        return max(solution.n_epochs for solution in self.solutions_)
-
-    @property
-    def _stack(self) -> Stack:
-        networks = tuple(tuple(solution.network for solution in layer) for layer in self._layers)
-        return Stack(bool(self._fitted_params.get("skip", False)), networks)
 
     # --- fit and predict ---
 
@@ -186,10 +167,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         with unchanged_if_it_fails(self):
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
             inputs, target = self._checked_pair(X, y, reset=known is None)
-            self._note_names_of_targets(y)
-            self._weigh_classes(target, checked_weight(sample_weight, inputs))
-            weight = self._weight(sample_weight, inputs, target)
-            targets = self._targets_of(target, weight)
+            targets, weight = self._encode_targets(inputs, y, target, sample_weight)
             if known is not None and not known.equals(targets):
                 raise ValueError(
                     "warm_start=True needs the same classes and multi_class, or as many targets, as the last fit."
@@ -396,7 +374,7 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
 
     def _checked_pair(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, NDArray[Any]]:
         refuse_unusable(X)
-        is_regressor = isinstance(self, RegressorMixin)
+        is_regressor = not is_classifier(self)
         if is_regressor:
             refuse_unusable(y, "y")
         else:
@@ -409,25 +387,41 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         )
         return inputs, target
 
+    def _encode_targets(
+        self, X: FloatArray, y: ArrayLike, target: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> tuple[Targets, FloatArray]:
+        """Return the coding of the target and the weights of the rows; store target names and class weights."""
+        if is_classifier(self):
+            check_classification_targets(target)
+            given: dict[Any, float] | str | None = getattr(self, "class_weight", None)
+            weight = checked_weight(sample_weight, X)
+            self._class_weights = None if given is None else ClassWeights.of(given, target, weight)
+            weight = self._weight(sample_weight, X, target)
+            shared = getattr(self, "multi_class", "ovr") == "shared"
+            return Targets.of_labels(target, weight, shared=shared), weight
+        names = names_of_columns(y)
+        self.__dict__.pop("target_names_in_", None)
+        if names is not None:
+            self.target_names_in_ = names
+        n_targets = target.shape[1] if target.ndim == 2 else 1
+        return Targets(n_targets=n_targets), self._weight(sample_weight, X, target)
+
     def _checked_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, targets: Targets) -> Rows:
         """Return data for the fitted estimator, checked."""
         inputs, target = self._checked_pair(X, y, reset=False)
-        self._check_names_of_targets(y)
+        known, names = getattr(self, "target_names_in_", None), names_of_columns(y)
+        if known is not None and names is not None and len(known) > 1 and known.tolist() != names.tolist():
+            raise ValueError(
+                f"The columns of y must be those of the fit, in the same order: {', '.join(known)}; "
+                f"got {', '.join(names)}."
+            )
         weight = self._weight(sample_weight, inputs, target)
         return Rows(inputs, targets.columns(target, weight), weight)
 
-    def _note_names_of_targets(self, y: ArrayLike) -> None:
-        """Store the names of the targets."""
-
-    def _check_names_of_targets(self, y: ArrayLike) -> None:
-        """Raise a ValueError if these targets have other names, or the same in another order."""
-
-    def _weigh_classes(self, y: NDArray[Any], weight: FloatArray) -> None:
-        """Compute the weights of the classes."""
-
     def _weight(self, sample_weight: ArrayLike | None, X: FloatArray, y: NDArray[Any]) -> FloatArray:
-        """Return the weights of these rows, checked."""
-        return checked_weight(sample_weight, X)
+        """Return the weights of these rows, checked and multiplied by those of their classes."""
+        weight = checked_weight(sample_weight, X)
+        return weight if self._class_weights is None else checked_weight(weight * self._class_weights.of_rows(y), X)
 
     def _given_validation(
         self, targets: Targets, X_val: ArrayLike | None, y_val: ArrayLike | None, weight: ArrayLike | None
@@ -446,74 +440,3 @@ class DCONEstimator(CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin
         own = None if labels is None else labels[counting]
         train, held_out = split_off(len(counting), float(self.validation_fraction), seed, own)
         return rows.some(counting[np.sort(train)]), rows.some(counting[held_out])
-
-
-class Regression(RegressorMixin):
-    """Mixin of regressors: the target is its own column."""
-
-    target_names_in_: NDArray[Any]
-
-    def _targets_of(self, y: NDArray[Any], weight: FloatArray) -> Targets:
-        return Targets(n_targets=y.shape[1] if y.ndim == 2 else 1)
-
-    def _note_names_of_targets(self, y: ArrayLike) -> None:
-        names = names_of_columns(y)
-        if names is not None:
-            self.target_names_in_ = names
-        elif hasattr(self, "target_names_in_"):
-            del self.target_names_in_
-
-    def _check_names_of_targets(self, y: ArrayLike) -> None:
-        known, names = getattr(self, "target_names_in_", None), names_of_columns(y)
-        if known is not None and names is not None and len(known) > 1 and known.tolist() != names.tolist():
-            raise ValueError(
-                f"The columns of y must be those of the fit, in the same order: {', '.join(known)}; "
-                f"got {', '.join(names)}."
-            )
-
-
-class Classification(ClassifierMixin):
-    """Mixin of classifiers: columns of plus and minus one, and classes from outputs."""
-
-    targets_: Targets
-    _outputs: Callable[[ArrayLike], FloatArray]
-    multi_class: str = "ovr"  # of estimators without this parameter
-    class_weight: dict[Any, float] | str | None
-    _class_weights: ClassWeights | None = None
-
-    def _targets_of(self, y: NDArray[Any], weight: FloatArray) -> Targets:
-        check_classification_targets(y)
-        return Targets.of_labels(y, weight, shared=self.multi_class == "shared")
-
-    def _weigh_classes(self, y: NDArray[Any], weight: FloatArray) -> None:
-        check_classification_targets(y)
-        self._class_weights = None if self.class_weight is None else ClassWeights.of(self.class_weight, y, weight)
-
-    def _weight(self, sample_weight: ArrayLike | None, X: FloatArray, y: NDArray[Any]) -> FloatArray:
-        weight = checked_weight(sample_weight, X)
-        return weight if self._class_weights is None else checked_weight(weight * self._class_weights.of_rows(y), X)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The class labels, of shape (n_classes,)."""
-        classes: NDArray[Any] | None = self.targets_.classes
-        assert classes is not None
-        return classes
-
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Return the outputs of the networks; the larger an output, the more likely its class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
-            With two classes the output of the network, positive for ``classes_[1]``. With more, a column for each
-            class; the largest wins. The networks were trained on plus one for the rows of their class and minus one for
-            all others.
-        """
-        outputs: FloatArray = self._outputs(X)
-        return outputs[:, 0] if outputs.shape[1] == 1 else outputs

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier
+from sklearn.base import RegressorMixin, is_classifier
 from sklearn.model_selection import check_cv
 
 from dconnet._arrays import FloatArray
-from dconnet.estimators.base import Classification, DCONEstimator, Regression
+from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.data import Rows
+from dconnet.estimators.fitted import Classification
 from dconnet.estimators.gamma_choice import GAMMAS, GammaChoice, check_candidates, choose_gamma
 from dconnet.estimators.layer import Layer, build_problems, prepare_start, train_layer
 from dconnet.estimators.observer import Callback, FitObserver
@@ -181,34 +182,9 @@ class _Shallow(DCONEstimator):
     def _problem_settings(self) -> tuple[float, float, Units]:
         return self.gamma_, self._fitted_params["shrinkage"], self._units
 
-    @property
-    def networks_(self) -> tuple[Network, ...]:
-        """The network of each column of the target."""
-        return tuple(solution.network for solution in self.solutions_)
-
-    @property
-    def histories_(self) -> tuple[History, ...]:
-        """The history of each network."""
-        return tuple(solution.history for solution in self.solutions_)
-
-    @property
-    def statuses_(self) -> tuple[Status, ...]:
-        """Why the training of each network stopped."""
-        return tuple(solution.status for solution in self.solutions_)
-
-    @property
-    def messages_(self) -> tuple[str, ...]:
-        """The message of each status, with its figures."""
-        return tuple(solution.message for solution in self.solutions_)
-
-    @property
-    def objectives_(self) -> FloatArray:
-        """RegLoss of each network."""
-        return np.array([solution.objective for solution in self.solutions_])
-
 
 @documented()
-class DCONRegressor(Regression, _Shallow):
+class DCONRegressor(RegressorMixin, _Shallow):
     """One-hidden-layer ReLU network for regression, trained to convergence.
 
     There is no learning rate and no batch size, and the regularised loss, RegLoss, never rises; `Problem.objective`
@@ -225,41 +201,28 @@ class DCONRegressor(Regression, _Shallow):
     Attributes
     ----------
     network_ : Network
-        The trained network, with ``W`` (n_hidden, n_features), ``b``, ``alpha`` and ``intercept``. With several
-        targets, ``alpha`` has shape (n_hidden, n_targets) and ``intercept`` (n_targets,); the network is in the units
-        of the data.
+        The trained network in the units of the data, with ``W`` (n_hidden, n_features), ``b``, ``alpha`` (n_hidden,) or
+        (n_hidden, n_targets), and ``intercept``.
     gamma_ : float
-        Strength of the regularisation in the units of the data: that of the RegLoss that was minimised. With several
-        targets and ``scale=True``, it is a pure number.
-    gammas_ : ndarray of shape (n_gammas,) or None
-        The values that ``gamma_`` was chosen from, in its units; None if gamma was given.
-    mse_path_ : ndarray of shape (n_gammas, n_folds) or None
-        Mean squared error of the short fits on the rows left out. With several targets, each has short fits of its own,
-        and the errors are summed in units of their variances.
+        Gamma in the units of the data; with several targets and ``scale=True``, a pure number.
+    gammas_, mse_path_ : ndarrays of shape (n_gammas,) and (n_gammas, n_folds), or None
+        The candidates of ``gamma_``, and the mean squared errors of their short fits on the test rows. With several
+        targets, the errors are summed in units of the variances. None if gamma is a number.
     target_scale_ : float or ndarray of shape (n_targets,)
         The unit of gamma: the standard deviation of y, or one with ``scale=False``. With several targets the standard
-        deviation of each, by which RegLoss measures errors and output weights.
-    history_ : History
-        RegLoss, MSE, step norm and more after each epoch.
-    status_ : Status
-        Why the fit stopped.
-    message_ : str
-        The sentence of the status, with its figures.
-    n_iter_ : int
-        Completed epochs.
-    objective_ : float
-        RegLoss of the network on the training data.
+        deviation of each.
+    history_, status_, message_, objective_ : History, Status, str and float
+        RegLoss and more after each epoch; why the fit stopped, as a status and a sentence; RegLoss of the network.
     stationarity_ : float
         Norm of a subgradient of RegLoss, relative to the size of the targets; zero at a stationary point.
     networks_, histories_, statuses_, messages_, objectives_, stationarities_ : tuples and arrays of length 1
-        The same, in the form that a classifier has.
+        The same, in the form of a classifier.
+    n_iter_ : int
+        Completed epochs.
     n_features_in_ : int
         Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had any.
-    target_names_in_ : ndarray of shape (n_targets,)
-        Names of the columns of y, if it was a DataFrame whose names are all text and differ. Model files and exports
-        take them.
+    feature_names_in_, target_names_in_ : ndarrays of str
+        Names of the features and of the columns of y, if they are data frames with distinct names.
 
     References
     ----------
@@ -318,22 +281,22 @@ class DCONRegressor(Regression, _Shallow):
     @property
     def network_(self) -> Network:
         """The trained network."""
-        return self.networks_[0]
+        return self.solutions_[0].network
 
     @property
     def history_(self) -> History:
         """What each epoch reached."""
-        return self.histories_[0]
+        return self.solutions_[0].history
 
     @property
     def status_(self) -> Status:
         """Why the fit stopped."""
-        return self.statuses_[0]
+        return self.solutions_[0].status
 
     @property
     def message_(self) -> str:
         """The sentence of the status, with its figures."""
-        return self.messages_[0]
+        return self.solutions_[0].message
 
     @property
     def objective_(self) -> float:
@@ -364,27 +327,20 @@ class DCONClassifier(Classification, _Shallow):
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     calibration_ : Calibration
-        How outputs become probabilities: its ``slope``.
-    networks_ : tuple of Network
-        A network for each class, in the order of ``classes_``; with two classes a single one, for ``classes_[1]``. With
-        ``multi_class="shared"`` a single one with an output for each class.
+        Conversion of outputs to probabilities by its ``slope``.
+    networks_, histories_, statuses_, messages_ : tuples
+        Network, history, status and message of each class, in the order of ``classes_``; with two classes those of
+        ``classes_[1]`` alone, and with ``multi_class="shared"`` those of one network with an output for each class.
     network_ : Network
         The network, if there is one for all classes.
     gamma_, gammas_, mse_path_, target_scale_ : float, arrays and float
-        Strength of the regularisation and how it was chosen, see `DCONRegressor`; the errors are sums over the
-        networks.
-    histories_, statuses_, messages_ : tuples
-        The history, status and message of each network, see `DCONRegressor`.
+        Gamma and its choice, see `DCONRegressor`; the errors are sums over the networks.
+    objective_, objectives_, stationarity_, stationarities_ : ndarrays of shape (n_networks,)
+        RegLoss and stationarity of each network, see `DCONRegressor`.
     n_iter_ : int
         Largest number of epochs of a network.
-    objective_, objectives_ : ndarray of shape (n_networks,)
-        RegLoss of each network on its targets.
-    stationarity_, stationarities_ : ndarray of shape (n_networks,)
-        Distance of each network from a stationary point, see `DCONRegressor`.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had any.
+    n_features_in_, feature_names_in_ : int and ndarray of str
+        Number of features, and their names, if X had any.
 
     Examples
     --------
@@ -473,7 +429,7 @@ class DCONClassifier(Classification, _Shallow):
         """The network of two classes, or that which all classes share."""
         if len(self.networks_) != 1:
             raise AttributeError("Every class has a network of its own: see networks_.")
-        return self.networks_[0]
+        return self.solutions_[0].network
 
     @property
     def objective_(self) -> FloatArray:

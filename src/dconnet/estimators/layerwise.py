@@ -11,31 +11,26 @@ from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import RegressorMixin, is_classifier
 
 from dconnet._arrays import FloatArray
-from dconnet.estimators.base import Classification, DCONEstimator, Regression
+from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.data import Rows
 from dconnet.estimators.fingerprint import described
+from dconnet.estimators.fitted import Classification
 from dconnet.estimators.layer import Layer, build_problems, kept_layer, prepare_start, train_layer
 from dconnet.estimators.observer import Callback, FitObserver
 from dconnet.estimators.parameters import CONSTRAINTS, COUNT, POSITIVE, constraints, documented, store_parameters
-from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
-from dconnet.training.continuation import continuation, whitened_regloss
-from dconnet.training.initialization import xavier
+from dconnet.training.continuation import start_layer
 from dconnet.training.result import Solution, Status
 from dconnet.training.trainer import PaperAlgorithm
 
 
 class _Layerwise(DCONEstimator):
-    """Several hidden layers, trained one after the other.
-
-    The attributes of the solutions, such as ``networks_``, hold a value for each layer: that of its network for a
-    regressor, and a tuple with the values of all classes for a classifier.
-    """
+    """Several hidden layers, trained one after the other."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints(
         *("n_hidden", "cv", "scale", "shrinkage", "init", "multi_class", "class_weight"), gamma=[POSITIVE, "array-like"]
@@ -75,7 +70,10 @@ class _Layerwise(DCONEstimator):
             problems = build_problems(Rows(groups.spread_out(stack.features(inputs)), Y, weight), gammas[depth])
             generators = rng.spawn(targets.n_columns)
             known = before[depth] if depth < len(before) else ()
-            starts = [s.network for s in known] or _starts(problems, sizes[depth], generators, stack, layers)
+            starts = [solution.network for solution in known]
+            if not starts:
+                solved = cast("Sequence[Problem]", layers[-1].problems if layers else ())
+                starts = start_layer(problems, sizes[depth], generators, stack, solved)
             for problem, start in zip(problems, starts, strict=True):
                 prepare_start(problem, start, sizes[depth])
             is_top, title = depth == len(sizes) - 1, f"layer {depth + 1} of {len(sizes)}"
@@ -117,34 +115,9 @@ class _Layerwise(DCONEstimator):
     def _problem_settings(self) -> tuple[float, float, None]:
         return float(np.ravel(self._fitted_params["gamma"])[-1]), 0.0, None
 
-    def _by_layer(self, name: str) -> tuple[Any, ...]:
+    def _get_from_solutions(self, name: str) -> tuple[Any, ...]:
         values = [tuple(getattr(solution, name) for solution in layer) for layer in self._layers]
         return tuple(values) if is_classifier(self) else tuple(own for (own,) in values)
-
-    @property
-    def networks_(self) -> tuple[Any, ...]:
-        """The networks of each layer, from bottom to top."""
-        return self._by_layer("network")
-
-    @property
-    def histories_(self) -> tuple[Any, ...]:
-        """The histories of each layer."""
-        return self._by_layer("history")
-
-    @property
-    def statuses_(self) -> tuple[Any, ...]:
-        """The statuses of each layer."""
-        return self._by_layer("status")
-
-    @property
-    def messages_(self) -> tuple[Any, ...]:
-        """The messages of each layer."""
-        return self._by_layer("message")
-
-    @property
-    def objectives_(self) -> FloatArray:
-        """RegLoss of each network on its own inputs."""
-        return np.array(self._by_layer("objective"))
 
     @property
     def objective_(self) -> Any:
@@ -155,20 +128,6 @@ class _Layerwise(DCONEstimator):
     def stationarity_(self) -> Any:
         """Norm of a subgradient at the top layer, relative to the size of the targets."""
         return self.stationarities_ if is_classifier(self) else self.stationarities_[0]
-
-
-def _starts(
-    problems: list[Problem], size: int, generators: list[np.random.Generator], stack: Stack, below: list[Layer]
-) -> list[Network]:
-    """Return random starts in the bottom layer; above it, starts that continue the networks below."""
-    if not below:
-        return [xavier(problem.X.shape[1], size, rng) for problem, rng in zip(problems, generators, strict=True)]
-    pairs = zip(cast("Sequence[Problem]", below[-1].problems), below[-1].networks, strict=True)
-    limits = [whitened_regloss(replace(p.whitened, gamma=problems[0].gamma), network) for p, network in pairs]
-    return [
-        continuation(problem, stack.output_weights(k), size, limits[k], generators[k])
-        for k, problem in enumerate(problems)
-    ]
 
 
 ATTRIBUTES = """\
@@ -184,14 +143,12 @@ Attributes
         RegLoss of each network on its own inputs, see `Problem.objective`.
     objective_, stationarity_ : float or ndarray of shape (n_networks,)
         RegLoss of the top layer, and the norm of a subgradient there, relative to the size of the targets.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had any."""
+    n_features_in_, feature_names_in_ : int and ndarray of str
+        Number of features, and their names, if X had any."""
 
 
 @documented(ATTRIBUTES, gamma="gamma of layers", warm_start="warm_start of layers")
-class LayerwiseDCONRegressor(Regression, _Layerwise):
+class LayerwiseDCONRegressor(RegressorMixin, _Layerwise):
     """Deep ReLU network for regression, trained layer by layer.
 
     The first hidden layer is that of a `DCONRegressor`. Its activations are the inputs of the second, and so on. The

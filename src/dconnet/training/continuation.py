@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from dconnet._arrays import FloatArray, safe_norm
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, WhitenedProblem
+from dconnet.model.stack import Stack
 from dconnet.training.initialization import xavier
 
 # How often the new neurons of a start are halved before they are left out.
 HALVINGS = 30
+
+
+def start_layer(
+    problems: Sequence[Problem],
+    n_hidden: int,
+    generators: Sequence[np.random.Generator],
+    below: Stack,
+    problems_below: Sequence[Problem],
+) -> list[Network]:
+    """Return random starts for the bottom layer; above it, starts that continue the networks of the layer below."""
+    if not problems_below:
+        pairs = zip(problems, generators, strict=True)
+        return [xavier(problem.X.shape[1], n_hidden, rng) for problem, rng in pairs]
+    starts = []
+    for k, (problem, own) in enumerate(zip(problems, problems_below, strict=True)):
+        limit = whitened_regloss(replace(own.whitened, gamma=problems[0].gamma), below.layers[-1][k])
+        starts.append(continuation(problem, below.output_weights(k), n_hidden, limit, generators[k]))
+    return starts
 
 
 def continuation(

@@ -1,0 +1,98 @@
+"""What fitted estimators offer: attributes of their solutions, classes and the decision function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+
+from dconnet._arrays import FloatArray
+from dconnet.model.stack import Stack
+from dconnet.model.targets import Targets
+from dconnet.training.result import Solution
+
+
+class FittedSolutions:
+    """Fitted attributes that follow from the solutions of all layers."""
+
+    _layers: tuple[tuple[Solution, ...], ...]
+    _fitted_params: dict[str, Any]
+
+    def _get_from_solutions(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of all solutions of the top layer."""
+        return tuple(getattr(solution, name) for solution in self.solutions_)
+
+    @property
+    def solutions_(self) -> tuple[Solution, ...]:
+        """Network, history, status, message and RegLoss of each network of the top layer."""
+        return self._layers[-1]
+
+    @property
+    def networks_(self) -> tuple[Any, ...]:
+        """The trained networks."""
+        return self._get_from_solutions("network")
+
+    @property
+    def histories_(self) -> tuple[Any, ...]:
+        """The histories of the networks."""
+        return self._get_from_solutions("history")
+
+    @property
+    def statuses_(self) -> tuple[Any, ...]:
+        """Why the training of the networks stopped."""
+        return self._get_from_solutions("status")
+
+    @property
+    def messages_(self) -> tuple[Any, ...]:
+        """The statuses as sentences, with figures."""
+        return self._get_from_solutions("message")
+
+    @property
+    def objectives_(self) -> FloatArray:
+        """RegLoss of the networks."""
+        return np.array(self._get_from_solutions("objective"))
+
+    @property
+    def n_iter_(self) -> int:
+        """Largest number of epochs of a network of the top layer."""
+        return max(solution.n_epochs for solution in self.solutions_)
+
+    @property
+    def _stack(self) -> Stack:
+        networks = tuple(tuple(solution.network for solution in layer) for layer in self._layers)
+        return Stack(bool(self._fitted_params.get("skip", False)), networks)
+
+
+class Classification(ClassifierMixin):
+    """Mixin of classifiers: classes and decision function."""
+
+    targets_: Targets
+    _outputs: Callable[[ArrayLike], FloatArray]
+    class_weight: dict[Any, float] | str | None
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The class labels, of shape (n_classes,)."""
+        classes: NDArray[Any] | None = self.targets_.classes
+        assert classes is not None
+        return classes
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Return the outputs of the networks; the larger an output, the more likely its class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            With two classes the output of the network, positive for ``classes_[1]``. With more, a column for each
+            class. The targets of the training were plus one for the rows of the class and minus one for all others.
+        """
+        outputs: FloatArray = self._outputs(X)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
