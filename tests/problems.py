@@ -1,4 +1,4 @@
-"""One catalogue of convex programmes, seeded and small, for all tests that need some."""
+"""A catalogue of small seeded convex programmes for the tests."""
 
 from __future__ import annotations
 
@@ -18,32 +18,22 @@ from dconnet.training.initialization import xavier
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A programme, and what is known about it.
-
-    Attributes
-    ----------
-    solution : array of shape (rank,) or None
-        The minimiser, if the programme was built around it.
-    multipliers : array of shape (n_rows,) or None
-        Multipliers that belong to it, likewise; there may be others.
-    extreme : bool
-        Whether gamma and the curvature differ by many orders of magnitude.
-    """
+    """A programme with its known properties."""
 
     name: str
     programme: Programme
-    solution: FloatArray | None = None
-    multipliers: FloatArray | None = None
-    extreme: bool = False
+    solution: FloatArray | None = None  # (rank,), the minimiser, if the programme was built around it
+    multipliers: FloatArray | None = None  # (n_rows,), multipliers of the solution; there may be others
+    extreme: bool = False  # whether gamma and the curvature differ by many orders of magnitude
 
 
 def inputs(rng: Generator, n_rows: int, n_features: int) -> FloatArray:
-    """Random M = [X 1]."""
+    """Return a random M = [X 1]."""
     return np.column_stack([rng.standard_normal((n_rows, n_features)), np.ones(n_rows)])
 
 
 def dca_programme(design: FloatArray, rng: Generator, *, gamma: float = 0.1, alpha: float = 1.0) -> Programme:
-    """A programme as the DCA meets it (net split), for a random residual and a random current neuron."""
+    """Return a programme of the DCA (net split) for a random residual and a random current neuron."""
     residual = rng.standard_normal(len(design))
     z = design @ rng.standard_normal(design.shape[1])
     slope = -2.0 * alpha * residual
@@ -54,7 +44,7 @@ def dca_programme(design: FloatArray, rng: Generator, *, gamma: float = 0.1, alp
 def programme_around(
     design: FloatArray, v: FloatArray, kink_multipliers: FloatArray, rng: Generator, *, gamma: float, alpha: float
 ) -> tuple[Programme, FloatArray]:
-    """A programme with the minimiser v, and its multipliers.
+    """Return a programme with the minimiser v, and its multipliers.
 
     Rows with ``|z_j|`` at rounding level are at their kink, where λ_j is the given fraction of beta_j; all other
     multipliers follow from v, and t from the stationarity condition.
@@ -186,7 +176,7 @@ def _one_row(linear: float) -> Programme:
 
 
 def whitened_setting(n_hidden=5, seed=0, gamma=0.05, n_rows=70, n_columns=4):
-    """A whitened problem, and a start V, alpha."""
+    """Return a whitened problem and a start V, alpha."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, n_columns))
     problem = Problem(X, np.abs(X[:, 0]) - X[:, 1] + 0.1 * rng.normal(size=n_rows), gamma).whitened
