@@ -109,7 +109,7 @@ def test_pages_are_well_formed_accessible_and_self_contained(case):
         assert not tags & {"script", "foreignObject"}
 
 
-def test_page_contains_the_certificate_and_folds_its_terms():
+def test_page_contains_the_certificate_and_folds_its_terms(no_figures):
     found = examine_network()
     page = render_report(found)
     text = " ".join(Page(page).text)
@@ -130,7 +130,7 @@ def test_page_names_the_rows_of_its_scores():
     assert "held-out rows (20)" in read_pictures(page)[0].decode()
 
 
-def test_page_contains_members_and_columns_of_an_ensemble():
+def test_page_contains_members_and_columns_of_an_ensemble(no_figures):
     found = examine_auto()
     page = render_report(found)
     for member in found.model.members_:
@@ -153,7 +153,7 @@ def test_reliability_agrees_with_scikit_learn():
     assert -np.log(found.of_observed_class).mean() == pytest.approx(log_loss(y, probability))
 
 
-def test_confusion_is_that_of_the_held_out_rows(monkeypatch):
+def test_confusion_is_that_of_the_held_out_rows(monkeypatch, no_figures):
     found, test = examine_with_held_out_rows(["low", "middle", "top"])
     confusion = Confusion.of(found)
     assert confusion.counts.sum() == len(test)
@@ -166,7 +166,7 @@ def test_confusion_is_that_of_the_held_out_rows(monkeypatch):
     assert "Confusion matrix" not in render_report(found)
 
 
-def test_figures_show_the_first_targets(monkeypatch):
+def test_figures_show_the_first_targets(monkeypatch, no_figures):
     monkeypatch.setattr("dconnet.inspection.report.figures.MAX_TARGETS", 1)
     page = render_report(examine_outputs())
     assert len(Page(page).all("img")) == 3

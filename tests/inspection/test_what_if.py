@@ -76,7 +76,7 @@ def test_numbers_are_set_by_sliders_or_lists(values, expected):
     assert {name: entry[name] for name in expected} == expected
 
 
-def test_names_reach_the_page_without_control_characters():
+def test_names_reach_the_page_without_control_characters(no_figures):
     page = render_report(examine_network(names=[HOSTILE[0], "\u202etxt.exe", "a\x00b"]))
     data = json.loads(Page(page).scripts[0])
     assert [entry["name"] for entry in data["fields"]] == [HOSTILE[0], "\ufffdtxt.exe", "a\ufffdb"]

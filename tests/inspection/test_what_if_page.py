@@ -9,7 +9,7 @@ import pytest
 from browser import chromium, open_page
 from dconnet import DCONRegressor
 from dconnet.inspection.examine import examine
-from dconnet.inspection.report import figures, render_report
+from dconnet.inspection.report import render_report
 from dconnet.inspection.report.text import format_number
 from inspection_cases import (
     HOSTILE,
@@ -37,10 +37,8 @@ def browser(tmp_path_factory):
 
 
 @pytest.fixture
-def show(browser, tmp_path, monkeypatch):
+def show(browser, tmp_path, no_figures):
     """Open the report on an examination; in the end, the browser must have no errors and no requests."""
-    # The figures, which the tool does not need, take most of the time.
-    monkeypatch.setattr(figures, "_draw_picture", lambda draw, alt, caption: figures.Picture("", alt, caption, 1.0))
 
     def open_report(found, **options):
         return open_page(browser, tmp_path, render_report(found, **options))

@@ -63,10 +63,8 @@ class Examination:
 
     Attributes
     ----------
-    estimator : estimator
-        The estimator as it was passed.
-    model : estimator
-        The estimator, or the last step of a pipeline.
+    estimator, model : estimators
+        The estimator that predicts from ``X``, and the last step if that is a pipeline.
     encoder : TableEncoder or None
         The first step of a pipeline that encodes tables.
     source : str
