@@ -24,7 +24,7 @@ class ActiveGram {
     std::vector<double> weights;
   };
 
-  // Begins anew without rows: what is added comes on top of the given matrix, if there is one, which the caller keeps.
+  // Removes all rows. Rows that are added later come on top of the given matrix, if there is one, which the caller keeps.
   void clear(const double* base = nullptr);
 
   // The matrix that the caller keeps has changed, from `before`.

@@ -120,7 +120,7 @@ std::size_t AugmentedLagrangian::solve_in_units(const Programme& programme, std:
   double last_violation = INFINITY;
   std::size_t steps = 0;
   while (steps < max_steps && minimise(programme, max_steps, v, multipliers, gram, steps)) {
-    ++steps;  // counts as one, too: without any Newton step this would go on
+    ++steps;  // an update counts as a step: without Newton steps the loop would not end
     const double violation = update_multipliers(multipliers);
     if (!(violation > kExact)) break;
     if (violation > kGoodReduction * last_violation) {

@@ -17,7 +17,7 @@ class AugmentedLagrangian {
  public:
   AugmentedLagrangian(const Design& design, ActiveGram::Changes& changes, Scratch& scratch);
 
-  // Is asked before each step whether to go on; null is always.
+  // Sets the function that is asked before each step whether to proceed; null means always.
   void watch(const Proceed* proceed) { proceed_ = proceed; }
 
   // Improves (v, multipliers) in place until z = Q v holds to rounding, there is no progress, or `max_steps` are made:

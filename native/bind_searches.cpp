@@ -7,7 +7,7 @@
 
 namespace {
 
-// The objective with the design that it looks at.
+// The objective with the design that it refers to.
 struct NetworkObjective {
   NetworkObjective(dconnet::Design given, const Matrix& y, double gamma, std::size_t n_hidden,
                    dconnet::SharedTeam shared)
@@ -84,7 +84,8 @@ Blocks block_sums(NetworkObjective& self, const std::string& kind, Vector input,
   const dconnet::Ask ask = ask_of(kind);
   const dconnet::Layout& layout = self.objective.layout();
   const bool has_directions = ask == dconnet::Ask::kMatches;
-  const std::size_t directions = has_directions && input.size() > layout.size() ? (input.size() - layout.size()) / layout.stride : 0;
+  const std::size_t beyond = input.size() > layout.size() ? input.size() - layout.size() : 0;
+  const std::size_t directions = has_directions ? beyond / layout.stride : 0;
   check_length(input.size(), layout.size() + directions * layout.stride, "input");
   const dconnet::LeafTree* tree;
   {
@@ -156,7 +157,7 @@ void make_explorer(Bound<dconnet::Explorer>* self, Matrix design, std::size_t co
   make(self, team, view_of(design, columns), y.data(), gamma, n_hidden, y.shape(1), plan, seed);
 }
 
-// An explorer whose rows are elsewhere.
+// An explorer over rows of other processes.
 struct RemoteExplorer : dconnet::Explorer {
   RemoteExplorer(std::unique_ptr<RemoteEvaluations> evaluations, dconnet::Plan plan, std::uint64_t seed,
                  dconnet::SharedTeam team)
@@ -336,16 +337,17 @@ void bind_searches(nb::module_& module) {
       .def("explore", alone(&explore), "evaluations"_a, "seconds"_a, no_copy("V"), no_copy("alpha"),
            "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns "
            "the evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")
-      .def_prop_ro("settled", alone(&dconnet::Explorer::settled), "Whether all hops have been tried in vain.")
+      .def_prop_ro("settled", alone(&dconnet::Explorer::settled),
+                   "Whether no more hops are tried, because too many have failed in a row.")
       .def("state", alone(&dconnet::Explorer::state), "What a call of `explore` leaves to the next, as words of 64 bits.")
       .def("restore", alone(&restore<dconnet::Explorer>), "state"_a, "Take over what `state` returned.");
-  nb::class_<Bound<RemoteExplorer>>(module, "RemoteExplorer", "The same, over rows that somebody else holds.")
+  nb::class_<Bound<RemoteExplorer>>(module, "RemoteExplorer", "The same, over rows of other processes.")
       .def("__init__", &make_remote_explorer, "remote"_a, "rows"_a, "columns"_a, "n_outputs"_a,
            "target_square"_a, "gamma"_a, "n_hidden"_a, "starts"_a, "samples"_a,
            "burst"_a, "hop"_a, "stalled"_a, "patience"_a, "revive"_a, "seed"_a,
            "most_numbers"_a, "team"_a = nb::none(),
-           "Over rows whose sums `remote.sums(kind, input)` tells, and copies of which `remote.rows(numbers)`; samples have at "
-           "most so many numbers.")
+           "`remote.sums(kind, input)` returns sums over the rows, and `remote.rows(numbers)` copies of rows; samples have at "
+           "most `most_numbers` numbers.")
       .def("explore", alone(&explore_remotely), "evaluations"_a, "seconds"_a, no_copy("V"), no_copy("alpha"))
       .def_prop_ro("settled", alone(&settled<RemoteExplorer>))
       .def("state", alone(&state_of<RemoteExplorer>))
@@ -358,5 +360,5 @@ void bind_searches(nb::module_& module) {
              "gammas"_a, "seeds"_a, "evaluations"_a, "seconds"_a, no_copy("V"),
              no_copy("alpha"),
              "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows, and write V and "
-             "alpha; without seeds, go on from the V and alpha that are there. Returns the evaluations of each.");
+             "alpha; without seeds, continue from the given V and alpha. Returns the evaluations of each.");
 }

@@ -44,7 +44,7 @@ std::tuple<std::size_t, bool, const char*> solve(ProgrammeSolver& self, Vector l
 using Kinks = std::optional<Matrix>;
 using Counts = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t>;
 
-// A sweep over rows that are here, or elsewhere, where y is null.
+// A sweep over rows of this process, or of others, for which y is null.
 Counts run_sweep(dconnet::Sweep& self, const double* y, Matrix alpha, double gamma, Order order, bool net_split,
                  const dconnet::Limits& limits, Watch& watch, OutMatrix V, const Kinks& kinks) {
   const std::size_t n_hidden = self.n_hidden();
@@ -75,7 +75,7 @@ Counts sweep(dconnet::Sweep& self, Matrix y, Matrix alpha, double gamma, Order o
                    {max_dca_iterations, max_solver_iterations, tolerance}, watch, V, kinks);
 }
 
-// A run of whole leaves of the rows of a sweep that is driven from elsewhere.
+// A run of whole leaves of rows, for a sweep of another process.
 struct SweepLeaves {
   SweepLeaves(dconnet::Design given, const Matrix& y, std::size_t n_hidden, std::size_t first_leaf, std::size_t first_row,
               dconnet::SharedTeam shared)
@@ -175,7 +175,7 @@ void bind_sweeps(nb::module_& module) {
            "(n_hidden, n_outputs). A row at the kink of a neuron is active if its product with the neuron's row of kinks "
            "(n_hidden, rank) is positive, or always without kinks. Returns the neurons done, the programmes solved, the "
            "iterations for them, the steps refused and the programmes not solved to tolerance.");
-  nb::class_<Bound<SweepLeaves>>(module, "SweepLeaves", "A run of whole leaves of rows, for a sweep that is driven from elsewhere.")
+  nb::class_<Bound<SweepLeaves>>(module, "SweepLeaves", "A run of whole leaves of rows, for a sweep of another process.")
       .def("__init__",
            [](Bound<SweepLeaves>* self, Matrix design, std::size_t columns, Matrix y, std::size_t n_hidden,
               std::size_t first_leaf, std::size_t first_row, const GivenTeam& team) {
@@ -185,14 +185,15 @@ void bind_sweeps(nb::module_& module) {
            nb::keep_alive<1, 2>(), no_copy("design"), "columns"_a, "y"_a, "n_hidden"_a,
            "first_leaf"_a, "first_row"_a, "team"_a = nb::none())
       .def("answer", alone(&answer), "round"_a,
-           "Answer the questions of a RemoteSweep. Its whole answer is what all who have leaves say, in the order of these.");
-  nb::class_<Bound<RemoteSweep>>(module, "RemoteSweep", "Sweeps over the neurons of a network, on rows that others have.")
+           "Answer the questions of a RemoteSweep for these leaves.");
+  nb::class_<Bound<RemoteSweep>>(module, "RemoteSweep", "Sweeps over the neurons of a network, on rows of other processes.")
       .def(nb::init<std::vector<std::size_t>, std::size_t, std::size_t, std::size_t, nb::callable, std::size_t>(),
            "rows"_a, "columns"_a, "n_hidden"_a, "n_outputs"_a, "ask"_a,
            "most_numbers"_a,
-           "`rows` is a list: how many rows each of those has who are asked. If a programme needs all rows, they are fetched "
-           "unless they have more than `most_numbers`; then its neuron stays where it is.")
+           "`rows` are the numbers of rows of the processes. If a programme needs all rows, they are fetched unless they have "
+           "more than `most_numbers` numbers; then its neuron stays where it is.")
       .def("run", alone(&RemoteSweep::run), "alpha"_a, "gamma"_a, "order"_a, "net_split"_a,
            "max_dca_iterations"_a, "max_solver_iterations"_a, "tolerance"_a, "seconds"_a,
-           no_copy("V"), "kinks"_a = nb::none(), "As Sweep.run; ask(round) returns the answers of all who have leaves, one after the other.");
+           no_copy("V"), "kinks"_a = nb::none(),
+           "As Sweep.run; ask(round) returns the answers of all processes, one after the other.");
 }

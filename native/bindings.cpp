@@ -19,7 +19,7 @@ NB_MODULE(_native, module) {
   module.attr("SUFFICIENT_DECREASE") = dconnet::kSufficientDecrease;
   module.attr("LEAF") = dconnet::kLeaf;
   module.def("has_far_rows", &dconnet::FarRows::pays_for, "rows"_a, "columns"_a,
-             "Whether rows are so many that a sweep solves programmes over those near their kinks alone.");
+             "Whether there are enough rows for a sweep to solve programmes over those near their kinks alone.");
   nb::class_<StopRequest>(module, "Stop", "A request of one thread that others stop.")
       .def(nb::init<>())
       .def("set", [](StopRequest& self) { self.is_set = true; })

@@ -39,7 +39,10 @@ using OutVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu
 inline auto no_copy(const char* name) { return nb::arg(name).noconvert(); }
 
 inline void check_length(std::size_t length, std::size_t expected, const char* name) {
-  if (length != expected) throw nb::value_error((std::string(name) + " has the wrong length").c_str());
+  if (length != expected) {
+    throw nb::value_error((std::string(name) + " has the wrong length: must be " + std::to_string(expected) + ", got " +
+                           std::to_string(length)).c_str());
+  }
 }
 
 template <typename Array>

@@ -20,7 +20,7 @@ struct CodedFeature {
   std::size_t places;   // that a row may have; a category's places beyond its columns carry nothing
 };
 
-// Looks at codes that somebody else keeps alive.
+// A view of codes, which must outlive it.
 struct CodedRows {
   std::size_t rows;
   std::vector<CodedFeature> features;

@@ -59,7 +59,7 @@ DCONNET_INLINE void add_rows(const Left& A, std::size_t count, const Real* B, co
   }
 }
 
-// A B is added, where A has so many rows and B has `count`.
+// A B is added, where A has `rows` rows and B has `count`.
 template <typename Real>
 DCONNET_INLINE void add_product(Left A, std::size_t rows, std::size_t count, const Real* B, Sum<Real> sum) {
   for (; rows >= kBlock; rows -= kBlock) {
@@ -76,7 +76,7 @@ DCONNET_INLINE void add_product(Left A, std::size_t rows, std::size_t count, con
   }
 }
 
-// Calls Step::run<groups> for the last groups of neurons, at most so many.
+// Calls Step::run<groups> for the last groups of neurons, at most `Most`.
 template <std::size_t Most, typename Step, typename... Arguments>
 DCONNET_INLINE void for_last_groups(std::size_t groups, std::size_t first, const Arguments&... arguments) {
   if constexpr (Most > 0) {

@@ -12,7 +12,7 @@ namespace {
 
 // Tangents of the concave rows that are tried for each part.
 constexpr int kTangents = 3;
-// Parts between two looks at the clock.
+// Parts between two calls of `proceed`.
 constexpr std::size_t kLook = 64;
 
 double norm(const double* x, std::size_t n) { return std::sqrt(dot(x, x, n)); }

@@ -73,7 +73,7 @@ Stop Crossings::lowest(const Programme& programme, const Face& face, const NearP
     constant = c, linear = d;
     first = above;
   }
-  // Beyond the last crossing the direction was not looked at.
+  // Crossings beyond the limit are not known.
   const double at = linear > 0.0 ? std::min(-constant / linear, limit) : limit;
   return {at, false, 0};
 }

@@ -1,4 +1,4 @@
-// Small dense matrices: products and the Cholesky factor. Rows are padded to whole lanes unless told otherwise.
+// Small dense matrices: products and the Cholesky factor. Rows are padded to whole lanes unless stated otherwise.
 #pragma once
 
 #include <cmath>

@@ -13,7 +13,7 @@ class Design {
  public:
   // Copies the rows of a C-contiguous matrix, each padded with zeros to a whole number of lanes.
   Design(const double* values, std::size_t rows, std::size_t columns);
-  // Looks at rows that are padded already, and that somebody else keeps alive.
+  // A view of rows that are padded already, and must outlive it.
   static Design view(const double* padded, std::size_t rows, std::size_t columns);
 
   // Room for as many rows, to be filled by `extend`.

@@ -3,7 +3,7 @@
 //
 //   F(V, alpha) = |y - sum_l max(Q v_l, 0) alpha_l'|² + gamma (|V|² + |alpha|²)
 //
-// All of it follows from a few kinds of sums over the rows. Who makes these is left open: the rows may be here
+// All of it follows from a few kinds of sums over the rows. Subclasses provide these: the rows may be in this process
 // (`Objective`), or with the workers of a cluster.
 #pragma once
 
@@ -40,10 +40,10 @@ class Evaluations : public Smooth {
   std::size_t size() const override { return layout_.size(); }
   double gradient(const double* theta, double* gradient) override;
   double value(const double* theta);
-  // Replaces alpha by the minimiser of F for these V, a ridge regression. By normal equations: fast, for L-BFGS goes on
-  // from there, and the factor tells the removal costs. The epoch ends with Python's output_layer, exact to rounding.
+  // Replaces alpha by the minimiser of F for these V, a ridge regression. By normal equations, which are
+  // fast and exact enough for a start of L-BFGS; their factor also gives the removal costs.
   void solve_output_weights(double* theta);
-  // By how much F rises for each neuron if it is removed and the other output weights are fitted anew.
+  // By how much F rises for each neuron if it is removed and the other output weights are fitted again.
   void removal_costs(const double* theta, double* costs);
 
   // How the outputs agree with the targets.
@@ -58,7 +58,7 @@ class Evaluations : public Smooth {
     double square;           // |max(Qv, 0)|²
     const double* pulls;     // derivative of each product in v, (n_outputs, stride)
   };
-  // For so many directions, (count, stride); told by `match` until the next question.
+  // For directions (count, stride); `match` returns the results until the next call.
   void match_all(const double* theta, const double* directions, std::size_t count);
   Match match(std::size_t i) const;
 

@@ -16,29 +16,28 @@ constexpr std::size_t kManyRows = 10000;
 // Iterations of the first heat of the race; each further one has twice as many, for half of the starts.
 constexpr std::size_t kHeat = 20;
 constexpr std::size_t kBurst = 50;
-// The smallest sample is one row in so many, if those are enough for the unknowns and may be had, and the largest one row in
-// four.
+// The smallest sample is one row in 16, if those are enough for the unknowns and may be copied, and the largest one row in four.
 constexpr std::size_t kMostSpacing = 16, kLeastSpacing = 4;
 constexpr std::size_t kNumbersPerUnknown = 6;
 constexpr std::size_t kSampleBurst = 25;
-// A burst on a sample that gains less than this share has stalled: more rows tell more.
+// A burst on a sample that gains less than this share has stalled: the next sample has more rows.
 constexpr double kStalledSample = 1e-2;
 // Of two samples the first has a third of the evaluations.
 constexpr double kFirstShare = 1.0 / 3.0;
-// After a hop in vain, a burst that gained more than this share of F last time is tried again at once.
+// After a failed hop, a burst that gained more than this share of F last time is tried again at once.
 constexpr double kSlow = 1e-3;
-// Once all hops are tried, bursts go on until they gain nothing but rounding.
+// Once all hops are tried, bursts continue until they gain nothing but rounding.
 constexpr double kExhausted = 1e-12;
-// Of so many failed hops one is followed by a burst from where they began, which may still be on a slow way down.
+// One in 8 failed hops is followed by a burst from where they began, which may still descend slowly.
 constexpr std::size_t kHopsPerBurst = 8;
 constexpr std::size_t kHopBurst = 25;
-// A hop is given up when it is further above its origin than so many times what its last burst gained.
+// A hop is given up when it is above its origin by more than 12 times the gain of its last burst.
 constexpr double kHope = 12.0;
 constexpr double kHopSize = 0.3;
 constexpr double kHopSpread = 0.7;
 // A hop or a new neuron counts if F ends lower by this share; so there can be only finitely many.
 constexpr double kLeap = 1e-6;
-// A descent that is below its origin already goes on while a burst gains this share.
+// A descent that is below its origin already continues while a burst gains this share.
 constexpr double kWorthwhile = 1e-3;
 constexpr std::size_t kMostHopBursts = 400;
 // A neuron whose output is no longer than this share of the targets carries nothing.
@@ -50,7 +49,7 @@ std::size_t memory_for(const Evaluations& objective) {
 
 bool is_well_below(double value, double before) { return value < before && value <= before * (1.0 - kLeap); }
 
-// An objective with the team and the design that it looks at, which must be there first.
+// An objective with the team and the design that it refers to, which must be constructed first.
 struct Belongings {
   SharedTeam team;
   Design design;
@@ -121,7 +120,7 @@ Exploration Explorer::explore(std::size_t evaluations, const Proceed& proceed, d
   while (work() < end && proceed()) {
     if (burst_due) {
       const double before = value_;
-      // Where hops follow, the gain of a whole burst tells whether it is time for one.
+      // Where hops follow, the gain of a whole burst decides whether it is time for one.
       const std::size_t left = static_cast<std::size_t>(std::ceil(end - work()));
       const bool more = burst(plan_.hop == Hop::kNone ? std::min(kBurst, left) : kBurst, proceed);
       last_gain_ = (before - value_) / value_;
@@ -160,7 +159,7 @@ void Explorer::take(const Lbfgs& from) {
   value_ = from.value();
 }
 
-// The given start and random ones, all scaled: some iterations on each, and the better half goes on with twice as many.
+// The given start and random ones, all scaled: some iterations on each, and the better half continues with twice as many.
 void Explorer::race(const Proceed& proceed) {
   const std::size_t size = theta_.size();
   const auto survivor = [&](std::size_t i) { return survivors_.data() + i * size; };
@@ -204,8 +203,8 @@ void Explorer::begin_on_samples(const Proceed& proceed) {
   if (main_.value() != value_) main_.start(theta_.data());
 }
 
-// Bursts on a sample until the work is done or one gains little. Whether they lead down for all rows is looked at after
-// the first, for the start may be beyond what a sample can tell, and after the last.
+// Bursts on a sample until the work is done or one gains little. Whether F over all rows is lower, too, is checked after
+// the first burst, because a sample may be misleading at the start, and after the last.
 bool Explorer::descend_on_sample(std::size_t spacing, double end, const Proceed& proceed) {
   Subset sample(objective_, spacing, *team_, random_);
   Lbfgs search(sample.objective(), memory_for(sample.objective()));
@@ -286,7 +285,7 @@ bool Explorer::carries_nothing(std::size_t unit) const {
   return strength <= kNothing * target_length_;
 }
 
-// True if the way down may go on.
+// True if F may still fall.
 bool Explorer::burst(std::size_t iterations, const Proceed& proceed) {
   const bool more = main_.run(iterations, proceed);
   double moved = 0.0;

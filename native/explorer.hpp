@@ -78,7 +78,7 @@ class Explorer {
   // y has the shape (rows, n_outputs).
   Explorer(Design design, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs, Plan plan,
            std::uint64_t seed, SharedTeam team = nullptr);
-  // Over rows that may be elsewhere; the team is for samples of them, which are here.
+  // Over rows that may be in other processes; the team is for samples, which are in this one.
   Explorer(std::unique_ptr<Evaluations> evaluations, Plan plan, std::uint64_t seed, SharedTeam team = nullptr);
 
   const Layout& layout() const { return objective_.layout(); }
@@ -87,7 +87,7 @@ class Explorer {
   // Goes on from V (n_hidden, columns) and alpha (n_hidden, n_outputs), and replaces them by where it ends, for about
   // this many evaluations; fewer if nothing is left to try, or `proceed` says no.
   Exploration explore(std::size_t evaluations, const Proceed& proceed, double* V, double* alpha);
-  // Whether all hops have been tried in vain.
+  // Whether no more hops are tried, because too many have failed in a row.
   bool settled() const { return plan_.hop == Hop::kNone || failures_ >= plan_.patience; }
 
   // All that a call of `explore` leaves to the next, for an explorer of the same plan.

@@ -95,7 +95,7 @@ void Face::let_go(std::size_t row) {
   if (!is_worth_updating(0)) factor_.forget();
   if (factor_.known()) update_system();
   if (!basis_.remove(row)) return;  // `add` had refused it
-  if (basis_.rows().empty()) factor_.forget();  // the basis starts anew
+  if (basis_.rows().empty()) factor_.forget();  // the basis starts from scratch
   if (!factor_.known()) return;
   const std::size_t old = basis_.free() - 1, stride = design_.stride();
   const double* direction = basis_.directions() + old * stride;
@@ -110,12 +110,12 @@ bool Face::minimise() {
   if (!independent_) return false;
   update_system();
   for (std::size_t k = 0; k < design_.columns(); ++k) pull_[k] = programme_->linear[k] - active_slopes_[k];
-  if (!(factor_.known() && solve_with_updates()) && !solve_anew()) return false;
+  if (!(factor_.known() && solve_with_updates()) && !solve_from_scratch()) return false;
   basis_.forces(gradient_.data(), forces_.data());
   return true;
 }
 
-bool Face::solve_anew() {
+bool Face::solve_from_scratch() {
   if (!factor_.factorise(basis_, gram_->values(), programme_->curvature, programme_->gamma)) return false;
   std::copy(pull_.begin(), pull_.end(), gradient_.begin());
   std::fill(v_.begin(), v_.end(), 0.0);

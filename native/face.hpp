@@ -50,7 +50,7 @@ class Face {
   bool is_worth_updating(std::size_t changes) const;
   void hold(std::size_t row);
   void let_go(std::size_t row);
-  bool solve_anew();
+  bool solve_from_scratch();
   bool solve_with_updates();
   void descend();
   double free_gradient();

@@ -73,7 +73,7 @@ class FaceWalk {
   Scratch& scratch_;
   const Proceed* proceed_ = nullptr;
   std::vector<Side> sides_;
-  Screen screen_;                      // which rows to look at
+  Screen screen_;                      // which rows to evaluate
   Crossings crossings_;
   std::vector<double> direction_;      // columns
   double last_move_ = 0.0;

@@ -99,8 +99,8 @@ double FarRows::reach() {
 
 // Updates the sums, or computes them from scratch where that is less work or many updates have gathered rounding errors.
 void FarRows::add_up(std::size_t active, std::size_t changed) {
-  const bool anew = !added_up_ || changed >= active || changes_ + changed > passes_.rows();
-  if (anew) {
+  const bool from_scratch = !added_up_ || changed >= active || changes_ + changed > passes_.rows();
+  if (from_scratch) {
     std::fill(sums_.begin(), sums_.end(), 0.0);
     changes_ = 0;
   } else {
@@ -108,7 +108,7 @@ void FarRows::add_up(std::size_t active, std::size_t changed) {
   }
   added_up_ = true;
   add_leaf_sums(passes_, parts_, sums_,
-                [&](std::size_t first, std::size_t last) { passes_.far_sums(anew, first, last, parts_.data()); });
+                [&](std::size_t first, std::size_t last) { passes_.far_sums(from_scratch, first, last, parts_.data()); });
 }
 
 std::size_t FarRows::recheck_far(const double* v) {

@@ -64,7 +64,7 @@ bool LbfgsOf<Real>::run(std::size_t iterations, const std::function<bool()>& pro
     double slope = dot(gradient_.data(), direction_.data(), size_);
     if (!(slope < 0.0)) {
       if (stored_ == 0) return false;
-      stored_ = 0;  // rounding has spoilt the memory
+      stored_ = 0;  // rounding has made the memory inaccurate
       continue;
     }
     if (!search_line(slope)) {
@@ -128,7 +128,7 @@ bool LbfgsOf<Real>::search_line(double slope) {
 
 template <typename Real>
 void LbfgsOf<Real>::remember() {
-  // No pair is in this slot: one that is not accepted for its curvature spoils none.
+  // No pair is in this slot: a pair that is not accepted for its curvature overwrites none.
   const std::size_t slot = (newest_ + 1) % slots_;
   Real* step = steps_.data() + slot * size_;
   Real* change = changes_.data() + slot * size_;

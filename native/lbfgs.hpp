@@ -28,7 +28,7 @@ class LbfgsOf {
  public:
   LbfgsOf(SmoothOf<Real>& objective, std::size_t memory);
 
-  // Starts anew from theta, without memory.
+  // Starts from theta, without memory.
   void start(const Real* theta);
   // Up to this many iterations; fewer if there is no way down any more, or `proceed` says no. True if there still is.
   bool run(std::size_t iterations, const std::function<bool()>& proceed);

@@ -116,8 +116,8 @@ class LeafPasses {
   // At the point where all rows were evaluated last, those with |z_j| <= reach |q_j| become near, the others far. Counts (leaves, kCounts).
   virtual void choose(double reach, double* counts) = 0;
   // Sums over the far active rows of the leaves from `first` to `last` (exclusively): the matrix of q qᵀ, on and above the
-  // diagonal, and beta_g q and beta_h q (last - first, stride² + 2 stride). Not `anew`, what has changed since the last sums.
-  virtual void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) = 0;
+  // diagonal, and beta_g q and beta_h q (last - first, stride² + 2 stride). Unless `from_scratch`, the changes since the last sums.
+  virtual void far_sums(bool from_scratch, std::size_t first, std::size_t last, double* sums) = 0;
   // Evaluates those far rows at v, reference `number` from then on, that may have changed sides: |z_j| <= |q_j| times the
   // distance of v from their reference, distances[i] for the i-th. Counts (leaves, 1) those that are not on their side by
   // more than noise |q_j|.

@@ -32,7 +32,7 @@ class LeafTree {
     std::size_t first, level;  // 2^level leaves from the first one on
   };
 
-  // Makes room for the sum over so many leaves.
+  // Allocates the memory for the sum over this many leaves.
   void reserve(std::size_t leaves, std::size_t size) {
     std::size_t levels = 1;
     while (leaves >> levels) ++levels;
@@ -40,7 +40,7 @@ class LeafTree {
     sums_.resize(std::max(sums_.size(), levels * size));
     carry_.reserve(size);
   }
-  // Begins anew, with so many numbers for each leaf.
+  // Starts with no leaf, and `size` numbers for each leaf to come.
   void begin(std::size_t size) {
     size_ = size;
     waits_.clear();

@@ -9,7 +9,7 @@
 //  - source_ is kNearRows if the tangent was computed from near rows and far sums: these then hold at the current point, and a
 //    programme can continue from the last answer. It is kAllRows if it was computed by a pass over all rows: the next
 //    programme needs a new centre.
-//  - recentred_ belongs to one call of `solve`: the near rows were chosen anew, so that marks of rows which were near before are
+//  - recentred_ belongs to one call of `solve`: the near rows were replaced, so that marks of rows which were near before are
 //    lost, and the number of changed sides is a lower bound.
 //  - far_rows_changed_: far rows changed sides in the last programme and were added to the near ones. The next programme begins
 //    with a new centre, because near rows only ever grow in number about the same one.

@@ -206,7 +206,7 @@ void NeuronRows::measure_margins(const Leaf& leaf) {
   fastest<measure>(leaf.count, places_.data() + first, z_.data() + first, norms_.data() + first, margins_.data() + first);
 }
 
-void NeuronRows::far_sums(bool anew, std::size_t first, std::size_t last, double* sums) {
+void NeuronRows::far_sums(bool from_scratch, std::size_t first, std::size_t last, double* sums) {
   constexpr std::size_t kBatch = 256;  // rows that are added together
   const std::size_t size = stride() * stride() + 2 * stride();
   rows_.team().run(last - first, [&](std::size_t i, std::size_t) {
@@ -224,7 +224,7 @@ void NeuronRows::far_sums(bool anew, std::size_t first, std::size_t last, double
       count = 0;
     };
     for (std::size_t j = leaf.first; j < leaf.end(); ++j) {
-      const bool is = places_[j] == Place::kActive, was = !anew && summed_[j] != 0;
+      const bool is = places_[j] == Place::kActive, was = !from_scratch && summed_[j] != 0;
       summed_[j] = is;
       if (is == was) continue;
       rows[count] = static_cast<Row>(j);

@@ -43,7 +43,7 @@ bool Newcomer::seek(const double* theta, Random& random) {
     evaluations_.match_all(theta, directions_.data(), under_way_.size());
     std::size_t left = 0;
     for (std::size_t i = 0; i < under_way_.size(); ++i) {
-      if (look(*under_way_[i], evaluations_.match(i), step)) under_way_[left++] = under_way_[i];
+      if (record(*under_way_[i], evaluations_.match(i), step)) under_way_[left++] = under_way_[i];
     }
     under_way_.resize(left);
   }
@@ -55,7 +55,7 @@ void Newcomer::draw(Random& random) {
   for (std::size_t start = 0; start < kStarts; ++start) {
     Climb& climb = climbs_[start];
     for (std::size_t k = 0; k < evaluations_.layout().columns; ++k) climb.v[k] = random.normal();
-    climb.output[0] = start % 2 == 0 ? 1.0 : -1.0;  // with several outputs the residual tells the direction
+    climb.output[0] = start % 2 == 0 ? 1.0 : -1.0;  // with several outputs the residual gives the direction
     climb.last = 0.0;
     under_way_.push_back(&climb);
   }
@@ -69,8 +69,8 @@ bool Newcomer::make_unit(Climb& climb) const {
   return true;
 }
 
-// Remembers the neuron if it is the best one; true if the climb goes on.
-bool Newcomer::look(Climb& climb, const Evaluations::Match& match, int step) {
+// Keeps the neuron if it is the best one; true if the climb continues.
+bool Newcomer::record(Climb& climb, const Evaluations::Match& match, int step) {
   const double height = match_of(climb, match.products);
   const double excess = height - evaluations_.gamma();
   if (excess > 0.0 && excess * excess > decrease_ * match.square) {

@@ -4,7 +4,7 @@
 // by -2 c (u'r'max(Qv, 0) - gamma) + c² |max(Qv, 0)|²: it lowers F exactly if the match u'r'max(Qv, 0) exceeds gamma,
 // with the best c in closed form. The best u for a v is that of r'max(Qv, 0), and then the match is its length; with
 // one output u is a sign, which is given to each start. v is sought by following the gradient of the match from several
-// random starts at once, a heuristic; the decrease that is told of the best neuron seen is exact.
+// random starts at once, a heuristic; the reported decrease of the best neuron is exact.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ class Newcomer {
 
   void draw(Random& random);
   bool make_unit(Climb& climb) const;
-  bool look(Climb& climb, const Evaluations::Match& match, int step);
+  bool record(Climb& climb, const Evaluations::Match& match, int step);
   double match_of(Climb& climb, const double* products) const;
   void follow(Climb& climb, const double* pulls) const;
 

@@ -17,7 +17,7 @@ constexpr std::size_t kBlock = 4;  // outputs that share the loads of a group of
 template <std::size_t Value>
 using Count = std::integral_constant<std::size_t, Value>;
 
-// Rows or columns that share the loads of some groups of neurons: so many that the sums of three groups fill three
+// Rows or columns that share the loads of some groups of neurons: as many as let the sums of three groups fill three
 // quarters of the registers, of which there are twice as many with vectors of eight.
 template <typename Vector>
 constexpr std::size_t kTogether = kIn<Vector> == 8 ? 8 : 4;
@@ -206,7 +206,7 @@ DCONNET_INLINE void in_blocks(std::size_t n_outputs, const Body& body) {
   }
 }
 
-// Both for all outputs. That a single one has no others beside it is told to the compiler.
+// Both for all outputs. A single output is a constant for the compiler.
 DCONNET_INLINE double residuals(const double* Z, const double* y, const double* alpha, std::size_t rows,
                                 std::size_t width, std::size_t n_outputs, double* residual) {
   if (n_outputs == 1) return residuals_of<1>(Z, y, alpha, rows, width, 1, residual);
@@ -258,7 +258,7 @@ Objective::Objective(const Design& design, const double* y, double gamma, std::s
 Objective::Tile::Tile(const Layout& layout)
     : outputs(kTile * layout.width), back(kTile * layout.width), residual(kTile * layout.n_outputs) {}
 
-// Calls body(tile, first row, rows) for all tiles of a leaf, with the preactivations at hand.
+// Calls body(tile, first row, rows) for all tiles of a leaf, after their preactivations.
 template <typename Body>
 void Objective::in_tiles(const double* theta, std::size_t leaf, std::size_t thread, const Body& body) {
   Tile& tile = tiles_[thread];

@@ -1,4 +1,4 @@
-// The sums over the rows that evaluations of a whole network are made of, where the rows are here.
+// The sums over the rows that evaluations of a whole network need, for rows of this process.
 //
 // The targets y have a column for each output, and so has alpha, whose row alpha_l belongs to neuron l.
 // All rows are visited once, in tiles that stay in the cache: forth to the residual and back to the gradient. A team of
@@ -56,7 +56,7 @@ class Objective : public Evaluations {
   Team& team_;
   std::vector<Tile> tiles_;  // one a thread
   LeafSums squares_, outputs_, gradients_;
-  LeafSums others_;                          // of the other kinds, made only if somebody asks: they may be long
+  LeafSums others_;                          // of the other kinds, allocated on demand: they may be long
   std::vector<double> residual_, residual_theta_;  // of all rows, and the network that it belongs to; likewise
 };
 

@@ -165,7 +165,7 @@ double OriginTest::largest_defect(const Programme& programme, const double* mult
   return max_abs(defect_.data(), design_.columns());
 }
 
-// Whether the programme falls from zero along a direction with z = Q direction at hand; if so, v and z become the lowest
+// Whether the programme falls from zero along a direction with z = Q direction; if so, v and z become the lowest
 // point there.
 bool OriginTest::falls_along(const Programme& programme, const double* direction, double* v, double* z) const {
   const std::size_t rows = design_.rows(), columns = design_.columns();

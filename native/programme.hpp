@@ -30,7 +30,7 @@ struct Iterate {
   double* multipliers;  // of the rows
 };
 
-// P(v), with z = Q v at hand.
+// P(v), for z = Q v.
 double value(const Programme& programme, const double* v, const double* z);
 inline double value(const Programme& programme, const Iterate& at) { return value(programme, at.v, at.z); }
 
@@ -49,7 +49,7 @@ struct Enough {
   double share = 0.0;
 
   bool wanted() const { return share > 0.0; }
-  // A decrease of no more than rounding tells nothing.
+  // A decrease that is no more than rounding does not count.
   bool is_reached(double value, double bound) const {
     const double decrease = start - value;
     return decrease > 1e-10 * (std::fabs(start) + std::fabs(value)) && value - bound <= share * decrease;

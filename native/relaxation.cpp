@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kFeasible = 1e-10;   // rows have a range of about one
 constexpr double kPivot = 1e-8;       // smaller entries of the tableau are taken for zero
-constexpr std::size_t kFresh = 60;    // pivots until the tableau is made anew
+constexpr std::size_t kFresh = 60;    // pivots until the tableau is computed from scratch
 
 }  // namespace
 

@@ -87,7 +87,7 @@ void copy_listed(NeuronRows& rows, double share, std::vector<double>& answer) {
   }
 }
 
-// Of the leaves that the question names, from the first to the last, those that are here: calls sums(first, last, answer) with
+// Of the leaves that the question names, from the first to the last, those of this process: calls sums(first, last, answer) with
 // room for `size` numbers for each of them.
 template <typename Sums>
 void sum_leaves(std::size_t first_leaf, std::size_t leaves, std::size_t size, Reader& reader, std::vector<double>& answer,
@@ -99,10 +99,10 @@ void sum_leaves(std::size_t first_leaf, std::size_t leaves, std::size_t size, Re
 }
 
 void far_sums(NeuronRows& rows, std::size_t first_leaf, Reader& reader, std::vector<double>& answer) {
-  const bool anew = reader.number() != 0.0;
+  const bool from_scratch = reader.number() != 0.0;
   const std::size_t size = rows.stride() * rows.stride() + 2 * rows.stride();
   sum_leaves(first_leaf, rows.leaves(), size, reader, answer, [&](std::size_t first, std::size_t last, double* sums) {
-    rows.far_sums(anew, first, last, sums);
+    rows.far_sums(from_scratch, first, last, sums);
   });
 }
 
@@ -339,8 +339,8 @@ void RemoteRows::choose(double reach, double* counts) {
 }
 
 // The last of these sums are followed by the rows that are near.
-void RemoteRows::far_sums(bool anew, std::size_t first, std::size_t last, double* sums) {
-  write(anew).write(static_cast<double>(first)).write(static_cast<double>(last)).queue(Pass::kFarSums);
+void RemoteRows::far_sums(bool from_scratch, std::size_t first, std::size_t last, double* sums) {
+  write(from_scratch).write(static_cast<double>(first)).write(static_cast<double>(last)).queue(Pass::kFarSums);
   if (last == leaves()) write(1.0).queue(Pass::kCopyListed);
   send();
   copy_answer(Pass::kFarSums, (last - first) * (stride() * stride() + 2 * stride()), NAN, sums);

@@ -48,7 +48,7 @@ class RemoteRows : public LeafPasses {
   void close(const double* alpha) override;
   void ratios(double* ratios) override;
   void choose(double reach, double* counts) override;
-  void far_sums(bool anew, std::size_t first, std::size_t last, double* sums) override;
+  void far_sums(bool from_scratch, std::size_t first, std::size_t last, double* sums) override;
   void recheck_far(const double* v, double noise, std::size_t number, const double* distances, double* counts) override;
   void collect(const PackedRows& to) override;
   void zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) override;

@@ -9,7 +9,7 @@ namespace dconnet {
 
 namespace {
 
-// One row in so many, if those are enough for the columns: with more, the sample takes nearly as long as all rows.
+// One row in 4 to 32 is enough, if there are this many for each column: with more, the sample takes nearly as long as all rows.
 constexpr std::size_t kWidestSpacing = 32, kLeastSpacing = 4;
 constexpr std::size_t kRowsPerColumn = 50;
 // With fewer rows it costs more to find out whether a start is far than a better one is worth.

@@ -1,4 +1,4 @@
-// A few of the rows, evenly spread, that stand for all of them: where rows are many, their programme takes little time,
+// A few of the rows, evenly spread, that represent all of them: where rows are many, their programme takes little time,
 // and its solution is a good start.
 #pragma once
 
@@ -25,7 +25,7 @@ class Sample {
   // Solves the programme with the sample in the place of all rows. It agrees with the whole one in its gradient at v,
   // where `pull` is the part of the gradient that the active rows make up. False if it was not solved.
   bool solve(const Programme& programme, const double* pull, const double* v);
-  // The same with the slopes at hand.
+  // The same with the slopes written before.
   bool solve(const double* linear, double curvature, double gamma, const double* pull, const double* v);
   const double* v() const { return v_.data(); }
   void watch(const Proceed* proceed) { solver_.watch(proceed); }
@@ -33,7 +33,7 @@ class Sample {
   void forget() { gram_.clear(); }
 
  private:
-  std::size_t spacing_;  // one row in so many
+  std::size_t spacing_;  // one row in `spacing_`
   double share_;         // of the rows
   Solver solver_;
   ActiveGram gram_;

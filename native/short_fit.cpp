@@ -121,7 +121,7 @@ std::size_t tile_rows(const Codes& codes, std::size_t width) {
   return std::max(kSmallestTile, size / width / kBlock * kBlock);
 }
 
-// Writes the order of some rows by their places in a feature, which are so many from the first one on.
+// Writes the order of some rows by their places in a feature, which are numbered from `first` on.
 void sort_by_place(const Codes& codes, std::size_t f, std::size_t rows, std::size_t first, std::size_t places,
                    std::size_t* ends, std::uint16_t* order) {
   const auto end_of = [&](std::size_t row) -> std::size_t& { return ends[codes.places[row * codes.features + f] - first]; };

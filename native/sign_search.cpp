@@ -16,7 +16,7 @@ constexpr int kPasses = 3;
 constexpr int kNarrowing = 2;        // ranges are narrowed by programmes at every second depth
 constexpr int kStarts = 16;
 constexpr int kAscents = 20;
-constexpr std::size_t kAscentNodes = 32;  // an ascent from the point of every so many nodes
+constexpr std::size_t kAscentNodes = 32;  // an ascent from the point of every 32nd node
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

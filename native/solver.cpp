@@ -18,7 +18,7 @@ constexpr std::size_t kRoundsAtZero = 40;
 // Those that the augmented Lagrangian method solves take at most 117 steps; others take thousands and stay unsolved.
 constexpr std::size_t kLagrangianSteps = 250;
 // Violation of the optimality conditions with which an answer still counts as solved, and what is aimed at: a method
-// that stops short of that hands over to the next one.
+// that does not reach it is followed by the next one.
 constexpr double kAcceptedKkt = 1e-9;
 constexpr double kAimedKkt = 1e-12;
 constexpr double kAimedGap = 1e-12;

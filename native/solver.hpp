@@ -21,7 +21,7 @@ struct Outcome {
   std::size_t iterations;
   bool converged;  // to the tolerance in both the duality gap and the optimality conditions
   Method method = Method::kNone;  // of a converged answer
-  bool out_of_steps = false;      // the next call, for the same programme, may go on from there
+  bool out_of_steps = false;      // the next call, for the same programme, can continue from there
 };
 
 class Sample;
@@ -41,14 +41,14 @@ class Solver {
   // Goes on with other rows from `first` on, for which there must be room: the caller writes them, padded, to the address
   // returned.
   double* replace_rows(std::size_t first, std::size_t count) { return design_.extend(first, count); }
-  // They are written. False if the last answer is not that of a walk, which could go on with these rows on top.
+  // The rows from `first` on are written. False if the last answer is not that of a walk that could continue with them.
   bool took_rows(std::size_t first);
   // Before the `next` programme, which may then differ from the last one in its base, too: puts the rows from `first` on to
-  // the sides that their preactivations tell.
+  // the sides of their preactivations.
   void admit(const Programme& programme, std::size_t first, const double* z);
   // Forgets the last programme.
   void forget();
-  // Is asked now and then whether to go on; if not, a programme ends unsolved. Null is always.
+  // Sets the function that is asked now and then whether to proceed; if not, a programme ends unsolved. Null means always.
   void watch(const Proceed* proceed);
 
   // Solves one programme: replaces a start by the answer. `gram` may hold any set of rows: best those of a solution that is

@@ -23,9 +23,9 @@ Sweep::Sweep(Design design, std::size_t n_hidden, std::size_t n_outputs, SharedT
       n_outputs_(n_outputs),
       team_(or_alone(std::move(team))),
       design_(std::make_unique<Design>(std::move(design))),
-      here_(std::make_unique<NeuronRows>(*design_, n_hidden, n_outputs, *team_)),
-      passes_(here_.get()),
-      neuron_(majoriser_for(*here_), passes_->stride()),
+      local_(std::make_unique<NeuronRows>(*design_, n_hidden, n_outputs, *team_)),
+      passes_(local_.get()),
+      neuron_(majoriser_for(*local_), passes_->stride()),
       v_(passes_->stride()),
       kinks_(passes_->stride()),
       squares_(passes_->leaves(), 1) {}
@@ -34,8 +34,8 @@ Sweep::Sweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_
              std::size_t most_numbers, RemoteRows::Ask ask)
     : n_hidden_(n_hidden),
       n_outputs_(n_outputs),
-      elsewhere_(std::make_unique<RemoteRows>(std::move(parts), columns, n_hidden, n_outputs, most_numbers, std::move(ask))),
-      passes_(elsewhere_.get()),
+      remote_(std::make_unique<RemoteRows>(std::move(parts), columns, n_hidden, n_outputs, most_numbers, std::move(ask))),
+      passes_(remote_.get()),
       neuron_(std::make_unique<NearMajoriser>(*passes_), passes_->stride()),
       v_(passes_->stride()),
       kinks_(passes_->stride()),
@@ -45,7 +45,7 @@ std::size_t Sweep::run(const double* y, const double* alpha, double gamma, const
                        const Limits& limits, const std::function<bool()>& proceed, double* V, Tally& tally,
                        const double* kinks) {
   const std::size_t columns = this->columns(), n_outputs = n_outputs_;
-  if (here_) here_->set_targets(y);
+  if (local_) local_->set_targets(y);
   passes_->set_network(alpha, V, squares_.part(0));
   double squares = 0.0;
   squares_.merge(&squares);

@@ -8,8 +8,8 @@ namespace dconnet {
 
 namespace {
 
-// How often to look for work before going to sleep: about as long as it takes to wake up again.
-constexpr int kLooks = 2000;
+// How often to check for work before going to sleep: about as long as it takes to wake up again.
+constexpr int kSpins = 2000;
 
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -22,7 +22,7 @@ inline void pause() {
 // Looks a while whether the condition holds.
 template <typename Condition>
 bool comes_soon(const Condition& holds) {
-  for (int look = 0; look < kLooks; ++look) {
+  for (int spin = 0; spin < kSpins; ++spin) {
     if (holds()) return true;
     pause();
   }
@@ -34,7 +34,7 @@ bool comes_soon(const Condition& holds) {
 Team::~Team() {
   if (!others_) return;
   if (process_ != getpid()) {
-    // In a fork there is nobody to wait for, but threads seem to sleep on the condition still, and the system may have
+    // In a fork there are no threads to wait for, but the condition seems to have sleepers still, and the system may have
     // given their names to other threads: nothing of this can be destroyed.
     static_cast<void>(others_.release());
     return;
@@ -63,7 +63,7 @@ void Team::share(std::size_t count, const Work& work) {
   others_->work_came.notify_all();
   do_items(work, 0);
   std::unique_lock<std::mutex> lock(others_->mutex);
-  work_.body = nullptr;  // who has not begun by now need not
+  work_.body = nullptr;  // threads that have not begun by now need not
   if (at_work_ == 0) return;
   lock.unlock();
   if (comes_soon([&] { return at_work_.load(std::memory_order_acquire) == 0; })) return;

@@ -37,7 +37,7 @@ class Team {
   }
 
  private:
-  // A function that is somebody else's: nothing is allocated for it.
+  // A reference to a function of the caller: nothing is allocated for it.
   struct Work {
     const void* body = nullptr;  // null while there is nothing to do
     void (*call)(const void* body, std::size_t item, std::size_t thread) = nullptr;
