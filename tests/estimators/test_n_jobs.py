@@ -6,7 +6,6 @@ import time
 import warnings
 from contextlib import contextmanager
 
-import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -15,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, Problem
 from dconnet.convex.backend import get_backend
 from dconnet.convex.native import Native
-from dconnet.estimators import layer
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
@@ -98,46 +96,6 @@ def test_networks_come_first_and_then_rows(monkeypatch, data, n_jobs, n_networks
     assert teams == n_networks * [n_threads]
 
 
-def test_must_be_a_count():
-    with pytest.raises(ValueError, match="n_threads must be a positive integer, got 0"):
-        Options(n_threads=0)
-
-
-def test_a_checkpoint_goes_on_with_another_number(data, tmp_path):
-    X, y = data
-    model = DCONRegressor(2, gamma=0.1, random_state=0)
-    straight = clone(model).set_params(max_epochs=2).fit(X, y)
-    kept = clone(model).set_params(checkpoint=tmp_path / "fit", max_epochs=1, n_jobs=7).fit(X, y)
-    kept.set_params(max_epochs=2, n_jobs=2).fit(X, y)
-    assert bits(kept) == bits(straight)
-
-
-def number_of_threads(n_jobs, monkeypatch):
-    """With how many threads a regressor trains here."""
-    asked = []
-
-    def seen(trainer, *args, n_jobs, **options):
-        asked.append(n_jobs)
-        return train_layer(trainer, *args, n_jobs=n_jobs, **options)
-
-    train_layer = layer.train_layer
-    with monkeypatch.context() as patch:
-        patch.setattr("dconnet.estimators.dcon.train_layer", seen)
-        X = np.arange(10.0).reshape(-1, 1)
-        DCONRegressor(1, gamma=1.0, n_jobs=n_jobs, random_state=0).fit(X, X[:, 0])
-    return asked
-
-
-def test_none_is_one_thread_in_a_worker_of_joblib(monkeypatch):
-    with joblib.parallel_config(backend="threading"):
-        assert joblib.Parallel(n_jobs=2)(joblib.delayed(number_of_threads)(None, monkeypatch) for _ in range(1)) == [
-            [1]
-        ]
-    with joblib.parallel_config(backend="threading", n_jobs=3):
-        assert number_of_threads(None, monkeypatch) == [3]
-        assert number_of_threads(2, monkeypatch) == [2]
-
-
 # --- forks ---
 
 
@@ -197,21 +155,7 @@ def test_a_fork_after_a_fit_predicts_and_fits(data, model):
     assert child.told() == (0, model.predict(X[:5]).tobytes() + parameters(model))
 
 
-def test_a_fork_of_a_fit_under_way_goes_on(data, model):
-    X, y = data
-    children = []
-
-    def fork(epoch):
-        if not children:
-            children.append(Child())
-
-    model.set_params(callback=fork, max_evaluations=None, max_epochs=2).fit(X, y)
-    if children[0].is_here():
-        children[0].end(parameters(model))
-    assert children[0].told() == (0, parameters(model))
-
-
-def test_a_fork_of_a_fit_under_way_can_leave_it_and_fit_anew(data, model):
+def test_a_fork_during_a_fit_can_fit_again(data, model):
     """The end of the fit destroys its team in a process in which the other threads do not exist."""
     X, y = data
     children = []

@@ -5,9 +5,9 @@ import pytest
 from sklearn import datasets
 from sklearn.base import clone
 from sklearn.metrics import log_loss
-from sklearn.model_selection import ShuffleSplit, cross_val_score, train_test_split
+from sklearn.model_selection import ShuffleSplit, train_test_split
 
-from dconnet import DCONClassifier, LayerwiseDCONClassifier
+from dconnet import DCONClassifier
 from dconnet.estimators import gamma_choice
 from dconnet.estimators.gamma_choice import GAMMAS
 from dconnet.model.calibration import PLAIN_SLOPE, probabilities_of
@@ -66,13 +66,6 @@ def test_a_given_gamma_tests_no_more_rows_than_the_slope_needs(monkeypatch):
     assert 0.2 < few[1].slope / every.calibration_.slope < 5.0
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3])
-def test_threads_make_no_difference(n_jobs):
-    one, several = (DCONClassifier(4, n_jobs=n, **QUICK).fit(X, LABELS) for n in (1, n_jobs))
-    assert one.calibration_ == several.calibration_
-    assert one.predict_proba(X).tobytes() == several.predict_proba(X).tobytes()
-
-
 DATA = {
     "iris": datasets.load_iris(return_X_y=True),
     "wine": datasets.load_wine(return_X_y=True),
@@ -95,14 +88,6 @@ def test_the_log_loss_on_held_out_rows_is_below_that_of_raw_scores(name):
     assert calibrated < 1.25 * best + 0.06
 
 
-def test_repeated_rows_are_weights():
-    weight = np.arange(150) % 3
-    model = DCONClassifier(3, gamma=0.1, **QUICK)
-    weighted = model.fit(X, LABELS, sample_weight=weight).calibration_.slope
-    repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(LABELS, weight)).calibration_.slope
-    assert weighted == pytest.approx(repeated, rel=1e-4)
-
-
 def test_class_weights_move_the_probabilities():
     rare = np.r_[0:50, 50:60, 100:150]
     plain, balanced = (
@@ -110,15 +95,6 @@ def test_class_weights_move_the_probabilities():
         for weight in (None, "balanced")
     )
     assert balanced.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean()
-
-
-def test_a_class_of_one_row_has_a_probability():
-    labels = LABELS.copy()
-    labels[7] = "odd"
-    probabilities = DCONClassifier(3, **QUICK).fit(X, labels).predict_proba(X)
-    assert probabilities.shape == (150, 4)
-    assert probabilities.min() > 0.0
-    assert np.isfinite(probabilities).all()
 
 
 def test_without_folds_the_slope_is_that_of_least_squares():
@@ -138,15 +114,6 @@ def test_an_interrupt_leaves_probabilities(monkeypatch):
     assert model.predict_proba(X).shape == (150, 3)
 
 
-def test_scorers_of_scikit_learn_find_the_probabilities():
-    scores = cross_val_score(DCONClassifier(3, gamma=0.1, **QUICK), X, LABELS, scoring="neg_log_loss", cv=3)
-    assert scores.min() > -0.5
-
-
-def test_deep_networks_have_none():
-    assert not hasattr(LayerwiseDCONClassifier(), "predict_proba")
-
-
 def test_repeated_rows_are_weights_in_given_folds_too():
     weight, group = np.arange(150) % 3, np.arange(150) // 5 % 3
     repeated = np.repeat(np.arange(150), weight)
@@ -157,12 +124,3 @@ def test_repeated_rows_are_weights_in_given_folds_too():
         return model.fit(X[rows], LABELS[rows], sample_weight=weight).calibration_.slope
 
     assert slope_with(np.arange(150), weight) == pytest.approx(slope_with(repeated, None), rel=1e-12)
-
-
-def test_folds_may_draw_rows_more_than_once():
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(150, size=150)
-    folds = [(drawn, np.setdiff1d(np.arange(150), drawn))]
-    model = DCONClassifier(3, gamma=[0.1, 1.0], cv=folds, **QUICK).fit(X, LABELS)
-    assert model.mse_path_.shape == (2, 1)
-    assert log_loss(LABELS, model.predict_proba(X)) < 0.3

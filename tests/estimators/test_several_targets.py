@@ -5,10 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 
-import dconnet
 from dconnet import (
     AutoDCONClassifier,
     AutoDCONRegressor,
@@ -19,11 +17,8 @@ from dconnet import (
     Problem,
 )
 from dconnet.certificates import certify
-from dconnet.estimators.data import names_of_columns
-from dconnet.inspection.path import gamma_path
-from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay
+from dconnet.inspection.plotting import NetworkDisplay
 from dconnet.inspection.replay import replay
-from dconnet.io.metadata import metadata_of
 
 
 def data(n_rows=90, seed=0):
@@ -78,15 +73,6 @@ def test_units_of_single_targets_do_not_matter(options):
     assert near.objective_ == pytest.approx(model.objective_, rel=0.05)
 
 
-def test_without_scaling_the_targets_are_taken_as_they_are():
-    X, Y = data()
-    Y = Y / Y.std(axis=0)
-    model = DCONRegressor(5, gamma=0.1, scale=False, random_state=0, tol=1e-4).fit(X / [1.0, 50.0], Y)
-    assert model.target_scale_ == 1.0
-    np.testing.assert_array_equal(model.network_.intercept, 0.0)
-    assert model.score(X / [1.0, 50.0], Y) > 0.5
-
-
 def test_the_choice_of_gamma_sums_the_relative_errors_of_the_targets():
     X, Y = data()
     options = {"n_hidden": 5, "gamma": [0.01, 1.0, 100.0], "cv": [(np.arange(45), np.arange(45, 90))], "tol": 1e-2}
@@ -112,14 +98,6 @@ def test_weights_are_copies():
     np.testing.assert_array_equal(weighted.target_scale_, repeated.target_scale_)
 
 
-def test_early_stopping_measures_the_targets_by_their_scale():
-    X, Y = data()
-    model = DCONRegressor(6, gamma=0.01, early_stopping=True, n_iter_no_change=2, random_state=0)
-    model.fit(X[:60], Y[:60], X_val=X[60:], y_val=Y[60:])
-    errors = (Y[60:] - model.predict(X[60:])) / model.target_scale_
-    assert np.nanmin(model.history_.validation_mse) == pytest.approx(np.mean(np.sum(errors**2, axis=1)))
-
-
 def test_starts_have_as_many_outputs():
     X, Y, model = fitted(warm_start=True, init=Network(np.eye(6, 2), np.zeros(6), np.ones((6, 3))))
     again = model.fit(X, Y)
@@ -131,19 +109,10 @@ def test_starts_have_as_many_outputs():
         DCONRegressor(6, gamma=0.1, init=one).fit(X, Y)
 
 
-def test_a_column_is_a_target_as_before():
-    X, Y = data()
-    with pytest.warns(match="column-vector"):
-        column = DCONRegressor(3, gamma=0.1, random_state=0).fit(X, Y[:, :1])
-    vector = DCONRegressor(3, gamma=0.1, random_state=0).fit(X, Y[:, 0])
-    np.testing.assert_array_equal(column.network_.parameters, vector.network_.parameters)
-    assert column.network_.alpha.ndim == 1
-
-
 @pytest.mark.parametrize(
     "estimator", [LayerwiseDCONRegressor(), AutoDCONRegressor(), AutoDCONClassifier(), DCONClassifier()]
 )
-def test_others_refuse_several_targets_and_say_who_takes_them(estimator):
+def test_other_estimators_refuse_several_targets(estimator):
     X, _ = data(20)
     with pytest.raises(ValueError, match=f"{type(estimator).__name__} takes one target.* DCONRegressor"):
         estimator.fit(X, np.ones((20, 2), dtype=int))
@@ -155,35 +124,6 @@ def test_wrong_targets_are_refused():
         model.problems(X, Y[:, :2])
     with pytest.raises(ValueError, match="NaN"):
         DCONRegressor().fit(X, np.full((90, 2), np.nan))
-
-
-def test_constant_targets_are_predicted_as_they_are():
-    X, Y = data()
-    Y[:, 1] = 7.0
-    model = DCONRegressor(4, gamma=0.1, random_state=0, tol=1e-3).fit(X, Y)
-    np.testing.assert_allclose(model.predict(X)[:, 1], 7.0, atol=1e-9)
-
-
-def test_a_fit_can_be_repeated_and_followed_over_gamma():
-    X, Y, model = fitted()
-    (run,) = replay(model, X, Y)
-    assert run.networks[-1].n_outputs == 3
-    path = gamma_path(model, X, Y, gammas=[0.01, 1.0, 1e4], X_val=X, y_val=Y)
-    assert np.all(np.diff(path.mse[:, 0]) > 0.0)
-    assert path.active[-1, 0] == 0
-    np.testing.assert_allclose(path.mse, path.validation_mse)
-
-
-def test_pictures_show_each_output():
-    X, Y, model = fitted()
-    display = NetworkDisplay.from_estimator(model, X, Y)
-    assert list(display.labels) == ["target 0", "target 1", "target 2"]
-    assert [network.n_outputs for network in display.networks] == [1, 1, 1]
-    with pytest.raises(ValueError, match="of_output"):
-        NetworkDisplay([model.network_], X, Y)
-    with pytest.raises(ValueError, match="of_output"):
-        NetworkDisplay([model.network_], X, Y, features=[0])
-    assert len(ConvergenceDisplay.from_estimator(model).runs) == 1
 
 
 # --- classes that share a network ---
@@ -212,13 +152,6 @@ def test_classes_share_a_network():
     replay(model, X, y)
     drawn = NetworkDisplay.from_estimator(model, X, y, classes=["virginica"], features=[0])
     assert list(drawn.labels) == ["class virginica"]
-
-
-def test_two_classes_have_one_output_either_way():
-    X, y, options = shared()
-    either = [DCONClassifier(**options | {"multi_class": kind}).fit(X[:100], y[:100]) for kind in ("ovr", "shared")]
-    np.testing.assert_array_equal(either[0].network_.parameters, either[1].network_.parameters)
-    assert either[1].network_.alpha.ndim == 1
 
 
 def test_each_class_has_a_network_of_its_own_unless_they_share():
@@ -273,29 +206,6 @@ def test_names_of_the_targets_are_kept():
     np.testing.assert_array_equal(model.predict(X), quick().fit(X, Y.to_numpy()).predict(X))
 
 
-def test_names_are_those_of_the_last_fit():
-    X, Y = named()
-    model = quick().fit(X, Y)
-    model.fit(X, Y.to_numpy())
-    assert not hasattr(model, "target_names_in_")
-    with pytest.raises(ValueError, match="inconsistent"):
-        model.fit(X, Y[:-1])
-    assert not hasattr(model, "target_names_in_")
-
-
-@pytest.mark.parametrize("names", [(0, 1, 2), ("a", "b", 3)])
-def test_names_that_are_not_text_are_no_names(names):
-    X, Y = named(names)
-    model = quick().fit(X, Y)
-    assert not hasattr(model, "target_names_in_")
-    assert metadata_of(model).target_names == ("y0", "y1", "y2")
-
-
-def test_names_that_do_not_differ_are_no_names():
-    assert names_of_columns(pd.DataFrame([[1.0, 2.0]], columns=["a", "a"])) is None
-    assert names_of_columns(pd.DataFrame([[1.0, 2.0]], columns=["a", "b"])).tolist() == ["a", "b"]
-
-
 def test_other_columns_of_targets_are_refused():
     X, Y = named()
     turned = Y[["weight", "height", "share"]]
@@ -305,16 +215,3 @@ def test_other_columns_of_targets_are_refused():
     with pytest.raises(ValueError, match="same order"):
         model.problems(X, turned)
     assert model.problems(X, Y)[0].objective(model.network_) == pytest.approx(model.objective_)
-
-
-def test_estimators_in_files_keep_the_names(tmp_path):
-    X, Y = named()
-    dconnet.save(quick().fit(X, Y), tmp_path / "model.json")
-    assert dconnet.load(tmp_path / "model.json").target_names_in_.tolist() == ["height", "weight", "share"]
-
-
-def test_one_column_has_a_name_too():
-    X, Y = named()
-    with pytest.warns(DataConversionWarning, match="column-vector"):
-        model = quick().fit(X, Y[["weight"]])
-    assert metadata_of(model).target_names == ("weight",)

@@ -79,17 +79,6 @@ def test_networks_share_the_time_that_is_left(model, y, limits, now):
     np.testing.assert_allclose(sorted(now.limits), limits)
 
 
-def test_without_a_limit_networks_have_none(now):
-    quiet(DCONRegressor(3, gamma=0.1, **QUICK), Y)
-    assert now.limits == [np.inf]
-
-
-def test_the_whitening_is_part_of_the_time(monkeypatch, now):
-    slow_whitening(monkeypatch, now, seconds=45.0)
-    quiet(DCONRegressor(3, max_seconds=60.0, **QUICK), Y)
-    np.testing.assert_allclose(now.limits, 15.0)
-
-
 def test_certificates_have_a_share_of_their_own(monkeypatch, now):
     monkeypatch.setattr(layer, "_certificate_seconds", lambda problems, start: 18.0)
     model = quiet(DCONRegressor(3, gamma=0.1, max_seconds=60.0, **QUICK), Y)
@@ -167,7 +156,7 @@ def test_time_before_a_kill_counts(now, tmp_path):
         assert observer.clock.left() == left
 
 
-def test_a_network_that_goes_on_has_its_share_besides_what_it_had(now, tmp_path):
+def test_a_resumed_network_gets_its_share_of_the_remaining_time(now, tmp_path):
     path = tmp_path / "fit.checkpoint"
     settings = {"gamma": 0.1, "random_state": 0, "checkpoint": path, "tol": 0.0}
     quiet(DCONClassifier(3, max_epochs=2, **settings), LABELS)

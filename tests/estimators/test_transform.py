@@ -1,11 +1,8 @@
 """The hidden layer as features, as scikit-learn's transformers have them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LinearRegression
-from sklearn.pipeline import make_pipeline
 
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor
 
@@ -42,21 +39,6 @@ def test_of_several_layers_the_last(skip):
     top = model.solutions_[0].network
     np.testing.assert_allclose(features @ top.alpha + top.intercept, model.predict(X), rtol=1e-12)
     assert list(model.get_feature_names_out()) == [f"layerwisedconregressor{j}" for j in range(3)]
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_set_output(kind):
-    pytest.importorskip(kind, reason=f"{kind} is not installed")
-    table = pd.DataFrame(X, columns=["a", "b"])
-    model = DCONRegressor(3, **QUICK).set_output(transform=kind).fit(table, Y)
-    found = model.transform(table)
-    assert list(found.columns) == ["dconregressor0", "dconregressor1", "dconregressor2"]
-    assert isinstance(model.predict(table), np.ndarray)
-
-
-def test_before_another_model_in_a_pipeline():
-    model = make_pipeline(DCONRegressor(4, gamma=[0.05], tol=1e-2, random_state=0), LinearRegression()).fit(X, Y)
-    assert model.score(X, Y) >= model[0].score(X, Y) - 1e-12  # without a penalty, the fit is at least as close
 
 
 def test_features_that_overflow_are_refused():

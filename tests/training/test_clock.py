@@ -31,7 +31,7 @@ def test_a_share_ends_before_the_whole(now):
     assert (clock.left(), part.left()) == (-1.0, -6.0)
 
 
-def test_what_one_turn_leaves_all_others_share(now):
+def test_unused_time_is_shared_by_the_remaining_tasks(now):
     turns = Clock(100.0).turns(4, reserve=20.0)
     assert turns.next() == 20.0
     now.seconds += 5.0

@@ -15,7 +15,7 @@ def data():
     return X, np.abs(X[:, 0])
 
 
-def test_a_huge_gamma_is_to_blame_and_the_limit_is_told(data):
+def test_a_huge_gamma_is_named_with_the_largest_usable_one(data):
     X, y = data
     model = DCONRegressor(3, gamma=1e20, random_state=0, scale=False)
     with pytest.raises(
