@@ -8,7 +8,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
 LONG := peers or slow
 
-.PHONY: demo test test-all test-oldest oldest sanitize kernel venv lint format bench race tabular reproduce docs doctest wheel clean
+.PHONY: demo test test-all test-oldest oldest sanitize sanitize-threads kernel venv lint format bench race tabular reproduce docs doctest wheel clean
 
 demo: .venv/.group-demo ## Compare models on an embedded table of rents; write a report, a picture and the models
 	$(BIN)/python examples/demo.py
@@ -34,6 +34,11 @@ sanitize: .venv/.group-dev ## Test the C++ kernel alone, watched for bad memory 
 	$(BIN)/cmake -S . -B build/sanitize -DDCONNET_KERNEL_TESTS=ON -DDCONNET_SANITIZE=ON -DDCONNET_WERROR=ON
 	$(BIN)/cmake --build build/sanitize --parallel 2
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+sanitize-threads: .venv/.group-dev ## Test what threads share in the C++ kernel, watched for data races
+	$(BIN)/cmake -S . -B build/sanitize-threads -DDCONNET_KERNEL_TESTS=ON -DDCONNET_SANITIZE=thread -DDCONNET_WERROR=ON
+	$(BIN)/cmake --build build/sanitize-threads --parallel 2 --target search_test walk_test sweeps_test
+	$(BIN)/ctest --test-dir build/sanitize-threads --output-on-failure -R "search_test|walk_test|sweeps_test"
 
 kernel: .venv/.group-dev ## Test the C++ kernel alone as another compiler builds it: make kernel CXX=clang++
 	CXX="$(CXX)" $(BIN)/cmake --fresh -S . -B build/kernel -DDCONNET_KERNEL_TESTS=ON -DDCONNET_WERROR=ON -DCMAKE_BUILD_TYPE=Release

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <new>
 
 #include "sweep.hpp"
@@ -140,6 +141,20 @@ void test_sweeps(Split split) {
   test_sweep("no target and an idle neuron", silent, split);
 }
 
+// Enough rows for two threads to share every pass, and for near and far rows.
+void test_threads_change_no_bit(Split split) {
+  subject = "sweep: two threads";
+  Training one(20000, 7, 3, 1e-2, 0.5), two = one;
+  Tally tally;
+  for (Training* training : {&one, &two}) {
+    const dconnet::SharedTeam team = training == &one ? nullptr : std::make_shared<dconnet::Team>(2);
+    Sweep sweep(dconnet::Design(one.design.data(), one.rows, one.columns), one.n_hidden, one.n_outputs, team);
+    sweep.run(one.y.data(), one.alpha.data(), one.gamma, one.order.data(), split, kLimits, [] { return true; },
+              training->V.data(), tally);
+  }
+  CHECK(one.V == two.V);
+}
+
 // Neurons that were not begun stay as they are, and the one that was left in the middle is no worse.
 void test_sweep_stops_when_told() {
   subject = "sweep: stop";
@@ -199,6 +214,7 @@ int main() {
   test_sweeps(Split::kPaper);
   test_sweeps(Split::kNet);
   for (Split split : {Split::kPaper, Split::kNet}) {
+    test_threads_change_no_bit(split);
     test_one_output_in_several({0.0, 1.0, 0.0}, split, 0.0);
     test_one_output_in_several({0.6, -0.8}, split, 1e-9);
   }
