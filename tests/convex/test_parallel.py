@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import joblib
 import numpy as np
 import pytest
@@ -125,9 +127,10 @@ def test_training_is_that_with_the_native_solver() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 3))
     y = np.abs(X[:, 0])
-    model = DCONRegressor(3, gamma=0.1, scale=False, algorithm=PaperAlgorithm(max_dca_iter=5), tol=0.5, random_state=0)
+    algorithm = PaperAlgorithm(kinks="active", max_dca_iter=5)
+    model = DCONRegressor(3, gamma=0.1, scale=False, algorithm=algorithm, tol=0.5, random_state=0)
     exact = model.fit(X, y).objective_
-    model.set_params(algorithm=PaperAlgorithm(solver=Parallel(n_batches=2), max_dca_iter=5)).fit(X, y)
+    model.set_params(algorithm=replace(algorithm, solver=Parallel(n_batches=2))).fit(X, y)
     assert np.all(np.diff(model.history_.objective) <= 0.0)
     assert model.objective_ == pytest.approx(exact, rel=1e-6)
 

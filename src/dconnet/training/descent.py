@@ -15,7 +15,7 @@ from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import check_outputs
 from dconnet.training.checkpoint import FORGED, REMEDY, Snapshot
-from dconnet.training.dc import ROUNDING, SPLITS
+from dconnet.training.dc import KINKS, ROUNDING, SPLITS
 from dconnet.training.early_stopping import Validation
 from dconnet.training.observer import Observer
 from dconnet.training.result import Epoch, History, Solution, Status
@@ -43,8 +43,9 @@ class Options:
     n_threads: int = 1  # they share the rows; the result does not depend on their number
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise ValueError(f"split must be one of {sorted(SPLITS)}, got {self.split!r}.")
+        for name, names in (("split", SPLITS), ("kinks", KINKS)):
+            if getattr(self, name) not in names:
+                raise ValueError(f"{name} must be one of {sorted(names)}, got {getattr(self, name)!r}.")
         for name in ("max_epochs", "max_evaluations", "max_dca_iter", "n_threads", "patience"):
             value = getattr(self, name)
             is_count = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
