@@ -1,6 +1,6 @@
-"""One thread for linear algebra, and several, or other machines, for pieces of work that do not depend on each other.
+"""Parallel work: one thread for linear algebra, and several threads or machines for independent tasks.
 
-Sums of several threads depend on their number, and so would the trained network.
+Sums by several BLAS threads depend on their number, and so would the trained network.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dconnet._native import Stop, watch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-# Seconds between looks at whether threads have ended; a sleep, unlike a lock, is ended by Ctrl-C on every system.
+# Seconds between checks whether threads have ended; Ctrl-C ends a sleep on every system, but not the wait for a lock.
 FIRST_PAUSE, LONGEST_PAUSE = 1e-4, 0.02
 
 _lock = Lock()
@@ -34,7 +34,7 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let the BLAS use a single thread; of several users at once, the last to leave restores what was before."""
+    """Limit the BLAS to one thread; the last of several concurrent users restores the limit before."""
     global _users, _limiter
     with _lock:
         _users += 1
@@ -53,24 +53,21 @@ _watched = local()
 
 
 def check_stop() -> None:
-    """Raise KeyboardInterrupt if this thread works for `in_threads` and is to stop."""
+    """Raise KeyboardInterrupt in a thread of `in_threads` after its stop."""
     stop: Stop | None = getattr(_watched, "stop", None)
     if stop is not None and stop.is_set():
         raise KeyboardInterrupt
 
 
 def is_carried() -> bool:
-    """Whether joblib was told to carry work elsewhere: by Dask's backend or Ray's, that is by none of its own."""
+    """Return whether joblib's active backend belongs to another package, such as Dask or Ray."""
     from joblib.parallel import get_active_backend
 
     return not type(get_active_backend()[0]).__module__.startswith("joblib._parallel_backends")
 
 
 def carried(work: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
-    """``work(item)`` for every item, in their order: where joblib carries it, else in threads.
-
-    What ``work`` needs is then copied to where it runs.
-    """
+    """Return ``work(item)`` for every item: on joblib's backend of another package, else in threads."""
     if not is_carried():
         return in_threads(work, items, n_threads)
     results = dict(as_carried(work, items))
@@ -78,10 +75,7 @@ def carried(work: Callable[[Item], Result], items: Sequence[Item], n_threads: in
 
 
 def as_carried(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-    """Number and result of every item, where joblib carries the work, as they end: Ctrl-C loses none that has ended.
-
-    All come at once where its backend can do no better.
-    """
+    """Yield number and result of every item on joblib's active backend, as they end, if the backend supports that."""
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
@@ -97,22 +91,22 @@ def _numbered(work: Callable[[Item], Result], number: int, item: Item) -> tuple[
 def in_threads(
     work: Callable[[Item], Result], items: Sequence[Item], n_threads: int, stop: Stop | None = None
 ) -> list[Result]:
-    """``work(item)`` for every item, in their order; Ctrl-C reaches the threads.
+    """Return ``work(item)`` for every item, computed in threads that Ctrl-C stops.
 
-    Python raises KeyboardInterrupt in the main thread alone. That sets ``stop``, and then the kernel and `check_stop`
-    raise it in the threads as well, and all of them end before this function does. An error of one stops the others.
+    Python raises KeyboardInterrupt in the main thread alone. That sets ``stop``; the kernel and `check_stop` then raise
+    it in the threads as well, and all of them end before this function does. An error of one stops the others.
 
     Parameters
     ----------
     work : callable
-        Called once for each item. With one thread, that is the calling one.
+        Called once for each item; with one thread, in the calling thread.
     items : sequence
-        What there is to do.
+        The arguments of ``work``.
     n_threads : int
-        How many at once.
+        Number of threads.
     stop : Stop, optional
-        Is set on Ctrl-C, and ``work`` may look at it. If it is given, Ctrl-C is not raised again here: ``work`` is
-        called for the other items, too, and returns what can be had quickly.
+        Is set on Ctrl-C, and ``work`` may check it. If it is given, Ctrl-C is not raised again here: ``work`` is also
+        called for the other items, and returns quickly.
 
     Examples
     --------
@@ -123,16 +117,16 @@ def in_threads(
     n_threads = min(n_threads, len(items))
     if n_threads <= 1:
         return [work(item) for item in items]
-    asked = Stop() if stop is None else stop
-    crew = _Crew(work, items, asked, is_over=stop is None)
+    signal = Stop() if stop is None else stop
+    crew = _Crew(work, items, signal, is_over=stop is None)
     try:
         for _ in range(n_threads):
             Thread(target=crew.take_part).start()
         crew.wait()
         return crew.all_results()
     except KeyboardInterrupt:
-        # A thread of which `start` was interrupted may work or not: what counts is that all items are done with.
-        asked.set()
+        # A thread whose `start` was interrupted may run or not; either way, all items must be finished.
+        signal.set()
         crew.finish()
         crew.wait()
         if stop is None:
@@ -141,7 +135,7 @@ def in_threads(
 
 
 class _Crew(Generic[Item, Result]):
-    """Threads that share items; ``is_over`` tells whether a stop leaves items undone that were not begun."""
+    """Threads that share items; with ``is_over``, a stop skips the items that were not begun."""
 
     def __init__(self, work: Callable[[Item], Result], items: Sequence[Item], stop: Stop, *, is_over: bool) -> None:
         self.work, self.items, self.stop, self.is_over = work, items, stop, is_over
@@ -152,13 +146,13 @@ class _Crew(Generic[Item, Result]):
         self.errors: dict[int, BaseException] = {}
 
     def take_part(self) -> None:
-        """Work in this thread, and stop when told to."""
+        """Work in this thread until all items are taken or `stop` is set."""
         _watched.stop = self.stop
         watch(self.stop)
         self.finish()
 
     def finish(self) -> None:
-        """Do what is left, one item after the other."""
+        """Process the remaining items, one after the other."""
         while True:
             try:
                 index = self.waiting.get_nowait()
@@ -173,14 +167,14 @@ class _Crew(Generic[Item, Result]):
                 self.errors[index] = error
 
     def wait(self) -> None:
-        """Wait until all items are done with; Ctrl-C is raised here."""
+        """Wait until all items are finished; Ctrl-C is raised here."""
         pause = FIRST_PAUSE
         while len(self.results) + len(self.errors) < len(self.items):
             time.sleep(pause)
             pause = min(1.5 * pause, LONGEST_PAUSE)
 
     def all_results(self) -> list[Result]:
-        """The results in order, or the first error; an error of one makes others raise KeyboardInterrupt."""
+        """Return the results in order, or raise the first error that is not a KeyboardInterrupt."""
         for index in sorted(self.errors, key=lambda index: (isinstance(self.errors[index], KeyboardInterrupt), index)):
             raise self.errors[index]
         return [self.results[index] for index in range(len(self.items))]

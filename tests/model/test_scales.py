@@ -77,5 +77,5 @@ def test_what_rounding_spoils_is_refused():
     """Differences of x that count are next to the last digit of x."""
     z = np.random.default_rng(0).normal(size=(40, 1))
     problem = Problem(1e9 + 1e-6 * z, np.abs(z[:, 0]), 1e-9, shrinkage=1.0)
-    with pytest.raises(ValueError, match="Rounding spoils the network in the units of the data"):
+    with pytest.raises(ValueError, match="Rounding makes the network inaccurate in the units of the data"):
         trained(problem, AcceleratedDescent)

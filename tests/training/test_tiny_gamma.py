@@ -7,7 +7,7 @@ from dconnet import DCONRegressor, Network, PaperAlgorithm, Problem
 from dconnet.convex.backend import get_backend
 from dconnet.training.descent import Descent, Options
 
-SPOILED = "Rounding spoils the network in the units of the data.* Or raise gamma to at least"
+SPOILED = "Rounding makes the network inaccurate in the units of the data.* Or raise gamma to at least"
 
 
 def fitted(seed, gamma, algorithm):

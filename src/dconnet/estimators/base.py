@@ -170,7 +170,7 @@ class DCONEstimator(
             targets, weight = self._encode_targets(inputs, y, target, sample_weight)
             if known is not None and not known.equals(targets):
                 raise ValueError(
-                    "warm_start=True needs the same classes and multi_class, or as many targets, as the last fit."
+                    "warm_start=True needs the classes, multi_class and number of targets of the last fit."
                 )
             rows = Rows(inputs, targets.columns(target, weight), weight)
             validation = self._given_validation(targets, X_val, y_val, sample_weight_val)

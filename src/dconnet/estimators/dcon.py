@@ -192,7 +192,7 @@ class DCONRegressor(RegressorMixin, _Shallow):
     uses the block descent of DCON as the safeguard: the weights of each neuron by difference-of-convex programming
     (DCA), the output weights by ridge regression.
 
-    A y with several columns gives one network with as many outputs over one hidden layer. With ``scale=True``, each
+    A y with several columns gives one network with an output for each column. With ``scale=True``, each
     target is then measured by its own standard deviation: RegLoss is that of the standardised targets, gamma is a pure
     number, and neither depends on the units of any of them.
 

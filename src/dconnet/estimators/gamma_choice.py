@@ -29,7 +29,7 @@ EVALUATIONS = 200
 MOST_ROWS = 20_000
 # For a single gamma, only the slope of the probabilities is needed: folds with this number of test rows suffice.
 TESTED_ROWS = 4_000
-# Small networks get stuck more often, and have several starts: as many as have this number of neurons together.
+# Small networks get stuck more often and have several starts, with this number of neurons together.
 NEURONS = 20
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # training rows and test rows

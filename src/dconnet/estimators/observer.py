@@ -210,7 +210,7 @@ class NetworkObserver(Observer):
         fit = self.fit
         with fit.lock:
             self._note, self._context = note, fit.context.subcontext(title, task_id=number, max_subtasks=max_epochs)
-            # The attributes are computed only if a callback asks for them.
+            # The attributes are computed only if a callback uses them.
             self._task = fit._task | {"reconstruction_attributes": lambda: fit.attributes(layers())}
             self._context.call_on_fit_task_begin(**self._task)
 

@@ -20,7 +20,7 @@ OPTIONS = {
 
 
 def register_onnx_converters() -> None:
-    """Tell skl2onnx how to convert the estimators of dconnet, alone and at the end of pipelines.
+    """Register converters for the estimators of dconnet with skl2onnx.
 
     The model computes in the precision of its inputs: in double precision if they are of type float64. Classifiers have
     the options ``zipmap``, ``nocl``, ``output_class_labels`` and ``raw_scores`` of skl2onnx. The raw scores take the

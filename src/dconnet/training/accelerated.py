@@ -38,17 +38,17 @@ ITERATION = 4.0
 MEDIUM, LARGE = 10_000, 100_000
 STARTS = {"small": 8, "medium": 3, "large": 1}
 PATIENCE = {"small": 16, "medium": 16, "large": 4}
-# A burst that gains less than this share of F has stalled: time to hop. A new start asks for more patience.
+# A burst that gains less than this share of F has stalled: time to hop. A new start needs more patience.
 STALLED = {"small": 1e-2, "medium": 1e-2, "large": 1e-3}
 STALLED_BEFORE_RESTART = 1e-4
 # A step counts if it lowers F by at least this share of gamma times its squared length.
 SUFFICIENT_DECREASE = _native.SUFFICIENT_DECREASE
 # Multiplications for an evaluation of the objective and its gradient, for each neuron and entry of the design; an
-# output beyond the first takes as many as a column of the design.
+# output beyond the first costs the same as a column of the design.
 EVALUATION = 2
 # If the limits allow no more evaluations than these, this share of them begins the search on samples of the rows: with
 # more, it hardly matters where L-BFGS begins. Seconds become evaluations by a number of multiplications in one, not by
-# the clock, so that the same limit gives the same plan. Current processors do several times as many; with 2e10, races
+# the clock, so that the same limit gives the same plan. Current processors do several times more; with 2e10, races
 # on larger data ended no lower.
 MOST_WITH_SAMPLES = 250
 SAMPLE_SHARE = 0.35

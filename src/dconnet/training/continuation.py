@@ -111,7 +111,7 @@ def whitened_regloss(white: WhitenedProblem, network: Network) -> float:
 
 
 def _completed(copy: Network, fresh: Network, shrink: float) -> Network:
-    """The copy, and as many new neurons as there is room for."""
+    """Return the copy with new neurons up to the width of ``fresh``."""
     new = slice(copy.n_hidden, None)
     return Network(
         W=np.vstack([copy.W, shrink * fresh.W[new]]),

@@ -73,7 +73,7 @@ class State:
     ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) or (n_hidden, n_outputs) are the network in whitened coordinates; a
     neuron changes in one assignment, so that an interrupt finds a whole network between any two lines. ``mse`` is its
     mean squared error; but a sweep changes V alone, and an interrupt may leave it half done: after ``swept``, it is
-    computed anew before it is recorded. ``recorded`` are V and alpha of the last record, and ``risen`` tells whether
+    computed again before it is recorded. ``recorded`` are V and alpha of the last record, and ``risen`` is True if
     the last epoch was undone because it would have raised RegLoss by more than rounding.
     """
 
@@ -239,8 +239,9 @@ class Descent:
             # rounding is below the share LOST of |y|.
             enough = np.finfo(float).eps / (2.0 * LOST) * self.problem.target_norm
             raise ValueError(
-                f"Rounding spoils the network in the units of the data: its RegLoss is {objective:.3g}, after training "
-                f"to {trained:.3g}. Standardise X, for example with sklearn.preprocessing.StandardScaler: its columns "
+                "Rounding makes the network inaccurate in the units of the data: "
+                f"its RegLoss is {objective:.3g}, after training to {trained:.3g}. "
+                "Standardise X, for example with sklearn.preprocessing.StandardScaler: its columns "
                 "differ too much in scale, or are too far from zero for their spread. "
                 + (f"Or raise gamma to at least {enough:.1e}." if self.problem.gamma < enough else "")
             )

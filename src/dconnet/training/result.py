@@ -37,7 +37,7 @@ class Status(Enum):
     INTERRUPTED = "Interrupted after {epochs}: the network reached so far was kept."
 
     def __reduce__(self) -> tuple[type[Status], tuple[str]]:
-        return Status, (self.value,)  # skops knows no other way to the very member
+        return Status, (self.value,)  # the only form that skops restores to the same member
 
     def message(self, n_epochs: int, progress: str = "", patience: int | None = None) -> str:
         """Return the message with its figures."""
@@ -206,7 +206,7 @@ class History:
         Raises
         ------
         ValueError
-            If there are no epochs, or not as many fields as there should be.
+            If there are no epochs, or the number of fields is wrong.
         """
         if table.ndim != 2 or len(table) == 0 or table.shape[1] != len(_FIELDS):
             raise ValueError("the record of the epochs has the wrong shape")
