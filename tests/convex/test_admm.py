@@ -66,15 +66,11 @@ class PaperADMM:
         return found
 
 
-def build_iteration(programme: Programme, options: ADMM) -> Iteration:
-    return options.prepare(programme.design).build_iteration(programme)
-
-
 @pytest.mark.parametrize("case", SOME)
 @pytest.mark.parametrize(("rho", "relaxation"), [(1.0, 1.4), (1.0, 1.0), (0.2, 1.7)])
 def test_iterates_are_those_of_the_papers_square_form(case: str, rho: float, relaxation: float) -> None:
     programme = CASES[case].programme
-    thin = build_iteration(programme.scaled(), ADMM(rho, relaxation))
+    thin = Iteration(ADMM(rho, relaxation).prepare(programme.design), programme.scaled())
     papers_rho = rho * (programme.curvature + programme.gamma) / len(programme.design)
     state = thin.start()
     for full in PaperADMM(programme, papers_rho, relaxation).iterates(60):

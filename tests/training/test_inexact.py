@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dconnet import DCONRegressor, PaperAlgorithm, Status
-from dconnet.convex.backend import ConvexSolution, EarlyStop, EarlyStoppingSolver, get_backend, solve_inexactly
+from dconnet.convex.backend import ConvexSolution, get_backend, solve_inexactly
 from dconnet.training.dc import SPLITS, NeuronProblem, dca
 from dconnet.training.sweep import PythonSweep
 from problems import catalogue, whitened_setting
@@ -18,7 +18,7 @@ def answers(backend, programme, v):
     """Return the exact and the inexact answer from the point v."""
     solver = get_backend(backend).prepare(programme.design)
     start = ConvexSolution(v, programme.multipliers(v), 0, True)
-    return solver.solve(programme, start), solver.solve_until(programme, start, EarlyStop(programme.value(v), SHARE))
+    return solver.solve(programme, start), solver.solve_until(programme, start, programme.value(v), SHARE)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -62,7 +62,6 @@ class ExactOnly:
 def test_solvers_that_cannot_stop_early_stay_exact():
     programme = CASES["typical 40x4 gamma=0.1 alpha=1"]
     solver = ExactOnly(get_backend("reference")).prepare(programme.design)
-    assert not isinstance(solver, EarlyStoppingSolver)
     answer = solve_inexactly(solver, programme, None, np.ones(5))
     np.testing.assert_array_equal(answer.v, solver.solve(programme).v)
     X, y = data()

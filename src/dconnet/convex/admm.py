@@ -57,18 +57,6 @@ class ADMM:
         Primal and dual residual, as root mean squares in units of order one, at which an answer counts as solved.
     device : str or None
         Device of torch, such as "cuda" or "cpu". None computes with NumPy and needs no torch.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet import DCONRegressor, PaperAlgorithm
-    >>> from dconnet.convex.admm import ADMM
-    >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)
-    >>> y = np.abs(X[:, 0])
-    >>> algorithm = PaperAlgorithm(solver=ADMM())
-    >>> model = DCONRegressor(2, gamma=0.01, algorithm=algorithm, tol=0.1, random_state=0).fit(X, y)
-    >>> bool(np.all(np.diff(model.history_.objective) <= 0.0))
-    True
     """
 
     rho: float = 1.0
@@ -124,10 +112,9 @@ class ADMMSolver:
         return solve_scaled(programme, start, self._solve)
 
     def _solve(self, scaled: Programme, start: ConvexSolution | None) -> ConvexSolution:
-        iteration = self.build_iteration(scaled)
-        if start is None:
-            state = iteration.start()
-        else:
+        iteration = Iteration(self, scaled)
+        state = iteration.start()
+        if start is not None:
             state = iteration.start_at(self.to_device(start.v), self.to_device(start.multipliers))
         n_iterations = 0
         while n_iterations < self.options.max_iter and not state.residual <= self.options.tol:
@@ -137,12 +124,6 @@ class ADMMSolver:
         if self.options.device is not None:
             v, multipliers = v.cpu(), multipliers.cpu()
         return ConvexSolution(np.asarray(v), np.asarray(multipliers), n_iterations, state.residual <= self.options.tol)
-
-    def build_iteration(self, scaled: Programme) -> Iteration:
-        """Return the iteration for a programme in units of order one."""
-        zero = self.to_device(np.zeros(2 * sum(self.design.shape)))
-        linear, slope = self.to_device(scaled.linear), self.to_device(scaled.slope)
-        return Iteration(self.design, linear, slope, scaled.curvature, scaled.gamma, self.options, zero)
 
 
 class State(NamedTuple):
@@ -159,23 +140,15 @@ class State(NamedTuple):
 
 
 class Iteration:
-    """The iteration for one programme; `zero` is a vector of zeros of shape (2 n_rows + 2 rank,) on the device."""
+    """The iteration for one programme in units of order one."""
 
-    def __init__(
-        self,
-        design: Array,
-        linear: Array,
-        slope: Array,
-        curvature: float,
-        gamma: float,
-        options: ADMM,
-        zero: Array,
-    ) -> None:
-        self.Q, self.curvature, self.gamma, self.zero = design, curvature, gamma, zero
-        self.rho, self.relaxation = options.rho, options.relaxation
-        self.root = math.sqrt(len(design))  # M = root · Q
-        self.slope = self.root * slope
-        self.d = self.root * (design @ linear)
+    def __init__(self, solver: ADMMSolver, scaled: Programme) -> None:
+        self.Q, self.curvature, self.gamma = solver.design, scaled.curvature, scaled.gamma
+        self.rho, self.relaxation = solver.options.rho, solver.options.relaxation
+        self.zero = solver.to_device(np.zeros(2 * sum(self.Q.shape)))
+        self.root = math.sqrt(len(self.Q))  # M = root · Q
+        self.slope = self.root * solver.to_device(scaled.slope)
+        self.d = self.root * (self.Q @ solver.to_device(scaled.linear))
         self.q = self.join(self.slope - self.d, self.d, 0.0, 0.0)
         # Entries of G⁻¹ for (v₁, v₂), named as in the paper, and eigenvalues of AG⁻¹Aᵀ off and on the span of Q.
         q1, q2, q3 = 2.0 * (self.curvature + self.gamma) + self.rho, -2.0 * self.gamma, 2.0 * self.gamma + self.rho

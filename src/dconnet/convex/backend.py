@@ -12,6 +12,9 @@ import numpy as np
 from dconnet._arrays import FloatArray
 from dconnet.convex.programme import Programme
 
+# Largest duality gap of an inexact answer, as a fraction of the decrease it achieves.
+GAP_SHARE = 0.1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvexSolution:
@@ -23,19 +26,13 @@ class ConvexSolution:
         The minimiser.
     multipliers : array of shape (n_rows,)
         λ, an element of the subdifferential of each hinge at the solution.
-    iterations : int
-        Iterations of the backend's own method, zero if it does not report them.
-    converged : bool
-        False if the backend stopped before it reached its tolerance.
-    method : str
-        Method that solved the programme, where a backend has several.
     """
 
     v: FloatArray
     multipliers: FloatArray
-    iterations: int
-    converged: bool
-    method: str = ""
+    iterations: int  # zero if the backend does not report them
+    converged: bool  # False if the backend stopped before it reached its tolerance
+    method: str = ""  # that solved the programme, where a backend has several
 
     def relative_gap(self, programme: Programme) -> float:
         """Return the duality gap relative to the size of the programme."""
@@ -63,43 +60,17 @@ class Backend(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyStop:
-    """Rule that accepts an inexact answer: its duality gap is at most a share of the decrease it achieves.
-
-    An accepted answer achieves at least 1 / (1 + gap_share) of the decrease that the minimiser would achieve.
-
-    Attributes
-    ----------
-    start_value : float
-        P at the point to be improved.
-    gap_share : float
-        Largest duality gap as a fraction of the decrease from `start_value`.
-    """
-
-    start_value: float
-    gap_share: float = 0.1
-
-    def accepts(self, value: float, lower_bound: float) -> bool:
-        """Return whether to accept a point with this value of P, given a lower bound on P."""
-        return value - lower_bound <= self.gap_share * (self.start_value - value)
-
-
-@runtime_checkable
-class EarlyStoppingSolver(Solver, Protocol):
-    """A solver that can return an inexact answer."""
-
-    def solve_until(self, programme: Programme, start: ConvexSolution | None, stop: EarlyStop) -> ConvexSolution:
-        """Solve a programme until `stop` accepts the answer, which then counts as converged."""
-        ...
-
-
 def solve_inexactly(
     solver: Solver, programme: Programme, start: ConvexSolution | None, v: FloatArray
 ) -> ConvexSolution:
-    """Improve on v until `EarlyStop` accepts the answer, or solve exactly if the solver cannot stop early."""
-    if isinstance(solver, EarlyStoppingSolver):
-        return solver.solve_until(programme, start, EarlyStop(programme.value(v)))
+    """Improve on v by `solve_until`, or solve exactly if the solver has no such method.
+
+    ``solve_until(programme, start, start_value, gap_share)`` stops when the duality gap is at most `gap_share` times
+    the decrease of P from `start_value`. That decrease is then at least 1 / (1 + gap_share) of the largest one.
+    """
+    if hasattr(solver, "solve_until"):
+        answer: ConvexSolution = solver.solve_until(programme, start, programme.value(v), GAP_SHARE)
+        return answer
     return solver.solve(programme, start)
 
 
@@ -142,15 +113,7 @@ def backend_names() -> list[str]:
 
 
 def get_backend(solver: str | Backend) -> Backend:
-    """Return the backend of that name, built in or from qpsolvers; backend objects are returned as they are.
-
-    Raises
-    ------
-    ValueError
-        If there is no backend of that name.
-    ImportError
-        If a package is missing; the message names the pip command.
-    """
+    """Return the backend of that name, built in or from qpsolvers; backend objects are returned as they are."""
     if not isinstance(solver, str):
         if isinstance(solver, Backend):
             return solver

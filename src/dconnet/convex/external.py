@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,16 +100,6 @@ class ExternalSolver:
         return solve_scaled(programme, start, self._solve)
 
     def _solve(self, programme: Programme, start: ConvexSolution | None) -> ConvexSolution:
-        v, multipliers, iterations = self._call(programme, start)
-        if not (np.isfinite(v).all() and np.isfinite(multipliers).all()):
-            v = np.zeros_like(v)
-            multipliers = programme.multipliers(v)
-        v, multipliers = polish(programme, v, multipliers)
-        converged = programme.is_solved(v, multipliers, self.backend.tol)
-        return ConvexSolution(v, multipliers, iterations, converged)
-
-    def _call(self, programme: Programme, start: ConvexSolution | None) -> tuple[FloatArray, FloatArray, int]:
-        """Return v, λ and the iterations; NaN if the solver returns no answer."""
         import qpsolvers
 
         n_rows, rank = programme.design.shape
@@ -123,14 +114,16 @@ class ExternalSolver:
         if start is not None:
             x = np.concatenate([start.v, root * np.maximum(programme.design @ start.v, 0.0)])
         options = ACCURATE.get(self.backend.name, {}) | dict(self.backend.options)
-        missing = np.full(rank, np.nan), np.full(n_rows, np.nan), 0
+        v, multipliers, iterations = np.full(rank, np.nan), np.full(n_rows, np.nan), 0
         with _FILTERS, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an answer short of the tolerance is reported by `converged`
-            try:
+            with suppress(qpsolvers.ProblemError, qpsolvers.SolverError):
                 answer = qpsolvers.solve_problem(problem, self.backend.name, x, **options)
-            except (qpsolvers.ProblemError, qpsolvers.SolverError):
-                return missing
-        if answer.x is None or answer.z is None or len(answer.z) != 2 * n_rows:
-            return missing
-        iterations = int(getattr(answer.extras.get("info"), "iter", 0))
-        return np.array(answer.x)[:rank], np.array(answer.z)[:n_rows] / root, iterations
+                if answer.x is not None and answer.z is not None and len(answer.z) == 2 * n_rows:
+                    v, multipliers = np.array(answer.x)[:rank], np.array(answer.z)[:n_rows] / root
+                    iterations = int(getattr(answer.extras.get("info"), "iter", 0))
+        if not (np.isfinite(v).all() and np.isfinite(multipliers).all()):
+            v = np.zeros_like(v)
+            multipliers = programme.multipliers(v)
+        v, multipliers = polish(programme, v, multipliers)
+        return ConvexSolution(v, multipliers, iterations, programme.is_solved(v, multipliers, self.backend.tol))

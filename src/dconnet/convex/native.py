@@ -13,11 +13,8 @@ import numpy as np
 
 from dconnet import _native
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution, EarlyStop
+from dconnet.convex.backend import ConvexSolution
 from dconnet.convex.programme import Programme
-
-# Accepts nothing but the solution.
-EXACT = EarlyStop(start_value=0.0, gap_share=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +77,12 @@ class NativeSolver:
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
         """Solve a programme, optionally from the answer to a similar one."""
-        return self.solve_until(programme, start, EXACT)
+        return self.solve_until(programme, start, 0.0, 0.0)
 
-    def solve_until(self, programme: Programme, start: ConvexSolution | None, stop: EarlyStop) -> ConvexSolution:
-        """Solve a programme until `stop` accepts the answer; the walk checks only where that is cheap."""
+    def solve_until(
+        self, programme: Programme, start: ConvexSolution | None, start_value: float, gap_share: float
+    ) -> ConvexSolution:
+        """Return an inexact answer, see `solve_inexactly`; the walk checks its gap only where that is cheap."""
         if start is None:
             v, multipliers = np.zeros(programme.design.shape[1]), np.zeros(len(programme.slope))
         else:
@@ -95,8 +94,8 @@ class NativeSolver:
             programme.gamma,
             self.tol,
             self.max_iter,
-            stop.start_value,
-            stop.gap_share,
+            start_value,
+            gap_share,
             v,
             multipliers,
         )

@@ -23,7 +23,6 @@ movement of the centre: 2 gamma c - t + Qᵀλ is at most 2 gamma max |v_b - c| 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -74,17 +73,6 @@ class Parallel:
         Lagrangian, and 1e-3 for the penalty method.
     max_iter : int
         Limit on rounds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.convex.parallel import Parallel
-    >>> from dconnet.convex.programme import Programme
-    >>> design, _ = np.linalg.qr(np.column_stack([np.linspace(-1, 1, 50), np.ones(50)]))
-    >>> programme = Programme(design, np.array([1.0, -2.0]), slope=np.full(50, 0.1), curvature=0.5, gamma=0.05)
-    >>> answer = Parallel(n_batches=5).prepare(design).solve(programme)
-    >>> answer.converged, answer.kkt_residual(programme) < 1e-8
-    (True, True)
     """
 
     n_batches: int = 4
@@ -175,29 +163,15 @@ class ParallelSolver:
 
 
 class Consensus:
-    """The copies of v for one programme in units of order one, and their centre.
-
-    Attributes
-    ----------
-    mu : float
-        μ.
-    centre : array of shape (rank,)
-        c.
-    copies, prices : array of shape (n_batches, rank)
-        v_b and y_b.
-    multipliers : array of shape (n_rows,)
-        λ of all rows.
-    spread, movement : float
-        The primal residual ``max |v_b - c|`` and the dual one ``μ B max |c - c_before|``.
-    """
+    """The copies of v for one programme in units of order one, and their centre."""
 
     def __init__(self, batches: list[Batch], programme: Programme, mu: float) -> None:
         self.batches, self.programme, self.mu = batches, programme, mu
-        rank = len(programme.linear)
-        self.centre = np.zeros(rank)
-        self.copies, self.prices = np.zeros((len(batches), rank)), np.zeros((len(batches), rank))
-        self.multipliers = np.zeros_like(programme.slope)
-        self.spread = self.movement = float("inf")
+        shape = len(batches), len(programme.linear)
+        self.centre = np.zeros(shape[1])  # c
+        self.copies, self.prices = np.zeros(shape), np.zeros(shape)  # v_b and y_b
+        self.multipliers = np.zeros_like(programme.slope)  # λ of all rows
+        self.spread = self.movement = float("inf")  # max |v_b - c| and μ B max |c - c_before|
 
     @property
     def residual(self) -> float:
@@ -215,11 +189,21 @@ class Consensus:
 
     def run_round(self, pool: joblib.Parallel) -> None:
         """Solve all batches, and move the centre."""
-        half = 0.5 * self.mu
-        gamma = self.programme.gamma
-        scales = [np.sqrt((gamma + half) / (gamma * batch.squares + half)) for batch in self.batches]
-        answers = pool(self._build_tasks(scales))
-        for b, (batch, scale, answer) in enumerate(zip(self.batches, scales, answers, strict=True)):
+        half, programme = 0.5 * self.mu, self.programme
+        scales = [np.sqrt((programme.gamma + half) / (programme.gamma * b.squares + half)) for b in self.batches]
+        tasks = []
+        for batch, scale, copy, price in zip(self.batches, scales, self.copies, self.prices, strict=True):
+            pull = batch.multiply_gram(programme.linear) + self.mu * self.centre - price
+            numbers = {
+                "linear": scale * (batch.basis.T @ pull),
+                "slope": programme.slope[batch.members].copy(),
+                "curvature": programme.curvature,
+                "gamma": programme.gamma + half,
+            }
+            multipliers = self.multipliers[batch.members].copy()
+            start = ConvexSolution(batch.basis.T @ copy / scale, multipliers, 0, True)
+            tasks.append(joblib.delayed(solve_batch)(batch.rows, scale, numbers, start))
+        for b, (batch, scale, answer) in enumerate(zip(self.batches, scales, pool(tasks), strict=True)):
             self.copies[b] = batch.basis @ (scale * answer.v)
             self.multipliers[batch.members] = answer.multipliers
         before, self.centre = self.centre, np.mean(self.copies + self.prices / self.mu, axis=0)
@@ -233,16 +217,3 @@ class Consensus:
             self.mu *= growth
         elif self.movement > IMBALANCE * self.spread:
             self.mu /= growth
-
-    def _build_tasks(self, scales: list[FloatArray]) -> Iterator[Any]:
-        for b, (batch, scale) in enumerate(zip(self.batches, scales, strict=True)):
-            pull = batch.multiply_gram(self.programme.linear) + self.mu * self.centre - self.prices[b]
-            numbers = {
-                "linear": scale * (batch.basis.T @ pull),
-                "slope": self.programme.slope[batch.members].copy(),
-                "curvature": self.programme.curvature,
-                "gamma": self.programme.gamma + 0.5 * self.mu,
-            }
-            w = batch.basis.T @ self.copies[b] / scale
-            start = ConvexSolution(w, self.multipliers[batch.members].copy(), 0, True)
-            yield joblib.delayed(solve_batch)(batch.rows, scale, numbers, start)

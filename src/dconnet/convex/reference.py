@@ -9,13 +9,14 @@ Its Newton systems reduce to the unknowns of v. The tests compare all other back
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution, EarlyStop, solve_scaled
+from dconnet.convex.backend import ConvexSolution, solve_scaled
 from dconnet.convex.polish import EXACT, cholesky, polish
 from dconnet.convex.programme import Programme
 
@@ -42,31 +43,35 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSolver:
-    """The prepared backend. Interior-point methods cannot use a start, so that it is ignored."""
+    """The prepared backend. Interior-point methods cannot use a start: it is ignored."""
 
     tol: float
     max_iter: int
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
         """Solve a programme."""
-        return solve_scaled(programme, None, lambda scaled, _: self._iterate(scaled, None))
+        return self.solve_until(programme, start, -np.inf, 0.0)
 
-    def solve_until(self, programme: Programme, start: ConvexSolution | None, stop: EarlyStop) -> ConvexSolution:
-        """Solve a programme until `stop` accepts an interior point."""
+    def solve_until(
+        self, programme: Programme, start: ConvexSolution | None, start_value: float, gap_share: float
+    ) -> ConvexSolution:
+        """Return an interior point with a small duality gap; see `solve_inexactly`."""
         length, gradient = programme.units
-        value = stop.start_value / (length * gradient) if length > 0.0 else 0.0
-        stop = replace(stop, start_value=value)
-        return solve_scaled(programme, None, lambda scaled, _: self._iterate(scaled, stop))
+        value = start_value / (length * gradient) if length > 0.0 else 0.0
+        return solve_scaled(programme, None, lambda scaled, _: self._iterate(scaled, value, gap_share))
 
-    def _iterate(self, programme: Programme, stop: EarlyStop | None) -> ConvexSolution:
+    def _iterate(self, programme: Programme, start_value: float, gap_share: float) -> ConvexSolution:
         """Take steps until a point is accepted, its polish is exact, or rounding prevents progress."""
-        point = _Point.start(programme)
+        # λ + μ = beta + 2 a s at a solution; half each is far from both borders.
+        ones, multiplier = np.ones(len(programme.slope)), 0.5 * (programme.slope + 2.0 * programme.curvature) + 1e-2
+        point = _Point(np.zeros(programme.design.shape[1]), ones, ones, multiplier, multiplier)
         best, best_residual = (point.v, point.lam), float("inf")
         iterations = self.max_iter
         with np.errstate(all="ignore"):  # where gamma is below rounding, numbers overflow and the factor is refused
             for iteration in range(self.max_iter):
                 v, lam = point.v, point.lam
-                if stop is not None and stop.accepts(programme.value(v), programme.lower_bound(v, lam)):
+                value = programme.value(v)
+                if gap_share > 0.0 and value - programme.lower_bound(v, lam) <= gap_share * (start_value - value):
                     return ConvexSolution(v, lam, iteration, True)
                 if programme.relative_gap(v, lam) <= self.tol:
                     answer = polish(programme, v, lam)
@@ -84,8 +89,7 @@ class ReferenceSolver:
         return ConvexSolution(*best, iterations, programme.is_solved(*best, self.tol))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Point:
+class _Point(NamedTuple):
     """A point strictly inside all constraints: v, s, the slack w = s - Qv, and the multipliers λ, μ."""
 
     v: FloatArray
@@ -94,26 +98,36 @@ class _Point:
     lam: FloatArray
     mu: FloatArray
 
-    @classmethod
-    def start(cls, programme: Programme) -> _Point:
-        ones = np.ones(len(programme.slope))
-        # λ + μ = beta + 2 a s at a solution; half each is far from both borders.
-        multiplier = 0.5 * (programme.slope + 2.0 * programme.curvature) + 1e-2
-        return cls(np.zeros(programme.design.shape[1]), ones, ones, multiplier, multiplier)
-
     def advance(self, programme: Programme) -> _Point:
         """Take one predictor-corrector step (Mehrotra)."""
-        newton = _Newton(programme, self)
+        a, Q = programme.curvature, programme.design
+        lam_over_w, mu_over_s = self.lam / self.w, self.mu / self.s
+        diagonal = 2.0 * a + lam_over_w + mu_over_s
+        weight = lam_over_w * (2.0 * a + mu_over_s) / diagonal
+        factor = cholesky(2.0 * programme.gamma * np.eye(Q.shape[1]) + Q.T @ (weight[:, None] * Q))
+        residual_v = 2.0 * programme.gamma * self.v - programme.linear + Q.T @ self.lam
+        residual_s = programme.slope + 2.0 * a * self.s - self.lam - self.mu
+
+        def solve_newton(lam_w: FloatArray, mu_s: FloatArray) -> _Point:
+            """Return the step in which λw and μs change by these amounts and the residuals vanish, to first order."""
+            # s - Qv - w is zero at the start and stays so: all steps are linear.
+            change_s = -residual_s + lam_w / self.w + mu_s / self.s
+            pull = lam_w / self.w - lam_over_w * change_s / diagonal
+            dv = linalg.cho_solve(factor, -residual_v - Q.T @ pull)
+            Qdv = Q @ dv
+            ds = (change_s + lam_over_w * Qdv) / diagonal
+            dw = ds - Qdv
+            return _Point(dv, ds, dw, lam_w / self.w - lam_over_w * dw, mu_s / self.s - mu_over_s * ds)
+
         complementarity = self.complementarity()
-        predictor = newton.direction(-self.lam * self.w, -self.mu * self.s)
-        after = self.moved(predictor, self.longest_step(predictor))
-        centring = (after.complementarity() / complementarity) ** 3
-        target = min(centring, 1.0) * complementarity
-        corrector = newton.direction(
+        predictor = solve_newton(-self.lam * self.w, -self.mu * self.s)
+        after = self.move(predictor, self.longest_step(predictor))
+        target = min((after.complementarity() / complementarity) ** 3, 1.0) * complementarity
+        corrector = solve_newton(
             target - self.lam * self.w - predictor.lam * predictor.w,
             target - self.mu * self.s - predictor.mu * predictor.s,
         )
-        return self.moved(corrector, 0.995 * self.longest_step(corrector))
+        return self.move(corrector, 0.995 * self.longest_step(corrector))
 
     def complementarity(self) -> float:
         """Return the mean of all products λw and μs, which vanish at a solution."""
@@ -124,44 +138,9 @@ class _Point:
 
         A quadratic objective couples primal and dual variables: one common length keeps all residuals shrinking.
         """
-        pairs = ((self.s, step.s), (self.w, step.w), (self.lam, step.lam), (self.mu, step.mu))
+        pairs = zip(self[1:], step[1:], strict=True)
         return min(float(np.min(-values[change < 0.0] / change[change < 0.0], initial=1.0)) for values, change in pairs)
 
-    def moved(self, step: _Point, length: float) -> _Point:
+    def move(self, step: _Point, length: float) -> _Point:
         """Return the point after this fraction of the step."""
-        return _Point(
-            self.v + length * step.v,
-            self.s + length * step.s,
-            self.w + length * step.w,
-            self.lam + length * step.lam,
-            self.mu + length * step.mu,
-        )
-
-
-class _Newton:
-    """The Newton system at one point, factorised once for predictor and corrector."""
-
-    def __init__(self, programme: Programme, point: _Point) -> None:
-        self.programme, self.point = programme, point
-        a, Q = programme.curvature, programme.design
-        self.lam_over_w = point.lam / point.w
-        self.mu_over_s = point.mu / point.s
-        self.diagonal = 2.0 * a + self.lam_over_w + self.mu_over_s
-        weight = self.lam_over_w * (2.0 * a + self.mu_over_s) / self.diagonal
-        schur = 2.0 * programme.gamma * np.eye(Q.shape[1]) + Q.T @ (weight[:, None] * Q)
-        self.factor = cholesky(schur)
-        self.weight = weight
-        self.residual_v = 2.0 * programme.gamma * point.v - programme.linear + Q.T @ point.lam
-        self.residual_s = programme.slope + 2.0 * a * point.s - point.lam - point.mu
-
-    def direction(self, lam_w: FloatArray, mu_s: FloatArray) -> _Point:
-        """Return the direction in which λw and μs change by these amounts and the residuals vanish, to first order."""
-        Q, point = self.programme.design, self.point
-        # s - Qv - w is zero at the start and stays so: all steps are linear.
-        change_s = -self.residual_s + lam_w / point.w + mu_s / point.s
-        pull = lam_w / point.w - self.lam_over_w * change_s / self.diagonal
-        dv = linalg.cho_solve(self.factor, -self.residual_v - Q.T @ pull)
-        Qdv = Q @ dv
-        ds = (change_s + self.lam_over_w * Qdv) / self.diagonal
-        dw = ds - Qdv
-        return _Point(dv, ds, dw, lam_w / point.w - self.lam_over_w * dw, mu_s / point.s - self.mu_over_s * ds)
+        return _Point(*(values + length * change for values, change in zip(self, step, strict=True)))
