@@ -220,7 +220,7 @@ class TestClassifier:
         model = classifier(warm_start=True).fit(X, LABELS)
         model.fit(X, LABELS)
         before = model.predict(X)
-        with pytest.raises(ValueError, match="same classes"):
+        with pytest.raises(ValueError, match="needs the classes"):
             model.fit(X, np.where(X[:, 0] > 0.0, "yes", "no"))
         np.testing.assert_array_equal(model.predict(X), before)
 
