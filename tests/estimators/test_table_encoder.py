@@ -1,23 +1,20 @@
-"""`TableEncoder`: any table as standardised columns, by scikit-learn's rules."""
-
-import pickle
+"""`TableEncoder`: any table as standardised columns."""
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
-from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from dconnet import DCONClassifier, DCONRegressor, TableEncoder
+from dconnet import DCONRegressor, TableEncoder
 from dconnet.estimators.tables import MixedColumnWarning
 
 RNG = np.random.default_rng(0)
@@ -25,33 +22,10 @@ X = RNG.normal(size=(80, 3))
 FRAME = pd.DataFrame(X, columns=list("abc")).assign(
     t=np.array(["u", "v", "w"])[np.arange(80) % 3], d=pd.date_range("2020", periods=80)
 )
-# Two hundred rows of forty cities with three levels of prices.
+# 200 rows of 40 cities with three levels of prices.
 CITIES = np.array([f"city {k:02}" for k in range(40)])[RNG.integers(0, 40, size=200)]
 PRICES = np.array([int(city[-2:]) % 3 for city in CITIES]) + 0.1 * RNG.normal(size=200)
 HOUSES = pd.DataFrame({"size": RNG.normal(size=200), "city": CITIES})
-
-
-@parametrize_with_checks([TableEncoder(), TableEncoder(6)])
-def test_contract(estimator, check):
-    if "array_api" in str(check):
-        pytest.skip("scikit-learn skips the array API unless SCIPY_ARRAY_API is set")
-    check(estimator)
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        "check_transformer_get_feature_names_out",
-        "check_transformer_get_feature_names_out_pandas",
-        "check_set_output_transform_pandas",
-        "check_set_output_transform_polars",
-        "check_global_output_transform_pandas",
-    ],
-)
-@pytest.mark.filterwarnings("ignore:X .*feature names")  # the checks mix arrays and tables
-def test_names_and_output_of_transformers(check):
-    """Run checks that scikit-learn applies to its own transformers only."""
-    getattr(estimator_checks, check)("TableEncoder", TableEncoder(2))
 
 
 def test_numbers_are_standardised_and_columns_named():
@@ -62,8 +36,8 @@ def test_numbers_are_standardised_and_columns_named():
     assert list(names[:6]) == ["a", "b", "c", "t: u", "t: v", "t: w"]
     assert len(names) == encoded.shape[1] == len(set(names))
     assert np.isfinite(encoder.transform(FRAME.assign(t="unknown", a=np.nan))).all()
-    repeated = pd.DataFrame({"a": ["u", "v", "w"] * 20, "a: u": np.arange(60.0), "a: v": np.arange(60.0) ** 2})
-    names = TableEncoder().fit(repeated).get_feature_names_out()
+    ambiguous = pd.DataFrame({"a": ["u", "v", "w"] * 20, "a: u": np.arange(60.0), "a: v": np.arange(60.0) ** 2})
+    names = TableEncoder().fit(ambiguous).get_feature_names_out()
     assert list(names) == ["a: u", "a: v", "a: w", "a: u (2)", "a: v (2)"]
 
 
@@ -74,28 +48,22 @@ def test_a_linear_map_of_ramps_is_piecewise_linear():
 
 
 def test_a_failed_fit_leaves_the_encoder_unchanged():
-    faulty = pd.DataFrame({"a": [1.0, np.inf, 2.0]})
     fresh, encoder = TableEncoder(), TableEncoder().fit(FRAME)
     expected = encoder.transform(FRAME)
-    for own in (fresh, encoder):
+    for either in (fresh, encoder):
         with pytest.raises(ValueError, match="infinity"):
-            own.fit(faulty)
+            either.fit(pd.DataFrame({"a": [1.0, np.inf, 2.0]}))
     with pytest.raises(NotFittedError):
         fresh.transform(FRAME)
     np.testing.assert_array_equal(encoder.transform(FRAME), expected)
 
 
-def test_the_number_of_blas_threads_does_not_matter():
-    table = RNG.normal(size=(5000, 12))
-    found = []
+def test_blas_threads_and_kinds_of_tables_change_no_bit():
+    numbers, means = RNG.normal(size=(5000, 12)), []
     for threads in (1, 2):
         with threadpool_limits(threads):
-            found.append(TableEncoder(6).fit(table).encoding_.mean)
-    np.testing.assert_array_equal(found[0], found[1])
-
-
-def test_all_kinds_of_tables_give_the_same_columns():
-    pa, pl = pytest.importorskip("pyarrow", reason="pyarrow"), pytest.importorskip("polars", reason="polars")
+            means.append(TableEncoder(6).fit(numbers).encoding_.mean)
+    np.testing.assert_array_equal(*means)
     expected = TableEncoder(3).fit(FRAME).transform(FRAME)
     for table in (pl.DataFrame(FRAME.to_dict("series")), pa.Table.from_pandas(FRAME)):
         np.testing.assert_array_equal(TableEncoder(3).fit(table).transform(table), expected)
@@ -103,18 +71,20 @@ def test_all_kinds_of_tables_give_the_same_columns():
 
 def test_a_constant_table_has_no_columns():
     constant = pd.DataFrame({"a": ["u"] * 30})
-    encoder = TableEncoder().fit(constant)
-    assert encoder.transform(constant).shape == (30, 0)
-    assert encoder.columns_ == [{"column": "a", "kind": "category", "treatment": "dropped: constant"}]
+    assert TableEncoder().fit(constant).transform(constant).shape == (30, 0)
     with pytest.raises(ValueError, match="0 feature"):
         make_pipeline(TableEncoder(), DCONRegressor()).fit(constant, np.arange(30.0))
 
 
-def test_invalid_tables_are_refused_or_warned_about():
+def test_invalid_tables_and_targets():
     with pytest.raises(TypeError, match="dense"):
         TableEncoder().fit(sparse.csr_array(X))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        TableEncoder().fit(pd.DataFrame({"a": np.arange(30.0)}), np.arange(5))
+        TableEncoder().fit(HOUSES, np.arange(5))
+    with pytest.raises(ValueError, match="several columns of classes"):
+        TableEncoder(target_type="class").fit(HOUSES, np.column_stack([PRICES, -PRICES]))
+    with pytest.raises(ValueError, match="NaN"):
+        TableEncoder().fit(HOUSES, np.where(PRICES > 2.0, np.nan, PRICES))
     with pytest.warns(MixedColumnWarning, match="'four'"):
         TableEncoder().fit(pd.DataFrame({"a": ["1", "2", "3", "four", "5", "6"] * 4}))
 
@@ -122,20 +92,18 @@ def test_invalid_tables_are_refused_or_warned_about():
 # --- target means ---
 
 
-def unscaled(encoder, encoded):
-    feature = encoder.encoding_.coder.features[1]
-    return encoded[:, 1] * feature.scale + feature.center
-
-
 def test_target_means_are_those_of_scikit_learn():
     encoder = TableEncoder(random_state=0).fit(HOUSES, PRICES)
-    theirs = TargetEncoder(target_type="continuous", random_state=0).fit(HOUSES[["city"]], PRICES)
-    expected = theirs.transform(HOUSES[["city"]])[:, 0]
-    np.testing.assert_allclose(unscaled(encoder, encoder.transform(HOUSES)), expected, rtol=1e-9)
-    unknown = encoder.transform(HOUSES.assign(city="elsewhere"))
-    np.testing.assert_allclose(unscaled(encoder, unknown), PRICES.mean(), rtol=1e-12)
-    assert list(encoder.get_feature_names_out()) == ["size", "city: target"]
-    assert encoder.columns_[1]["treatment"] == "40 levels, by the target"
+    feature = encoder.encoding_.coder.features[1]
+
+    def target_means(table):
+        return encoder.transform(table)[:, 1] * feature.scale + feature.center
+
+    expected = TargetEncoder(target_type="continuous", random_state=0).fit(HOUSES[["city"]], PRICES)
+    np.testing.assert_allclose(target_means(HOUSES), expected.transform(HOUSES[["city"]])[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(target_means(HOUSES.assign(city="elsewhere")), PRICES.mean(), rtol=1e-12)
+    without = TableEncoder(target_type=None).fit(HOUSES, PRICES)
+    np.testing.assert_array_equal(without.transform(HOUSES), TableEncoder().fit(HOUSES).transform(HOUSES))
 
 
 def test_target_means_of_training_rows_do_not_reveal_their_targets():
@@ -160,32 +128,12 @@ def test_target_means_of_training_rows_do_not_reveal_their_targets():
 def test_each_class_or_target_has_a_column(y, n_columns):
     encoder = TableEncoder().fit(HOUSES[["city"]], y)
     assert encoder.transform(HOUSES[["city"]]).shape[1] == n_columns
-    names = [f"city: target {k + 1}" for k in range(n_columns)] if n_columns > 1 else ["city: target"]
-    assert list(encoder.get_feature_names_out()) == names
-
-
-def test_targets_that_are_ignored_or_refused():
-    without = TableEncoder(target_type=None).fit(HOUSES, PRICES)
-    np.testing.assert_array_equal(without.transform(HOUSES), TableEncoder().fit(HOUSES).transform(HOUSES))
-    with pytest.raises(ValueError, match="several columns of classes"):
-        TableEncoder(target_type="class").fit(HOUSES, np.column_stack([PRICES, -PRICES]))
-    with pytest.raises(ValueError, match="NaN"):
-        TableEncoder().fit(HOUSES, np.where(PRICES > 2.0, np.nan, PRICES))
-
-
-# --- pipelines ---
+    assert len(encoder.get_feature_names_out()) == n_columns
 
 
 def test_pipelines_with_a_network():
     model = make_pipeline(TableEncoder(random_state=0), DCONRegressor(4, gamma=0.03, tol=1e-3, random_state=0))
-    assert cross_val_score(model, HOUSES, PRICES, cv=2).min() > 0.5
     search = GridSearchCV(model, {"tableencoder__n_bins": [1, 3]}, cv=2).fit(HOUSES, PRICES)
     assert search.best_score_ > 0.5
-    model.fit(HOUSES, PRICES)
-    for other in (clone(model).fit(HOUSES, PRICES), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(other.predict(HOUSES), model.predict(HOUSES))
-    labels = np.where(PRICES > 1.5, "dear", "cheap")
-    model = make_pipeline(TableEncoder(), DCONClassifier(3, gamma=0.03, tol=1e-3, random_state=0))
-    assert model.fit(HOUSES, labels).score(HOUSES, labels) > 0.9
     encoder = make_column_transformer((TableEncoder(), ["t", "d"]), remainder="passthrough")
     assert encoder.fit_transform(FRAME).shape[1] == len(encoder.get_feature_names_out()) > 3
