@@ -1,6 +1,6 @@
 """
-Sample weights
-==============
+Weights of rows
+===============
 
 A row with weight two counts like the same row twice. If some measurements are less precise than others, weight each by
 one over the variance of its noise.
