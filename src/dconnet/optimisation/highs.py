@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import FloatArray
 from dconnet.optimisation.optimum import OptimumStatus, SearchResult
 from dconnet.optimisation.programme import PiecewiseLinearProgramme
 
@@ -18,36 +17,24 @@ from dconnet.optimisation.programme import PiecewiseLinearProgramme
 def solve_with_highs(programme: PiecewiseLinearProgramme, rel_gap: float, deadline: float) -> SearchResult:
     """Maximise by HiGHS: tighter bounds by linear programmes, the mixed-integer programme, and a last linear one."""
     z_low, z_high = _tighten_bounds(programme, deadline)
-    problem = _Milp.build(programme, z_low, z_high)
-    left = max(deadline - time.perf_counter(), 1e-3)
-    found = problem.solve(rel_gap, None if left == np.inf else left)
+    problem = _MixedIntegerProgramme(programme, z_low, z_high)
+    limit = {} if deadline == np.inf else {"time_limit": max(deadline - time.perf_counter(), 1e-3)}
+    found = problem.solve(problem.low, problem.high, problem.integrality, {"mip_rel_gap": rel_gap} | limit)
+    nodes = int(found.mip_node_count or 0)
     if found.status == 2:
-        return SearchResult(None, np.nan, OptimumStatus.INFEASIBLE, int(found.mip_node_count or 0))
+        return SearchResult(None, np.nan, OptimumStatus.INFEASIBLE, nodes)
     relaxed = programme.offset + programme.slopes.clip(0.0).sum() + (programme.alpha * z_high).clip(0.0).sum()
     bound = relaxed if found.mip_dual_bound is None else min(relaxed, programme.offset - found.mip_dual_bound)
     # All other codes of HiGHS mean numerical trouble.
     ends = {0: OptimumStatus.OPTIMAL, 1: OptimumStatus.TIME_LIMIT}
-    status = ends.get(found.status, OptimumStatus.INEXACT)
-    v = None if found.x is None else _improve_on_piece(programme, problem, found.x[: programme.n_variables])
-    return SearchResult(v, float(bound), status, int(found.mip_node_count or 0))
+    v = None if found.x is None else problem.improve_on_piece(found.x[: programme.n_variables])
+    return SearchResult(v, float(bound), ends.get(found.status, OptimumStatus.INEXACT), nodes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Milp:
+class _MixedIntegerProgramme:
     """Variables: v, the activations s_l, a binary for every neuron with alpha_l > 0, and integers of rows."""
 
-    programme: PiecewiseLinearProgramme
-    cost: FloatArray
-    rows: FloatArray
-    least: FloatArray
-    most: FloatArray
-    low: FloatArray
-    high: FloatArray
-    integrality: NDArray[np.int64]
-    scale: FloatArray
-
-    @classmethod
-    def build(cls, programme: PiecewiseLinearProgramme, z_low: FloatArray, z_high: FloatArray) -> _Milp:
+    def __init__(self, programme: PiecewiseLinearProgramme, z_low: FloatArray, z_high: FloatArray) -> None:
         n, h = programme.n_variables, len(programme.b)
         convex = np.flatnonzero(programme.alpha > 0.0)
         concave = np.flatnonzero(programme.alpha < 0.0)
@@ -80,51 +67,44 @@ class _Milp:
         high = np.concatenate([np.ones(n), np.maximum(z_high, 0.0), np.ones(p), np.full(q, np.inf)]) / scale
         high[:n] = np.where(programme.step[:n] > 0.0, np.round(high[:n]), high[:n])
         cost = -np.concatenate([programme.slopes, programme.alpha, np.zeros(p + q)])
-        low = np.concatenate([np.zeros(n + h + p), np.full(q, -np.inf)])
-        return cls(programme, cost * scale, rows * scale, least, most, low, high, whole.astype(np.int64), scale)
+        self.low, self.high = np.concatenate([np.zeros(n + h + p), np.full(q, -np.inf)]), high
+        self.integrality = whole.astype(np.int64)
+        self.programme, self.cost, self.scale = programme, cost * scale, scale
+        self.constraints = LinearConstraint(rows * scale, least, most) if len(rows) else ()
 
-    def solve(self, rel_gap: float, seconds: float | None) -> OptimizeResult:
-        """Return the optimum, in the variables of the programme."""
-        limit = {} if seconds is None else {"time_limit": seconds}
-        return self._call(self.cost, self.low, self.high, self.integrality, {"mip_rel_gap": rel_gap} | limit)
-
-    def on_piece(self, active: BoolArray, fixed: FloatArray, whole: BoolArray) -> OptimizeResult:
-        """Solve the linear programme for given integers and given signs of the neurons with alpha_l > 0."""
+    def improve_on_piece(self, v: FloatArray) -> FloatArray:
+        """Return the best point of the linear piece that contains v, free of the tolerance on the binaries."""
+        programme = self.programme
+        n, h = programme.n_variables, len(programme.b)
+        if programme.step[n:].any():
+            return v
+        whole, convex = programme.step[:n] > 0.0, programme.alpha > 0.0
         low, high = self.low.copy(), self.high.copy()
-        n, h = self.programme.n_variables, len(self.programme.b)
-        p = int((self.programme.alpha > 0.0).sum())
-        low[n + h : n + h + p] = high[n + h : n + h + p] = active[self.programme.alpha > 0.0]
-        low[:n][whole] = high[:n][whole] = np.round(fixed / self.scale[:n])[whole]
-        return self._call(self.cost, low, high, None, {})
+        binaries = slice(n + h, n + h + int(convex.sum()))
+        low[binaries] = high[binaries] = (programme.W @ v + programme.b > 0.0)[convex]
+        low[:n][whole] = high[:n][whole] = np.round(v / self.scale[:n])[whole]
+        found = self.solve(low, high, None, {})
+        # v may have a larger value, because it may violate constraints by the tolerance.
+        return np.asarray(v if found.x is None else found.x[:n], dtype=np.float64)
 
-    def _call(
-        self,
-        cost: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        integrality: NDArray[np.int64] | None,
-        options: Any,
+    def solve(
+        self, low: FloatArray, high: FloatArray, integrality: NDArray[np.int64] | None, options: Any
     ) -> OptimizeResult:
-        constraints = LinearConstraint(self.rows, self.least, self.most) if len(self.rows) else ()
+        """Return the optimum between these bounds, in the variables of the programme."""
         # The tolerances of HiGHS are absolute: an objective in small units would be below them.
-        unit = float(np.abs(cost).max(initial=0.0)) or 1.0
-        bounds = Bounds(low, high)
-        found = milp(cost / unit, integrality=integrality, bounds=bounds, constraints=constraints, options=options)
+        unit = float(np.abs(self.cost).max(initial=0.0)) or 1.0
+        found = milp(
+            self.cost / unit,
+            integrality=integrality,
+            bounds=Bounds(low, high),
+            constraints=self.constraints,
+            options=options,
+        )
         if found.x is not None:
             found.x = found.x * self.scale
         if found.mip_dual_bound is not None:
             found.mip_dual_bound *= unit
         return found
-
-
-def _improve_on_piece(programme: PiecewiseLinearProgramme, problem: _Milp, v: FloatArray) -> FloatArray:
-    """Return the best point of the linear piece that contains v, free of the tolerance on the binaries."""
-    n = programme.n_variables
-    if programme.step[n:].any():
-        return v
-    found = problem.on_piece(programme.W @ v + programme.b > 0.0, v, programme.step[:n] > 0.0)
-    # v may have a larger value, because it may violate constraints by the tolerance.
-    return np.asarray(v if found.x is None else found.x[:n], dtype=np.float64)
 
 
 def _tighten_bounds(programme: PiecewiseLinearProgramme, deadline: float) -> tuple[FloatArray, FloatArray]:

@@ -37,10 +37,8 @@ class Steepest(Frozen):
         An upper bound on it.
     gap : float
         ``(bound - value) / value``; zero if the constant is known exactly.
-    x : array of shape (n_features,)
-        A point in the interior of that piece.
-    gradient : array of shape (n_features,)
-        The gradient there.
+    x, gradient : arrays of shape (n_features,)
+        A point in the interior of that piece, and the gradient there.
     status : OptimumStatus
         OPTIMAL or TIME_LIMIT.
     nodes : int
@@ -77,23 +75,16 @@ def lipschitz_constant(
 
     Parameters
     ----------
-    network : Network or estimator
+    network, output, weights
         As for `optimise`.
     bounds : sequence of pairs (lower, upper), or scipy.optimize.Bounds
         The box.
     norm : {1, 2, numpy.inf}, default=2
         The norm that measures distances of inputs.
-    output, weights : optional
-        As for `optimise`.
     rel_gap : float, default=1e-9
         Stop when the bound is above the value by no more than this share.
     max_seconds : float or None, default=None
         Maximum wall time; the bound holds in any case.
-
-    Returns
-    -------
-    Steepest
-        With ``value``, ``bound``, ``gap``, ``x``, ``gradient``, ``status``, ``nodes`` and ``seconds``.
 
     Examples
     --------
@@ -130,8 +121,9 @@ class _Search:
         length = np.linalg.norm(W[order], axis=1)
         self.W, self.b = W[order] / length[:, None], b[order] / length
         # Row k: the most and the least that the neurons from the k-th on can add to the gradient.
-        self.up = _sums_from(np.maximum(self.parts, 0.0))
-        self.down = _sums_from(np.minimum(self.parts, 0.0))
+        rest = np.zeros((1, len(low)))
+        self.up = np.vstack([np.cumsum(np.maximum(self.parts, 0.0)[::-1], axis=0)[::-1], rest])
+        self.down = np.vstack([np.cumsum(np.minimum(self.parts, 0.0)[::-1], axis=0)[::-1], rest])
 
     def length(self, gradient: FloatArray) -> float:
         return float(np.linalg.norm(gradient, ord=self.dual))
@@ -189,9 +181,3 @@ class _Search:
         seconds = time.perf_counter() - began
         gap = relative_gap(value, bound)
         return Steepest(value, bound, gap, self.low + self.span * best, gradient, status, nodes, seconds)
-
-
-def _sums_from(parts: FloatArray) -> FloatArray:
-    """Return the sums of the rows from each row on, and zero after the last."""
-    sums: FloatArray = np.vstack([np.cumsum(parts[::-1], axis=0)[::-1], np.zeros((1, parts.shape[1]))])
-    return sums

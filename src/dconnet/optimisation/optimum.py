@@ -27,27 +27,13 @@ class OptimumStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """State of a running search.
+    """State of a running search."""
 
-    Attributes
-    ----------
-    value : float
-        The best value so far; NaN before the first feasible point.
-    bound : float
-        No feasible point is better than this.
-    nodes : int
-        Parts of the region that have been searched.
-    waiting : int
-        Parts that are still to be searched.
-    seconds : float
-        Wall time so far.
-    """
-
-    value: float
-    bound: float
-    nodes: int
-    waiting: int
-    seconds: float
+    value: float  # the best so far; NaN before the first feasible point
+    bound: float  # no feasible point is better
+    nodes: int  # parts of the region that have been searched
+    waiting: int  # parts that are still to be searched
+    seconds: float  # wall time so far
 
     @property
     def gap(self) -> float:

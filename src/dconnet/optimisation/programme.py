@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,52 +19,35 @@ class PiecewiseLinearProgramme(Frozen):
     v``: in a box, v runs from the lower to the upper bounds; in a hull, v are the weights of its corners. A neuron that
     has the same sign everywhere is part of ``slopes`` or left out. The others are scaled to a range of one;
     ``z_low < 0 < z_high`` bound their preactivations.
-
-    Attributes
-    ----------
-    offset : float
-    slopes : array of shape (n_variables,)
-    W : array of shape (n_neurons, n_variables)
-    b, alpha, z_low, z_high : arrays of shape (n_neurons,)
-    A : array of shape (n_constraints, n_variables)
-    least, most : arrays of shape (n_constraints,)
-        All finite.
-    step : array of shape (n_variables + n_constraints,)
-        The number of which the value of a variable or constraint must be a multiple, or zero.
-    origin : array of shape (n_features,)
-    directions : array of shape (n_features, n_variables)
     """
 
     offset: float
-    slopes: FloatArray
-    W: FloatArray
-    b: FloatArray
+    slopes: FloatArray  # (n_variables,)
+    W: FloatArray  # (n_neurons, n_variables)
+    b: FloatArray  # (n_neurons,), as the next three
     alpha: FloatArray
     z_low: FloatArray
     z_high: FloatArray
-    A: FloatArray
-    least: FloatArray
+    A: FloatArray  # (n_constraints, n_variables)
+    least: FloatArray  # (n_constraints,), finite
     most: FloatArray
-    step: FloatArray
-    origin: FloatArray
-    directions: FloatArray
+    step: FloatArray  # (n_variables + n_constraints,): variables and constraints are multiples of it, unless it is zero
+    origin: FloatArray  # (n_features,)
+    directions: FloatArray  # (n_features, n_variables)
 
     @property
     def n_variables(self) -> int:
         """Length of v."""
         return len(self.slopes)
 
-    def inputs(self, v: FloatArray) -> FloatArray:
-        """Return the inputs of the network at v."""
-        return np.asarray(self.origin + self.directions @ v, dtype=np.float64)
-
 
 def build_programme(network: Network, region: Region) -> PiecewiseLinearProgramme:
     """Return the maximisation of a network with one output over a region."""
     is_hull = region.corners is not None
-    frame = _build_box_frame(region) if region.corners is None else _build_hull_frame(region, region.corners)
-    W = network.W @ frame.directions
-    b = network.W @ frame.origin + network.b
+    of_region = _constrain_box(region) if region.corners is None else _constrain_hull(region, region.corners)
+    *_, origin, directions = of_region
+    W = network.W @ directions
+    b = network.W @ origin + network.b
     low, high = _ranges(W, b, is_hull)
     always = low >= 0.0
     bends = (low < 0.0) & (high > 0.0) & (network.alpha != 0.0)
@@ -78,19 +60,8 @@ def build_programme(network: Network, region: Region) -> PiecewiseLinearProgramm
         network.alpha[bends] * span,
         low[bends] / span,
         high[bends] / span,
-        *frame,
+        *of_region,
     )
-
-
-class _Frame(NamedTuple):
-    """The attributes of a programme that depend on the region alone."""
-
-    A: FloatArray
-    least: FloatArray
-    most: FloatArray
-    step: FloatArray
-    origin: FloatArray
-    directions: FloatArray
 
 
 def _ranges(W: FloatArray, b: FloatArray, is_hull: bool) -> tuple[FloatArray, FloatArray]:
@@ -100,7 +71,8 @@ def _ranges(W: FloatArray, b: FloatArray, is_hull: bool) -> tuple[FloatArray, Fl
     return np.minimum(W, 0.0).sum(axis=1) + b, np.maximum(W, 0.0).sum(axis=1) + b
 
 
-def _build_box_frame(region: Region) -> _Frame:
+def _constrain_box(region: Region) -> tuple[FloatArray, ...]:
+    """Return A, least, most, step, origin and directions of the programme."""
     span = region.high - region.low
     free = np.flatnonzero(span > 0.0)
     directions = np.diag(span)[:, free]
@@ -108,11 +80,11 @@ def _build_box_frame(region: Region) -> _Frame:
     shift = region.A @ region.low
     A, least, most = _scale_rows(rows, region.least - shift, region.most - shift, is_hull=False)
     step = np.where(region.integer[free], 1.0 / span[free], 0.0)
-    return _Frame(A, least, most, np.concatenate([step, np.zeros(len(A))]), region.low, directions)
+    return A, least, most, np.concatenate([step, np.zeros(len(A))]), region.low, directions
 
 
-def _build_hull_frame(region: Region, corners: FloatArray) -> _Frame:
-    """Add constraints: the weights sum to one, and inputs that the box cuts or that are integers have bounds."""
+def _constrain_hull(region: Region, corners: FloatArray) -> tuple[FloatArray, ...]:
+    """Return the same; the weights sum to one, and inputs that the box cuts or that are integers have bounds."""
     directions = corners.T
     span = region.high - region.low
     cut = (region.low > corners.min(axis=0)) | (region.high < corners.max(axis=0)) | region.integer
@@ -122,7 +94,7 @@ def _build_hull_frame(region: Region, corners: FloatArray) -> _Frame:
     A, least, most = _scale_rows(region.A @ directions, region.least, region.most, is_hull=True)
     low, high = _ranges(places, np.zeros(len(places)), True)
     step = np.where(region.integer[bounded], 1.0 / unit, 0.0)
-    return _Frame(
+    return (
         np.vstack([A, np.ones((1, len(corners))), places]),
         np.concatenate([least, [1.0], np.maximum(low, 0.0)]),
         np.concatenate([most, [1.0], np.minimum(high, span[bounded] / unit)]),

@@ -20,37 +20,16 @@ MAX_CORNERS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region(Frozen):
-    """Points ``x`` with ``low <= x <= high`` and ``least <= A x <= most``, some of their entries integers.
+    """Points ``x`` with ``low <= x <= high`` and ``least <= A x <= most``, some of their entries integers."""
 
-    Attributes
-    ----------
-    low, high : arrays of shape (n_features,)
-        The box. Bounds of integers are integers.
-    A : array of shape (n_constraints, n_features)
-        Coefficients of the linear constraints.
-    least, most : arrays of shape (n_constraints,)
-        Bounds of the constraints, possibly infinite.
-    integer : array of bool of shape (n_features,)
-        True for inputs that are integers.
-    corners : array of shape (n_corners, n_features) or None
-        Points whose convex hull contains the region.
-    n_rows : int
-        Number of different rows from which the corners were selected.
-    """
-
-    low: FloatArray
+    low: FloatArray  # (n_features,); bounds of integers are integers
     high: FloatArray
-    A: FloatArray
-    least: FloatArray
+    A: FloatArray  # (n_constraints, n_features)
+    least: FloatArray  # (n_constraints,), possibly infinite
     most: FloatArray
-    integer: BoolArray
-    corners: FloatArray | None
-    n_rows: int = 0
-
-    @property
-    def is_empty_box(self) -> bool:
-        """Whether an input has no value, such as an integer between 0.2 and 0.8."""
-        return bool((self.low > self.high).any())
+    integer: BoolArray  # (n_features,)
+    corners: FloatArray | None  # (n_corners, n_features): their convex hull contains the region
+    n_rows: int = 0  # different rows from which the corners were selected
 
     @property
     def remark(self) -> str:
@@ -86,7 +65,13 @@ def build_region(
     if corners is not None and corners.shape[1] != n_features:
         raise ValueError(f"near must have {n_features} columns, as the network has inputs, got {corners.shape[1]}.")
     low, high = _check_bounds(bounds, n_features, corners)
-    integer = _check_integrality(integrality, n_features)
+    flags = np.asarray(0 if integrality is None else integrality)
+    flags = np.broadcast_to(flags, (n_features,)) if flags.ndim == 0 else flags
+    if flags.shape != (n_features,) or not np.isin(flags, (0, 1)).all():
+        raise ValueError(
+            f"integrality must be 0 or 1 (or False or True) for each of the {n_features} inputs, got {integrality!r}."
+        )
+    integer = flags.astype(bool)
     upper, most = _check_constraints(A_ub, b_ub, "ub", n_features)
     equal, exact = _check_constraints(A_eq, b_eq, "eq", n_features)
     return Region(
@@ -107,13 +92,6 @@ def select_corners(X: ArrayLike, coverage: float = 1.0, deadline: float = np.inf
     The given share of the rows counts: those nearest to the mean by the Mahalanobis distance. If they are more than
     `MAX_CORNERS`, the outermost of them are selected; their hull lies within that of all rows. After the deadline, a
     time of `time.perf_counter`, the search for outermost rows ends with those found.
-
-    Examples
-    --------
-    >>> from dconnet.optimisation.region import select_corners
-    >>> corners, n_rows = select_corners([[0.0], [1.0], [2.0], [1.0], [30.0]], coverage=0.8)
-    >>> corners.ravel(), n_rows
-    (array([0., 1., 2.]), 3)
     """
     rows = frozen_copy(X, name="near", ndim=2)
     if not len(rows):
@@ -202,16 +180,6 @@ def _split_bounds(bounds: Any, n_features: int) -> tuple[FloatArray, FloatArray]
         raise ValueError(f"bounds must be {n_features} pairs (lower, upper), got {len(ends)}.")
     low, high = np.array(ends, dtype=np.float64).reshape(n_features, 2).T
     return low, high
-
-
-def _check_integrality(integrality: ArrayLike | None, n_features: int) -> BoolArray:
-    flags = np.asarray(0 if integrality is None else integrality)
-    flags = np.broadcast_to(flags, (n_features,)) if flags.ndim == 0 else flags
-    if flags.shape != (n_features,) or not np.isin(flags, (0, 1)).all():
-        raise ValueError(
-            f"integrality must be 0 or 1 (or False or True) for each of the {n_features} inputs, got {integrality!r}."
-        )
-    return flags.astype(bool)
 
 
 def _check_constraints(

@@ -10,16 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray
+from dconnet._native import SignSearch
 from dconnet.model.network import Network
-from dconnet.optimisation.branching import solve_by_branching
 from dconnet.optimisation.highs import solve_with_highs
 from dconnet.optimisation.optimum import Optimum, OptimumStatus, Progress, SearchResult, relative_gap
-from dconnet.optimisation.programme import build_programme
+from dconnet.optimisation.programme import PiecewiseLinearProgramme, build_programme
 from dconnet.optimisation.region import Region, build_region
 from dconnet.optimisation.target import build_target
 
 # Violation of a constraint that counts as rounding, relative to the range of its values.
 SLACK = 1e-9
+# Seconds between two checks of the clock, of Ctrl-C and of the callback.
+SECONDS_PER_CHECK = 0.1
+# Gaps below this share of the sum of all sizes are rounding errors.
+ROUNDING = 1e-12
 
 
 def optimise(
@@ -85,11 +89,6 @@ def optimise(
     verbose : int, default=0
         1 prints value, bound and gap, about once a second. Only for "branching".
 
-    Returns
-    -------
-    Optimum
-        With ``x``, ``value``, ``bound``, ``gap``, ``status``, ``message``, ``nodes`` and ``seconds``.
-
     Examples
     --------
     >>> from dconnet import Network, optimise
@@ -131,21 +130,7 @@ def optimise(
 
 
 def output_range(network: Any, bounds: Any = None, **options: Any) -> tuple[Optimum, Optimum]:
-    """Return the least and the largest output of a network over a region.
-
-    Parameters
-    ----------
-    network : Network or estimator
-        As for `optimise`.
-    bounds : sequence of pairs, or scipy.optimize.Bounds
-        The box.
-    **options
-        Any other parameter of `optimise` but ``sense``.
-
-    Returns
-    -------
-    least, largest : Optimum
-        The two optima.
+    """Return the optima with the least and the largest output over a region; all options are those of `optimise`.
 
     Examples
     --------
@@ -184,7 +169,7 @@ def _search(
 ) -> tuple[SearchResult, FloatArray | None]:
     """Maximise the network over the region; return the result and the inputs found."""
     infeasible = SearchResult(None, np.nan, OptimumStatus.INFEASIBLE, 0), None
-    if region.is_empty_box:
+    if (region.low > region.high).any():  # such as an integer between 0.2 and 0.8
         return infeasible
     programme = build_programme(network, region)
     if not programme.n_variables:  # the box is a single point
@@ -194,9 +179,42 @@ def _search(
     if method == "highs":
         found = solve_with_highs(programme, rel_gap, deadline)
     else:
-        found = solve_by_branching(programme, rel_gap, deadline, report)
+        found = _branch_and_bound(programme, rel_gap, deadline, report)
     if found.v is None:
         return found, None
-    x = programme.inputs(found.v)
+    x = programme.origin + programme.directions @ found.v
     # Remove rounding errors: integers are whole, and the point is within the box.
     return found, np.clip(np.where(region.integer, np.round(x), x), region.low, region.high)
+
+
+def _branch_and_bound(
+    programme: PiecewiseLinearProgramme, rel_gap: float, deadline: float, report: _ProgressReporter
+) -> SearchResult:
+    """Maximise over the signs of the neurons, in the kernel."""
+    m, n = len(programme.A), programme.n_variables
+    search = SignSearch(
+        np.ascontiguousarray(np.vstack([programme.W, programme.A])),
+        np.concatenate([programme.b, np.zeros(m)]),
+        np.ascontiguousarray(programme.alpha),
+        np.ascontiguousarray(programme.slopes),
+        np.concatenate([np.zeros(n), programme.z_low, programme.least]),
+        np.concatenate([np.ones(n), programme.z_high, programme.most]),
+        np.concatenate([programme.step[:n], np.zeros(len(programme.b)), programme.step[n:]]),
+    )
+    size = float(np.abs(programme.alpha).sum() + np.abs(programme.slopes).sum())
+    # Bound by interval arithmetic, for the time before the first part has been searched.
+    interval_bound = programme.slopes.clip(0.0).sum() + (programme.alpha * programme.z_high).clip(0.0).sum()
+    status = None
+    while status is None:
+        seconds = max(min(SECONDS_PER_CHECK, deadline - time.perf_counter()), 0.0)
+        is_closed = search.run(seconds, rel_gap, ROUNDING * size, programme.offset)
+        bound = float(programme.offset + min(search.bound, interval_bound))
+        value = float(programme.offset + search.best) if search.has_point else np.nan
+        if is_closed:
+            status = OptimumStatus.OPTIMAL if search.has_point else OptimumStatus.INFEASIBLE
+        elif time.perf_counter() >= deadline:
+            status = OptimumStatus.TIME_LIMIT
+        elif report(value, bound, search.nodes, search.waiting):
+            status = OptimumStatus.STOPPED
+    v = np.array(search.point) if search.has_point else None
+    return SearchResult(v, np.nan if status is OptimumStatus.INFEASIBLE else bound, status, search.nodes)

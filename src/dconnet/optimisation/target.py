@@ -14,26 +14,7 @@ from dconnet.model.network import Network
 
 
 def build_target(model: Any, output: int | None = None, weights: ArrayLike | None = None) -> Network:
-    """Return one output of a network or of a fitted estimator, or a weighted sum of its outputs, as a network.
-
-    Examples
-    --------
-    >>> from dconnet import Network
-    >>> from dconnet.optimisation.target import build_target
-    >>> both = Network(W=[[1.0], [-1.0]], b=[0.0, 0.0], alpha=[[1.0, 1.0], [1.0, -1.0]], intercept=[0.0, 5.0])
-    >>> build_target(both, weights=[1.0, 1.0]).predict([[-3.0], [2.0]])  # |x| + (x + 5)
-    array([5., 9.])
-    """
-    hidden, outputs = _layers(model)
-    share = _weights(outputs.n_outputs, output, weights)
-    used = np.flatnonzero(outputs.W[share != 0.0].any(axis=0))
-    if not len(used):  # a network needs a neuron
-        used = np.arange(1)
-    return Network(hidden.W[used], hidden.b[used], share @ outputs.W[:, used], float(share @ outputs.b))
-
-
-def _layers(model: Any) -> tuple[Affine, Affine]:
-    """Return the hidden layer of a model, and its outputs as a map of the neurons."""
+    """Return one output of a network or of a fitted estimator, or a weighted sum of its outputs, as a network."""
     if not isinstance(model, Exportable):
         raise TypeError(
             "network must be a Network, or a fitted DCONRegressor or DCONClassifier, got "
@@ -41,15 +22,20 @@ def _layers(model: Any) -> tuple[Affine, Affine]:
             "are then in the units of its inputs."
         )
     layers = model.to_chain().layers
-    if len(layers) == 1:  # a network without neurons, which is constant
-        (constant,) = layers
-        return Affine(np.zeros((1, constant.n_inputs)), np.zeros(1)), Affine(constant.W[:, :1], constant.b)
-    if len(layers) != 2:
+    if len(layers) > 2:
         raise TypeError(f"network must have one hidden layer, but this {type(model).__name__} has {len(layers) - 1}.")
-    return layers[0], layers[1]
+    if len(layers) == 1:  # a network without neurons, which is constant: a network needs a neuron
+        (constant,) = layers
+        layers = Affine(np.zeros((1, constant.n_inputs)), np.zeros(1)), Affine(constant.W[:, :1], constant.b)
+    hidden, outputs = layers
+    share = _check_weights(outputs.n_outputs, output, weights)
+    used = np.flatnonzero(outputs.W[share != 0.0].any(axis=0))
+    if not len(used):  # a network needs a neuron
+        used = np.arange(1)
+    return Network(hidden.W[used], hidden.b[used], share @ outputs.W[:, used], float(share @ outputs.b))
 
 
-def _weights(n_outputs: int, output: int | None, weights: ArrayLike | None) -> FloatArray:
+def _check_weights(n_outputs: int, output: int | None, weights: ArrayLike | None) -> FloatArray:
     if output is not None and weights is not None:
         raise ValueError("Pass output or weights, not both.")
     if weights is not None:
