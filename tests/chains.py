@@ -10,9 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dconnet.export.c import to_c
 from dconnet.export.chain import Affine, Chain
-from dconnet.export.python import to_python
+from dconnet.export.source import to_c, to_python
 
 # Names that would break out of comments and strings, or change how a source is read.
 HOSTILE = (

@@ -267,7 +267,7 @@ class DCONEstimator(
         checked = self._checked(X)
         return self._stack.outputs(checked)
 
-    def _exported(self) -> Exported:
+    def _build_chain(self) -> Exported:
         check_is_fitted(self)
         names, targets, chain = getattr(self, "feature_names_in_", ()), self.targets_, self._stack.chain()
         if targets.classes is None:

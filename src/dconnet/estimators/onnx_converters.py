@@ -83,7 +83,7 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
 
     estimator, (label, shares) = operator.raw_operator, operator.outputs
     graph, source = _started(scope, operator)
-    exported: ClassifierChain = estimator._exported()
+    exported: ClassifierChain = estimator._build_chain()
     scores = graph.chain(source, exported.scores)
     classes = tuple(get_label_classes(scope, estimator).tolist())
     graph.label(scores, exported, label_array(classes), label.full_name)

@@ -26,12 +26,12 @@ class Exportable:
     __slots__ = ()
 
     @abstractmethod
-    def _exported(self) -> Exported:
+    def _build_chain(self) -> Exported:
         """Return the function as a chain."""
 
     def to_chain(self, *, output: str = "raw") -> Chain:
         """Return weights and intercepts of all layers as plain arrays, the scaling of the data included."""
-        return select_output(self._exported(), output)
+        return select_output(self._build_chain(), output)
 
     def to_torch(self, *, output: str = "raw", dtype: object = "float64") -> TorchSequential:
         """Return a PyTorch module of ``Linear``, ``ReLU`` and ``Softmax``; needs the extra ``torch``."""
@@ -67,7 +67,7 @@ class Exportable:
         """
         from dconnet.export.onnx import to_onnx
 
-        return to_onnx(self._exported(), path, output=output, dtype=dtype)
+        return to_onnx(self._build_chain(), path, output=output, dtype=dtype)
 
     def to_sklearn(self, *, output: str = "raw") -> MLPRegressor | MLPClassifier:
         """Return a fitted multi-layer perceptron of scikit-learn with the same weights.
@@ -77,7 +77,7 @@ class Exportable:
         """
         from dconnet.export.sklearn import to_mlp_classifier, to_mlp_regressor
 
-        exported = self._exported()
+        exported = self._build_chain()
         if isinstance(exported, ClassifierChain):
             return to_mlp_classifier(exported, output)
         return to_mlp_regressor(select_output(exported, output))
@@ -88,7 +88,7 @@ class Exportable:
         The source needs no library but ``math.h`` for probabilities, and is valid C++ as well. The names of features
         and outputs are comments. `precision` is "double" or "float".
         """
-        from dconnet.export.c import to_c
+        from dconnet.export.source import to_c
 
         return to_c(self.to_chain(output=output), name, precision)
 
@@ -97,6 +97,6 @@ class Exportable:
 
         Its function `name` takes a list of numbers, and returns a number, or a list if there are several outputs.
         """
-        from dconnet.export.python import to_python
+        from dconnet.export.source import to_python
 
         return to_python(self.to_chain(output=output), name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,7 @@ INT64 = 7  # TensorProto.INT64
 INPUT, REGRESSION, LABEL, PROBABILITIES, SCORES = "X", "variable", "label", "probabilities", "scores"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """An operator of a graph, with the names of its inputs and of its output."""
 
     operator: str
@@ -37,32 +37,22 @@ class Node:
 
 @dataclass(slots=True)
 class Graph:
-    """Nodes and constants of a graph, for `to_onnx` and for the converters of skl2onnx.
-
-    Attributes
-    ----------
-    unique : callable
-        Returns a name that the graph does not have yet, given a proposal.
-    nodes : list of Node
-        Operators in the order of evaluation.
-    constants : dict of str to array
-        Arrays by name; arrays of text hold objects.
-    """
+    """Nodes and constants of a graph, for `to_onnx` and for the converters of skl2onnx."""
 
     dtype: str
-    unique: Callable[[str], str]
-    nodes: list[Node] = field(default_factory=list)
-    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+    make_unique: Callable[[str], str]  # returns a name that the graph does not have yet, given a proposal
+    nodes: list[Node] = field(default_factory=list)  # in the order of evaluation
+    constants: dict[str, NDArray[Any]] = field(default_factory=dict)  # arrays of text hold objects
 
     def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         """Add a node, and return the name of its output."""
-        name = self.unique(operator.lower()) if output is None else output
+        name = self.make_unique(operator.lower()) if output is None else output
         self.nodes.append(Node(operator, inputs, name, attributes))
         return name
 
     def constant(self, name: str, values: NDArray[Any]) -> str:
         """Add an array, and return its name."""
-        unique = self.unique(name)
+        unique = self.make_unique(name)
         self.constants[unique] = values
         return unique
 
@@ -118,10 +108,20 @@ def to_onnx(
     Names and shapes of inputs and outputs are those of the models that skl2onnx makes: see `Exportable.to_onnx`. The
     names of the features are in the metadata, as a list in JSON.
     """
-    onnx = _onnx()
-    graph = Graph(dtype_name(dtype), _make_unique_namer())
+    try:
+        import onnx
+    except ModuleNotFoundError as error:
+        raise ImportError("This export needs the package onnx: pip install 'dconnet[onnx]'") from error
+    used: Counter[str] = Counter()
+
+    def make_unique(name: str) -> str:
+        used[name] += 1
+        return name if used[name] == 1 else f"{name}_{used[name]}"
+
+    graph = Graph(dtype_name(dtype), make_unique)
     n_features, outputs = _build(graph, exported, output)
     number = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(graph.dtype))
+    label_types = {"O": onnx.TensorProto.STRING, "i": onnx.TensorProto.INT64, "f": onnx.TensorProto.DOUBLE}
     made = onnx.helper.make_graph(
         [
             onnx.helper.make_node(node.operator, list(node.inputs), [node.output], name=node.output, **node.attributes)
@@ -130,8 +130,10 @@ def to_onnx(
         "dconnet",
         [onnx.helper.make_tensor_value_info(INPUT, number, ["n_samples", n_features])],
         [
-            onnx.helper.make_tensor_value_info(name, number if kind is None else _type_of(kind), ["n_samples", *sizes])
-            for name, kind, sizes in outputs
+            onnx.helper.make_tensor_value_info(
+                name, number if labels is None else label_types[labels.dtype.kind], ["n_samples", *sizes]
+            )
+            for name, labels, sizes in outputs
         ],
         [onnx.numpy_helper.from_array(values, name) for name, values in graph.constants.items()],
     )
@@ -168,27 +170,3 @@ def _build(graph: Graph, exported: Exported, output: str | None) -> tuple[int, l
         graph.probabilities(scores, exported, PROBABILITIES)
     beside: Output = (PROBABILITIES, None, [len(labels)]) if with_probabilities else (SCORES, None, [n_scores])
     return exported.scores.n_features, [(LABEL, labels, []), beside]
-
-
-def _type_of(labels: NDArray[Any]) -> int:
-    tensor = _onnx().TensorProto
-    return int({"O": tensor.STRING, "i": tensor.INT64, "f": tensor.DOUBLE}[labels.dtype.kind])
-
-
-def _make_unique_namer() -> Callable[[str], str]:
-    """Return a function that makes repeated names unique by a number."""
-    seen: dict[str, int] = {}
-
-    def unique(name: str) -> str:
-        seen[name] = seen.get(name, 0) + 1
-        return name if seen[name] == 1 else f"{name}_{seen[name]}"
-
-    return unique
-
-
-def _onnx() -> Any:
-    try:
-        import onnx
-    except ModuleNotFoundError as error:
-        raise ImportError("This export needs the package onnx: pip install 'dconnet[onnx]'") from error
-    return onnx

@@ -133,7 +133,7 @@ class Network(Frozen, Exportable):
             return output
         return refuse_overflow(output)
 
-    def _exported(self) -> Chain:
+    def _build_chain(self) -> Chain:
         intercept = np.broadcast_to(self.intercept, self.n_outputs)
         if self.n_hidden == 0:
             return Chain((Affine(np.zeros((self.n_outputs, self.n_features)), intercept),))
