@@ -50,6 +50,13 @@ inline double length_of(double x, double y) {
   return square >= std::numeric_limits<double>::min() ? std::sqrt(square) : std::hypot(x, y);
 }
 
+// |v - w|
+inline double distance(const double* v, const double* w, std::size_t n) {
+  double square = 0.0;
+  for (std::size_t k = 0; k < n; ++k) square += (v[k] - w[k]) * (v[k] - w[k]);
+  return std::sqrt(square);
+}
+
 double dot(const double* x, const double* y, std::size_t n);
 // Of numbers of single precision, with sums in double precision.
 double dot(const float* x, const float* y, std::size_t n);

@@ -36,6 +36,8 @@ class Design {
 
   const double* row(std::size_t j) const { return data_ + j * stride_; }
 
+  // |q_j|, and a little more than its rounding.
+  double norm(std::size_t j) const { return (1.0 + 1e-9) * std::sqrt(dot(row(j), row(j), stride_)); }
   // z = Q v
   void apply(const double* v, double* z) const;
   // The same for the listed rows only; z has an entry for each of them.

@@ -14,12 +14,6 @@ constexpr std::size_t kRowsPerColumn = 40;
 constexpr double kNearShare = 1.0 / 16.0;
 constexpr double kMostNearFactor = 2.0;
 
-double distance(const double* v, const double* w, std::size_t columns) {
-  double square = 0.0;
-  for (std::size_t k = 0; k < columns; ++k) square += (v[k] - w[k]) * (v[k] - w[k]);
-  return std::sqrt(square);
-}
-
 }  // namespace
 
 bool FarRows::pays_for(std::size_t rows, std::size_t columns) {

@@ -9,13 +9,6 @@
 
 namespace dconnet {
 
-namespace {
-
-// Room for rounding in the norm of a row.
-constexpr double kSafety = 1.0 + 1e-9;
-
-}  // namespace
-
 NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n_outputs, Team& team,
                        std::size_t first_row)
     : n_hidden_(n_hidden),
@@ -32,7 +25,7 @@ NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n
       norms_(design.rows()) {
   rows_.each([&](const Leaf& leaf, std::size_t, std::size_t) {
     for (std::size_t j = leaf.first; j < leaf.end(); ++j) {
-      norms_[j] = kSafety * std::sqrt(dot(design.row(j), design.row(j), design.stride()));
+      norms_[j] = design.norm(j);
     }
   });
 }

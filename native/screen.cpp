@@ -21,7 +21,7 @@ constexpr double kSome = 1.0 / 16.0;
 constexpr double kMostOfTheWay = 0.5, kLeastOfTheWay = 1e-6;
 // Share of the rows that counts as many.
 constexpr double kMany = 0.1;
-// Room for rounding in a norm.
+// A little more than one, for rounding in lengths.
 constexpr double kSafety = 1.0 + 1e-9;
 
 DCONNET_INLINE void move(std::size_t count, double step, const double* along, double* z) {
@@ -45,12 +45,6 @@ std::size_t place_in(const std::vector<Row>& list, std::size_t count, std::size_
   return static_cast<std::size_t>(std::lower_bound(list.begin(), end, static_cast<Row>(row)) - list.begin());
 }
 
-double distance(const double* v, const double* w, std::size_t columns) {
-  double square = 0.0;
-  for (std::size_t k = 0; k < columns; ++k) square += (v[k] - w[k]) * (v[k] - w[k]);
-  return std::sqrt(square);
-}
-
 }  // namespace
 
 Screen::Screen(const Design& design, Scratch& scratch, Team* team)
@@ -68,7 +62,7 @@ Screen::Screen(const Design& design, Scratch& scratch, Team* team)
 
 void Screen::measure_rows(std::size_t first) {
   for (std::size_t j = first; j < design_.rows(); ++j) {
-    norms_[j] = kSafety * std::sqrt(dot(design_.row(j), design_.row(j), design_.stride()));
+    norms_[j] = design_.norm(j);
   }
 }
 
