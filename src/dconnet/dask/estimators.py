@@ -28,13 +28,11 @@ from dconnet.dask.partition import ExpectedData, Partition
 from dconnet.dask.preprocessing import build_problems, choose_units, encode_targets, sample_rows
 from dconnet.dask.problem import RemoteValidation
 from dconnet.estimators.base import unchanged_if_it_fails
-from dconnet.estimators.data import ClassWeights
+from dconnet.estimators.data import ClassWeights, Units
 from dconnet.estimators.dcon import DCONClassifier, DCONRegressor, _Shallow
-from dconnet.estimators.fingerprint import fingerprint_of_parameters
 from dconnet.estimators.gamma_choice import MOST_ROWS
 from dconnet.estimators.layer import Layer
 from dconnet.estimators.observer import FitObserver
-from dconnet.estimators.units import Units
 from dconnet.model.targets import Targets
 from dconnet.training.early_stopping import Validation
 
@@ -118,10 +116,13 @@ class _DaskEstimator(_Shallow, Generic[Local]):
                 validation = self._load(stack, client, validation_table)
                 encode_targets(validation, targets, class_weights, "validation")
             if observer.checkpoint is not None:
-                known = fingerprint_of_parameters(self._compared_params(), self._previous_networks())
-                known["the partitions of the data"] = partitions.map(Partition.data_hash)
-                known["the validation data"] = None if validation is None else validation.map(Partition.data_hash)
-                observer.checkpoint.begin(known)
+                observer.checkpoint.begin(
+                    {
+                        **self._fingerprint(),
+                        "the partitions of the data": partitions.map(Partition.data_hash),
+                        "the validation data": None if validation is None else validation.map(Partition.data_hash),
+                    }
+                )
             with one_blas_thread():
                 layers = self._train_partitions(partitions, validation, targets, observer)
                 is_interrupted = self._set_fitted(targets, layers, observer.clock)

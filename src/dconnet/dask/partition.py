@@ -19,13 +19,12 @@ from dconnet import _native
 from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet.convex.native import by_output, padded_width
 from dconnet.dask.storage import Storage, release_pages
-from dconnet.estimators.data import ClassWeights, refuse_missing
-from dconnet.estimators.fingerprint import hashed
-from dconnet.estimators.units import Units
+from dconnet.estimators.data import ClassWeights, Units, refuse_missing
 from dconnet.model.network import Network
 from dconnet.model.rows import Block, blocks, joined_triangle, leaf_triangle, leaves, tree_of
 from dconnet.model.targets import Targets
 from dconnet.model.whitening import Basis, corrected, gram
+from dconnet.training.checkpoint import hash_arrays
 from dconnet.training.kinks import largest_preactivations
 
 T = TypeVar("T")
@@ -202,7 +201,7 @@ class Partition:
 
     def data_hash(self) -> str:
         """Return a hash of X, Y and the weights."""
-        return hashed(self.original_rows, self.Y, self.weight)["hash"]
+        return hash_arrays(self.original_rows, self.Y, self.weight)["hash"]
 
     def moments(self, center: FloatArray, unit: FloatArray, power: int) -> list[Block[FloatArray]]:
         """Sum ``((x - center) / unit)**power`` over the weighted rows, for the columns of X and Y."""

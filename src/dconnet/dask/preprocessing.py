@@ -8,8 +8,7 @@ from dconnet._arrays import FloatArray
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import Partition
 from dconnet.dask.problem import RemoteProblem, RemoteWhitened
-from dconnet.estimators.data import ClassWeights, Rows
-from dconnet.estimators.units import Units
+from dconnet.estimators.data import ClassWeights, Rows, Units
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.problem import WhitenedProblem, weight_penalty
 from dconnet.model.rows import LEAF, joined_triangle, leaves, qr_blocks, tree_of, triangle_of

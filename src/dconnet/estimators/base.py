@@ -33,6 +33,7 @@ from dconnet._threads import one_blas_thread
 from dconnet.estimators.data import (
     ClassWeights,
     Rows,
+    Units,
     checked_weight,
     has_several_columns,
     names_of_columns,
@@ -44,13 +45,13 @@ from dconnet.estimators.fitted import FittedSolutions
 from dconnet.estimators.layer import Layer, build_problems
 from dconnet.estimators.observer import FRAMES, Callback, CallbackSupport, FitObserver, with_callbacks
 from dconnet.estimators.parameters import OBSERVING
-from dconnet.estimators.units import Units
 from dconnet.export.chain import Affine, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
-from dconnet.model.network import Network, refuse_overflow
+from dconnet.model.network import refuse_overflow
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
+from dconnet.training.checkpoint import fingerprint, hash_arrays
 from dconnet.training.clock import Clock
 from dconnet.training.early_stopping import Validation
 from dconnet.training.observer import Recorder
@@ -176,7 +177,10 @@ class DCONEstimator(
             validation = self._given_validation(targets, X_val, y_val, sample_weight_val)
             if validation is None and self.early_stopping:
                 rows, validation = self._set_aside(rows, None if targets.classes is None else target, observer.seed())
-            observer.begin(self._compared_params(), rows, validation, self._previous_networks())
+            if observer.checkpoint is not None:
+                data = {"X": hash_arrays(rows.X), "y": hash_arrays(rows.Y), "sample_weight": hash_arrays(rows.weight)}
+                other = None if validation is None else hash_arrays(validation.X, validation.Y, validation.weight)
+                observer.checkpoint.begin(self._fingerprint() | data | {"the validation data": other})
             n_networks = self._n_layers() * targets.n_networks
             observer.begin_task(n_networks, X, y, sample_weight, partial(self._fitted, targets))
             with one_blas_thread():
@@ -348,14 +352,11 @@ class DCONEstimator(
         params = self.get_params(deep=False)
         return {name: value for name, value in params.items() if name not in OBSERVING}
 
-    def _compared_params(self) -> dict[str, Any]:
-        """Return what must be equal for a fit to resume from a checkpoint."""
-        return {"the estimator": type(self).__name__, **self._lasting_params()}
-
-    def _previous_networks(self) -> list[Network]:
-        """Return the networks of the last fit, with a warm start."""
+    def _fingerprint(self) -> dict[str, Any]:
+        """Return what must be equal for a fit to resume from a checkpoint, without the data."""
         layers = getattr(self, "_layers", ()) if self.warm_start else ()
-        return [solution.network for layer in layers for solution in layer]
+        networks = [solution.network for layer in layers for solution in layer]
+        return fingerprint({"the estimator": type(self).__name__, **self._lasting_params()}, networks)
 
     def _validations(
         self, rows: Rows | None, targets: Targets, scale: FloatArray | None = None

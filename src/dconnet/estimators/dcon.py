@@ -15,13 +15,12 @@ from sklearn.model_selection import check_cv
 
 from dconnet._arrays import FloatArray
 from dconnet.estimators.base import DCONEstimator
-from dconnet.estimators.data import Rows
+from dconnet.estimators.data import Rows, Units
 from dconnet.estimators.fitted import Classification
 from dconnet.estimators.gamma_choice import GAMMAS, GammaChoice, check_candidates, choose_gamma
 from dconnet.estimators.layer import Layer, build_problems, prepare_start, train_layer
 from dconnet.estimators.observer import Callback, FitObserver
 from dconnet.estimators.parameters import constraints, documented, store_parameters
-from dconnet.estimators.units import Units
 from dconnet.model.calibration import PLAIN_SLOPE, Calibration
 from dconnet.model.network import Network
 from dconnet.model.targets import Targets

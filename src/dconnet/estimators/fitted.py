@@ -15,6 +15,11 @@ from dconnet.model.targets import Targets
 from dconnet.training.result import Solution
 
 
+def _from_solutions(name: str, doc: str) -> Any:
+    """Return a property with an attribute of all solutions."""
+    return property(lambda self: self._get_from_solutions(name), doc=doc)
+
+
 class FittedSolutions:
     """Fitted attributes that follow from the solutions of all layers."""
 
@@ -30,25 +35,10 @@ class FittedSolutions:
         """Network, history, status, message and RegLoss of each network of the top layer."""
         return self._layers[-1]
 
-    @property
-    def networks_(self) -> tuple[Any, ...]:
-        """The trained networks."""
-        return self._get_from_solutions("network")
-
-    @property
-    def histories_(self) -> tuple[Any, ...]:
-        """The histories of the networks."""
-        return self._get_from_solutions("history")
-
-    @property
-    def statuses_(self) -> tuple[Any, ...]:
-        """Why the training of the networks stopped."""
-        return self._get_from_solutions("status")
-
-    @property
-    def messages_(self) -> tuple[Any, ...]:
-        """The statuses as sentences, with figures."""
-        return self._get_from_solutions("message")
+    networks_ = _from_solutions("network", "The trained networks.")
+    histories_ = _from_solutions("history", "The histories of the networks.")
+    statuses_ = _from_solutions("status", "Why the training of the networks stopped.")
+    messages_ = _from_solutions("message", "The statuses as sentences, with figures.")
 
     @property
     def objectives_(self) -> FloatArray:

@@ -12,8 +12,7 @@ from dconnet._arrays import FloatArray
 from dconnet._threads import carried, in_threads
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.features import Linear
-from dconnet.estimators.data import Rows
-from dconnet.estimators.units import Units
+from dconnet.estimators.data import Rows, Units
 from dconnet.model.calibration import Calibration
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.problem import Problem

@@ -14,10 +14,9 @@ from dconnet._arrays import FloatArray
 from dconnet._native import Stop
 from dconnet._threads import as_carried, in_threads, is_carried, one_blas_thread
 from dconnet.certificates import stationarity
-from dconnet.estimators.data import Rows
+from dconnet.estimators.data import Rows, Units
 from dconnet.estimators.gamma_choice import GammaChoice
 from dconnet.estimators.observer import NETWORK, FitObserver, NetworkObserver, seconds_of
-from dconnet.estimators.units import Units
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, check_outputs
 from dconnet.training.clock import Turns

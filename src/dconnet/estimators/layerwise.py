@@ -16,7 +16,6 @@ from sklearn.base import RegressorMixin, is_classifier
 from dconnet._arrays import FloatArray
 from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.data import Rows
-from dconnet.estimators.fingerprint import described
 from dconnet.estimators.fitted import Classification
 from dconnet.estimators.layer import Layer, build_problems, kept_layer, prepare_start, train_layer
 from dconnet.estimators.observer import Callback, FitObserver
@@ -24,6 +23,7 @@ from dconnet.estimators.parameters import CONSTRAINTS, COUNT, POSITIVE, constrai
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
+from dconnet.training.checkpoint import describe_value
 from dconnet.training.continuation import start_layer
 from dconnet.training.result import Solution, Status
 from dconnet.training.trainer import PaperAlgorithm
@@ -93,7 +93,7 @@ class _Layerwise(DCONEstimator):
                     n_jobs=self._n_threads(),
                     depth=depth,
                     # With larger limits, the layers below may be other networks.
-                    name_below=f" above {described(layers[-1].networks)}" if layers else "",
+                    name_below=f" above {describe_value(layers[-1].networks)}" if layers else "",
                     title=title,
                     complete=lambda layer: [*layers, layer],
                     n_layers_left=len(sizes) - depth,

@@ -6,16 +6,13 @@ networks, and their epochs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dconnet.estimators.data import Rows
-from dconnet.estimators.fingerprint import fingerprint
-from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.checkpoint import FORGED, REMEDY, Checkpoint, Snapshot
 from dconnet.training.clock import Clock
@@ -145,13 +142,6 @@ class FitObserver:
         if self.checkpoint is not None and snapshot is not None:
             self.checkpoint.put(name, snapshot)
         return result
-
-    def begin(
-        self, parameters: Mapping[str, Any], rows: Rows, validation: Rows | None, starts: Iterable[Network]
-    ) -> None:
-        """Check that the checkpoint, if any, belongs to this fit and can be written."""
-        if self.checkpoint is not None:
-            self.checkpoint.begin(fingerprint(parameters, rows, validation, starts))
 
     def begin_task(self, n_networks: int, X: Any, y: Any, sample_weight: Any, attributes: Attributes) -> None:
         """Begin the task of scikit-learn's callbacks; ``attributes`` maps layers to fitted attributes."""

@@ -26,8 +26,7 @@ from dconnet.estimators import (
     LayerwiseDCONRegressor,
     TableEncoder,
 )
-from dconnet.estimators.data import ClassWeights
-from dconnet.estimators.units import Units
+from dconnet.estimators.data import ClassWeights, Units
 from dconnet.io.consistency import check_encoding, check_ensemble, check_networks
 from dconnet.io.object_codec import FloatArrayWithNaN, Form, Registry, is_storable
 from dconnet.model.calibration import Calibration

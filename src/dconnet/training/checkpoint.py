@@ -6,12 +6,13 @@ training, and for each network everything on which its next epoch depends.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, is_dataclass
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
@@ -22,10 +23,14 @@ from numpy.typing import NDArray
 
 from dconnet import __version__
 from dconnet._files import is_stream, remove_leftovers, write_bytes_atomically
+from dconnet.model.network import Network
+from dconnet.model.rows import blocks
 
 # Seconds between two writes: the work that may be lost. Writing takes a negligible part of them.
 SECONDS_BETWEEN_WRITES = 60.0
 HEADER = "header"
+# Parameters that may change when a fit resumes: output, threads, and limits, which may be raised.
+NOT_COMPARED = frozenset({"verbose", "n_jobs", "max_epochs", "max_seconds"})
 # Types of the arrays of a checkpoint, and their largest number of dimensions.
 KINDS = ("<f8", "<u8", "|u1")
 MOST_DIMENSIONS = 3
@@ -203,3 +208,39 @@ def _check_array(array: NDArray[Any]) -> NDArray[Any]:
     if not isinstance(array, np.ndarray) or array.dtype.str not in KINDS or array.ndim > MOST_DIMENSIONS:
         raise ValueError("an array has an unknown form")
     return array
+
+
+def fingerprint(parameters: Mapping[str, Any], starts: Iterable[Network]) -> dict[str, Any]:
+    """Return the parameters and networks to start from that must be equal for a fit to resume."""
+    networks = list(starts)
+    compared = {name: describe_value(value) for name, value in parameters.items() if name not in NOT_COMPARED}
+    return compared | {"the network of the last fit": describe_value(networks) if networks else None}
+
+
+def describe_value(value: object) -> Any:
+    """Return a value that JSON can represent and that is the same in another process."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return describe_value(value.item())
+    if isinstance(value, Network):
+        return hash_arrays(value.W, value.b, value.alpha, np.asarray(value.intercept))
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return hash_arrays(value)
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [describe_value(entry) for entry in value]
+    if isinstance(value, dict):
+        return [[describe_value(key), describe_value(entry)] for key, entry in value.items()]
+    # The text of a configured solver or a splitter holds all its settings; that of other objects holds an address.
+    return repr(value) if is_dataclass(value) or hasattr(value, "split") else type(value).__qualname__
+
+
+def hash_arrays(*arrays: NDArray[Any]) -> dict[str, str]:
+    """Return a hash of shapes, types and bits."""
+    total = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        total.update(f"{array.dtype.str}{array.shape}".encode())
+        whole = np.atleast_1d(array)
+        for rows in blocks(len(whole)):
+            total.update(np.ascontiguousarray(whole[rows]).tobytes())
+    return {"hash": total.hexdigest()}
