@@ -1,19 +1,17 @@
-"""Two builds of dconnet against each other, or one with different numbers of threads, on the same tasks in turns.
+"""Compare two builds of dconnet, or numbers of threads, on the same tasks.
 
     python benchmarks/builds.py [--against PYTHON] [--threads 1 2] [--repetitions 3] [--tasks NAME ...] [--output FILE]
 
-PYTHON is the interpreter of an environment with another build. Every measurement is a process of its own; the builds
-take turns, so that what the machine does besides strikes all of them. Times are those of the clock on the wall, and so
-nothing else should run. Tasks with 42,000 rows use MNIST (see `DCONNET_DATA`), or random numbers if it is absent.
+PYTHON is the interpreter of an environment with another build. Every measurement is a process of its own, and the
+builds alternate. Times are wall times: nothing else should run. Tasks with 42,000 rows use MNIST (see `DCONNET_DATA`),
+or random numbers if it is absent.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dconnet._files import write_atomically
-from timing import ONE_THREAD
+from timing import run_python
 
-# Prints one JSON object: seconds, and what else tells whether both builds did the same.
+# Prints one JSON object: seconds, and figures that show whether both builds did the same work.
 CHILD = """
 import inspect, json, sys, time, warnings
 import numpy as np
@@ -36,7 +34,7 @@ from dconnet.training.initialization import xavier
 warnings.simplefilter("ignore")
 task, threads = sys.argv[1], int(sys.argv[2])
 rng = np.random.default_rng(0)
-knows_threads = hasattr(_native, "Team")
+has_threads = hasattr(_native, "Team")
 
 
 def images():
@@ -76,7 +74,7 @@ def epochs(X, y, split, n_hidden, n_epochs):
 def evaluation(X, y, n_hidden):
     problem = Problem(X, y, gamma=1e-2).whitened
     V, alpha = rng.standard_normal((n_hidden, problem.Q.shape[1])), rng.standard_normal((n_hidden, 1))
-    team = [_native.Team(threads)] if knows_threads else []
+    team = [_native.Team(threads)] if has_threads else []
     kernel = _native.Objective(padded(problem.Q), problem.Q.shape[1], by_output(problem.y), 0.01, n_hidden, *team)
     seconds = []
     for _ in range(40):
@@ -97,33 +95,22 @@ def growth():
     return {"seconds": seconds, "regloss": model.objective_, "iterations": model.history_.total("iterations")}
 
 
-small = {"300x6": (300, 6), "1000x10": (1000, 10), "5000x10": (5000, 10), "300x105": (300, 105), "2000x40": (2000, 40)}
 if task == "evaluation":
-    told = evaluation(*images(), n_hidden=30)
-elif task == "net epoch":
-    told = epochs(*images(), "net", 30, 1)
-elif task == "paper epoch":
-    told = epochs(*images(), "paper", 30, 1)
+    result = evaluation(*images(), n_hidden=30)
+elif task in ("net epoch", "paper epoch"):
+    result = epochs(*images(), task.split()[0], 30, 1)
 elif task == "two epochs, a million rows":
-    told = growth()
+    result = growth()
 else:
     size, split = task.rsplit(" ", 1)
-    told = epochs(*synthetic(*small[size]), split, 10, 20)
-print(json.dumps(told))
+    result = epochs(*synthetic(*map(int, size.split("x"))), split, 10, 20)
+print(json.dumps(result))
 """
 
 LARGE = ("evaluation", "net epoch", "paper epoch", "two epochs, a million rows")
 SMALL = tuple(
     f"{size} {split}" for size in ("300x6", "1000x10", "5000x10", "300x105", "2000x40") for split in ("net", "paper")
 )
-
-
-def measure(python: str, task: str, threads: int) -> dict[str, float]:
-    """One measurement in a process of its own."""
-    command = [python, "-c", CHILD, task, str(threads)]
-    finished = subprocess.run(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True, check=True)
-    told: dict[str, float] = json.loads(finished.stdout.splitlines()[-1])
-    return told
 
 
 def main() -> None:
@@ -133,25 +120,25 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--tasks", nargs="+", default=[*LARGE, *SMALL], choices=[*LARGE, *SMALL], metavar="NAME")
     parser.add_argument("--output", type=Path, default=Path("benchmark-output/builds.jsonl"))
-    arguments = parser.parse_args()
-    runners = [(f"{threads} threads", sys.executable, threads) for threads in arguments.threads]
-    if arguments.against:
-        runners.insert(0, ("other build", arguments.against, 1))
+    options = parser.parse_args()
+    runners = [(f"{threads} threads", sys.executable, threads) for threads in options.threads]
+    if options.against:
+        runners.insert(0, ("other build", options.against, 1))
     table = Table(title=f"Seconds, and as a share of those of: {runners[0][0]}")
     for column in ("task", *(name for name, _, _ in runners)):
         table.add_column(column, justify="left" if column == "task" else "right")
     lines = []
-    for task in arguments.tasks:
-        told: dict[str, list[dict[str, float]]] = {name: [] for name, _, _ in runners}
-        for repetition in range(arguments.repetitions):
+    for task in options.tasks:
+        found: dict[str, list[dict[str, float]]] = {name: [] for name, _, _ in runners}
+        for repetition in range(options.repetitions):
             for name, python, threads in runners:
-                told[name].append(measure(python, task, threads))
-                lines.append(json.dumps({"task": task, "runner": name, "repetition": repetition, **told[name][-1]}))
-        seconds = {name: statistics.median(run["seconds"] for run in runs) for name, runs in told.items()}
+                found[name].append(run_python(CHILD, task, threads, python=python))
+                lines.append(json.dumps({"task": task, "runner": name, "repetition": repetition, **found[name][-1]}))
+        seconds = {name: statistics.median(run["seconds"] for run in runs) for name, runs in found.items()}
         unit = seconds[runners[0][0]]
         table.add_row(task, *(f"{value:.3g} s ({value / unit:.2f})" for value in seconds.values()))
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        with write_atomically(arguments.output) as file:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        with write_atomically(options.output) as file:
             file.writelines(line + "\n" for line in lines)
     Console().print(table)
 

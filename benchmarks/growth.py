@@ -1,56 +1,48 @@
-"""Width by growth: proved gaps on few features, fits with default settings, and growth against fixed widths.
+"""Growth of the width: proved gaps on few features, default fits, and growth against fixed widths.
 
-    python benchmarks/growth.py [--part proofs bounds defaults widths] [--gammas 0.01 1] [--report] [--pack FILE]
+    python benchmarks/growth.py [--part proofs bounds defaults widths] [--gammas 0.01 1] [--report] [--pack]
 
-The proofs are on the two features of each dataset that are most correlated with its target, at most 1000 rows of them;
-the bounds, by branch and bound, on three to five features and at most 300 rows. The fits by default are on all features
-of the datasets, and on synthetic tables; gamma is 0 for "auto". Fixed widths and growth get the same seconds;
-RegLoss is compared on the training rows, errors on the test rows.
+proofs: the two features that correlate most with the target, at most 1000 rows, grown to the proved optimum.
+bounds: three to five features and at most 300 rows, with a lower bound by branch and bound.
+defaults: all features of the paper's tables and of synthetic tables, default settings; gamma 0 stands for "auto".
+widths: growth and fixed widths for the same time; RegLoss on training rows, error on test rows.
+The tables show all stored results: ``--report --results docs/benchmarks`` those of the documentation.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import time
-import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-from timing import ONE_THREAD
-
-os.environ.update(ONE_THREAD)  # before NumPy is imported
 
 import numpy as np
 from sklearn.datasets import make_friedman1
 
-from cells import Result, Store, add_run_options, builds
-from dconnet import DCONRegressor, Problem
+from dconnet import DCONRegressor, Network, Problem
 from dconnet.certificates import global_gap
 from dconnet.convex.backend import get_backend
 from dconnet.training.descent import Options, State
 from dconnet.training.growth import START, GrowingDescent
 from dconnet.training.initialization import xavier
 from dconnet.training.observer import Observer
-from paper_data import DATASETS, require_data, table
-from report import Report, geometric_mean, make_console
-from reproduction.datasets.splits import split_rows
+from paper_data import DATASETS, load_table, require_data
+from report import Report, add_run_options, build_warnings, compute_cells, geometric_mean
+from reproduction.datasets import split_rows
+from reproduction.store import Result, Store
 
-MOST_ROWS, MOST_ROWS_OF_BOUNDS = 1000, 300
+PARTS = ("proofs", "bounds", "defaults", "widths")
+MAX_ROWS = {"proofs": 1000, "bounds": 300}
 WIDTHS = (5, 20, 80)
-# Rows and features of the synthetic tables, and of the table with two features.
-TABLES = {"500x8": (500, 8), "2000x10": (2000, 10), "5000x20": (5000, 20)}
+SYNTHETIC = {"500x8": (500, 8), "2000x10": (2000, 10), "5000x20": (5000, 20)}  # rows and features
 NOISY = "noisy"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One fit: "proofs" with two features, "bounds" with more, "defaults" and "widths" with all.
-
-    The width is 0 for growth, and the number of features for bounds.
-    """
+    """One fit. ``width`` is the number of features in part "bounds", else the number of neurons; 0 means growth."""
 
     part: str
     dataset: str
@@ -59,37 +51,33 @@ class Cell:
     seconds: float = 0.0
 
 
-def some_features(dataset: str, n_features: int, most_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The features that are most correlated with the target, and the target, standardised."""
-    X, y = noisy_table(most_rows) if dataset == NOISY else table(dataset)
-    X, y = X[:most_rows], y[:most_rows]
+def load_few_features(dataset: str, n_features: int, max_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features that correlate most with the target, and the target, standardised."""
+    X, y = make_noisy_table(max_rows) if dataset == NOISY else load_table(dataset)
+    X, y = X[:max_rows], y[:max_rows]
     X = X[:, X.std(axis=0) > 0.0]
     correlations = np.abs(np.corrcoef(X.T, y)[-1, :-1])
     X = X[:, np.sort(np.argsort(-correlations)[:n_features])]
     return (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
 
 
-def noisy_table(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two features, and as much noise as makes a network of small gamma wide."""
+def make_noisy_table(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return two features and a target with enough noise to make networks with a small gamma wide."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 2))
     return X, np.sin(2.0 * X[:, 0]) + np.abs(X[:, 1]) + 0.5 * rng.normal(size=n_rows)
 
 
-def whole_table(dataset: str) -> tuple[np.ndarray, np.ndarray]:
-    """All features of a dataset, or a synthetic table by Friedman."""
-    if dataset not in TABLES:
-        return table(dataset)
-    n_rows, n_features = TABLES[dataset]
-    X, y = make_friedman1(n_rows, n_features, noise=1.0, random_state=0)
-    return X, y
-
-
-def prove(cell: Cell) -> Result:
-    """Grow to the proved optimum, and keep what each round reached."""
-    problem = Problem(*some_features(cell.dataset, 2, MOST_ROWS), cell.gamma)
+def make_descent(cell: Cell, n_features: int) -> tuple[Problem, GrowingDescent, Network]:
+    problem = Problem(*load_few_features(cell.dataset, n_features, MAX_ROWS[cell.part]), cell.gamma)
     rng = np.random.default_rng(0)
     descent = GrowingDescent(problem, get_backend("native"), Options(split="net"), rng)
+    return problem, descent, xavier(n_features, START, rng)
+
+
+def run_proof(cell: Cell) -> Result:
+    """Grow to the proved optimum; return width, RegLoss and both bounds after each round."""
+    problem, descent, start = make_descent(cell, 2)
     rounds: list[tuple[int, float, float, float]] = []
 
     class Bounds(Observer):
@@ -98,7 +86,7 @@ def prove(cell: Cell) -> Result:
             return False
 
     began, cpu = time.perf_counter(), time.process_time()
-    solution = descent.run(xavier(2, START, rng), observer=Bounds())
+    solution = descent.run(start, observer=Bounds())
     return {
         "seconds": time.perf_counter() - began,
         "cpu_seconds": time.process_time() - cpu,
@@ -111,13 +99,11 @@ def prove(cell: Cell) -> Result:
     }
 
 
-def bound(cell: Cell) -> Result:
-    """Grow with three to five features, and prove what branch and bound can in some seconds."""
-    problem = Problem(*some_features(cell.dataset, cell.width, MOST_ROWS_OF_BOUNDS), cell.gamma)
-    rng = np.random.default_rng(0)
-    descent = GrowingDescent(problem, get_backend("native"), Options(split="net"), rng)
+def run_bound(cell: Cell) -> Result:
+    """Grow with three to five features, then bound the gap by branch and bound for a limited time."""
+    problem, descent, start = make_descent(cell, cell.width)
     began = time.process_time()
-    solution = descent.run(xavier(cell.width, START, rng))
+    solution = descent.run(start)
     grown = time.process_time()
     gap = global_gap(problem, solution.network, max_parts=None, max_seconds=cell.seconds)
     return {
@@ -133,14 +119,15 @@ def bound(cell: Cell) -> Result:
     }
 
 
-def fit_by_default(cell: Cell) -> Result:
-    """Growth with default settings, to its end."""
-    X, y = whole_table(cell.dataset)
+def run_defaults(cell: Cell) -> Result:
+    """Fit with default settings to the end."""
+    if cell.dataset in SYNTHETIC:
+        X, y = make_friedman1(*SYNTHETIC[cell.dataset], noise=1.0, random_state=0)
+    else:
+        X, y = load_table(cell.dataset)
     model = DCONRegressor("auto", gamma=cell.gamma or "auto", random_state=0)
     began = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
+    model.fit(X, y)
     return {
         "cpu_seconds": time.process_time() - began,
         "gamma": model.gamma_ / model.target_scale_,
@@ -155,16 +142,12 @@ def fit_by_default(cell: Cell) -> Result:
     }
 
 
-def compare(cell: Cell) -> Result:
-    """RegLoss and test error of one width, or of growth, after some seconds."""
-    X, y = table(cell.dataset)
+def run_width(cell: Cell) -> Result:
+    """Fit one width, or by growth, for a limited time; return RegLoss and test error."""
+    X, y = load_table(cell.dataset)
     train, _, test = split_rows(len(y), 0)
-    model = DCONRegressor(
-        cell.width or "auto", gamma=cell.gamma, max_seconds=cell.seconds, max_epochs=None, random_state=0
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X[train], y[train])
+    limits = {"max_seconds": cell.seconds, "max_epochs": None}
+    model = DCONRegressor(cell.width or "auto", gamma=cell.gamma, random_state=0, **limits).fit(X[train], y[train])
     return {
         "regloss": model.objective_,
         "width": model.network_.n_hidden,
@@ -174,45 +157,44 @@ def compare(cell: Cell) -> Result:
     }
 
 
+RUNNERS = {"proofs": run_proof, "bounds": run_bound, "defaults": run_defaults, "widths": run_width}
+
+
 def run(cell: Cell) -> Result:
-    """The result of a cell."""
-    return {"proofs": prove, "bounds": bound, "defaults": fit_by_default, "widths": compare}[cell.part](cell)
+    """Compute one cell."""
+    return RUNNERS[cell.part](cell)
 
 
-def proofs(store: Store, cells: list[Cell]) -> Report:
-    """A line for each dataset and gamma."""
+Found = dict[Cell, Result]
+
+
+def report_proofs(found: Found) -> Report:
     report = Report(
         "Growth on two features of real data, up to 1000 rows",
         ("data", "different rows", "gamma", "neurons", "RegLoss", "proved gap", "seconds of CPU"),
-        notes=["The gap is that to the best network of any width, as a share of RegLoss."],
+        notes=["The gap to the best network of any width, as a share of RegLoss."],
     )
-    found = [(cell, store.read(cell)) for cell in cells if cell.part == "proofs"]
-    for cell, result in found:
-        if result:
-            figures = (f"{result['regloss']:.6g}", f"{result['proved_gap']:.1e}", f"{result['cpu_seconds']:.1f}")
-            report.add(cell.dataset, result["rows"], cell.gamma, result["width"], *figures)
-    report.notes += builds(result for _, result in found if result)
+    for cell, result in found.items():
+        figures = (f"{result['regloss']:.6g}", f"{result['proved_gap']:.1e}", f"{result['cpu_seconds']:.1f}")
+        report.add(cell.dataset, result["rows"], cell.gamma, result["width"], *figures)
     return report
 
 
-def bounds(store: Store, cells: list[Cell]) -> Report:
-    """A line for each dataset, number of features and gamma."""
+def report_bounds(found: Found) -> Report:
     report = Report(
         "Growth and branch and bound with three to five features, up to 300 rows",
         ("data", "rows", "rank", "gamma", "neurons", "estimated gap", "proved gap", "growth, s", "bound, s"),
         notes=["Gaps to the best network of any width, as shares of RegLoss; seconds of CPU."],
     )
-    found = [(cell, result) for cell in cells if cell.part == "bounds" and (result := store.read(cell))]
-    for cell, result in found:
+    for cell, result in found.items():
         gaps = (f"{result[name]:.1e}" for name in ("estimated_gap", "proved_gap"))
         seconds = (f"{result[name]:.1f}" for name in ("growth_cpu_seconds", "bound_cpu_seconds"))
         report.add(cell.dataset, result["rows"], result["rank"], cell.gamma, result["neurons"], *gaps, *seconds)
-    report.notes += builds(result for _, result in found)
     return report
 
 
-def ended_by(result: Result) -> str:
-    """Which criterion ended growth, in a few words."""
+def describe_end(result: Result) -> str:
+    """Return which criterion ended growth."""
     if result["status"] != "CONVERGED":
         return str(result["status"]).lower().replace("_", " ")
     if "RegLoss fell by less" in result["message"]:
@@ -220,110 +202,95 @@ def ended_by(result: Result) -> str:
     return "estimated gap" if "estimated" in result["message"] else "proved gap or nothing found"
 
 
-def defaults(store: Store, cells: list[Cell]) -> Report:
-    """A line for each table and gamma."""
+def report_defaults(found: Found) -> Report:
     report = Report(
         "Growth with default settings",
         ("data", "rows", "features", "gamma", "neurons", "RegLoss", "rounds", "ended by", "seconds of CPU"),
-        notes=["RegLoss in units of the variance of the target; gamma in those of its standard deviation."],
+        notes=["RegLoss in units of the variance of the target, gamma in units of its standard deviation."],
     )
-    found = [(cell, result) for cell in cells if cell.part == "defaults" and (result := store.read(cell))]
-    for cell, result in found:
+    for cell, result in found.items():
         gamma = f"{result['gamma']:.3g}" + (" (auto)" if cell.gamma == 0.0 else "")
-        figures = (f"{result['regloss']:.6f}", result["rounds"], ended_by(result), f"{result['cpu_seconds']:.1f}")
+        figures = (f"{result['regloss']:.6f}", result["rounds"], describe_end(result), f"{result['cpu_seconds']:.1f}")
         report.add(cell.dataset, result["rows"], result["features"], gamma, result["neurons"], *figures)
-    report.notes += builds(result for _, result in found)
     return report
 
 
-def widths(store: Store, cells: list[Cell]) -> Report:
-    """Fixed widths over growth: a line for each dataset and gamma, and geometric means."""
+def report_widths(found: Found) -> Report:
     names = [f"{width} neurons" for width in WIDTHS]
     report = Report(
         "Fixed widths against growth at equal time",
         ("data", "gamma", "neurons by growth", *(f"RegLoss, {n}" for n in names), *(f"test error, {n}" for n in names)),
         notes=["RegLoss and mean squared error of fixed widths over those of growth: above one, growth is better."],
     )
-    found = {cell: result for cell in cells if cell.part == "widths" and (result := store.read(cell))}
     ratios: list[list[float]] = []
     for cell, grown in found.items():
-        fixed = [found.get(Cell(cell.part, cell.dataset, cell.gamma, width, cell.seconds)) for width in WIDTHS]
-        if cell.width or not all(fixed):
-            continue
-        line = [one[what] / grown[what] for what in ("regloss", "test_mse") for one in fixed if one]
-        ratios.append(line)
-        report.add(cell.dataset, cell.gamma, grown["width"], *(f"{ratio:.3f}" for ratio in line))
+        fixed = [result for width in WIDTHS if (result := found.get(replace(cell, width=width)))]
+        if cell.width == 0 and len(fixed) == len(WIDTHS):
+            ratios.append([one[name] / grown[name] for name in ("regloss", "test_mse") for one in fixed])
+            report.add(cell.dataset, cell.gamma, grown["width"], *(f"{ratio:.3f}" for ratio in ratios[-1]))
     if ratios:
-        report.add(
-            "geometric mean", "", "", *(f"{geometric_mean(list(each)):.3f}" for each in zip(*ratios, strict=True))
-        )
-    report.notes += builds(found.values())
+        means = (f"{geometric_mean(column):.3f}" for column in zip(*ratios, strict=True))
+        report.add("geometric mean", "", "", *means)
     return report
 
 
-TABLES_OF = {"proofs": proofs, "bounds": bounds, "defaults": defaults, "widths": widths}
+REPORTS = {"proofs": report_proofs, "bounds": report_bounds, "defaults": report_defaults, "widths": report_widths}
 
 
-def grid(chosen: argparse.Namespace) -> Iterator[Cell]:
-    """The cells of all parts that were asked for; synthetic tables are in some parts only."""
-    for part, dataset, gamma in itertools.product(chosen.part, chosen.datasets, chosen.gammas):
-        if (part == "proofs" and dataset not in TABLES) or (part == "defaults" and dataset != NOISY):
+def make_cells(options: argparse.Namespace) -> Iterator[Cell]:
+    """Yield the cells of the chosen parts; synthetic tables are in some parts only."""
+    for part, dataset, gamma in itertools.product(options.part, options.datasets, options.gammas):
+        if (part == "proofs" and dataset not in SYNTHETIC) or (part == "defaults" and dataset != NOISY):
             yield Cell(part, dataset, gamma)
-        elif part == "bounds" and dataset in DATASETS:
-            yield from (Cell(part, dataset, gamma, n, chosen.seconds) for n in chosen.features)
-        elif part == "widths" and dataset in DATASETS:
-            yield from (Cell(part, dataset, gamma, width, chosen.seconds) for width in (0, *WIDTHS))
+        elif part in ("bounds", "widths") and dataset in DATASETS:
+            widths = options.features if part == "bounds" else (0, *WIDTHS)
+            yield from (Cell(part, dataset, gamma, width, options.seconds) for width in widths)
 
 
-def draw(store: Store, cells: list[Cell], path: Path) -> None:
-    """Bound and RegLoss against the width, for the three datasets with most rows and the smallest gamma."""
-    import matplotlib
+def draw_bounds(found: Found, path: Path) -> None:
+    """Draw bound and RegLoss over the width for the three largest tables and the smallest gamma."""
+    from matplotlib.figure import Figure
 
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    real = [cell for cell in cells if cell.part == "proofs" and cell.dataset in DATASETS]
-    found = [(cell, result) for cell in real if (result := store.read(cell))]
-    smallest = min(cell.gamma for cell, _ in found)
-    shown = sorted((each for each in found if each[0].gamma == smallest), key=lambda each: -each[1]["rows"])[:3]
-    figure, axes = plt.subplots(1, len(shown), figsize=(3.4 * len(shown), 3.2), layout="constrained")
-    for ax, (cell, result) in zip(np.atleast_1d(axes), shown, strict=True):
+    real = {cell: result for cell, result in found.items() if cell.dataset in DATASETS}
+    smallest = [(cell, result) for cell, result in real.items() if cell.gamma == min(c.gamma for c in real)]
+    shown = sorted(smallest, key=lambda pair: -pair[1]["rows"])[:3]
+    figure = Figure(figsize=(3.4 * len(shown), 3.2), layout="constrained")
+    axes = figure.subplots(1, len(shown), squeeze=False)[0]
+    for ax, (cell, result) in zip(axes, shown, strict=True):
         rounds = np.array(result["rounds"])
         ax.plot(rounds[:, 0], rounds[:, 1], "o-", ms=3, label="RegLoss")
         ax.plot(rounds[:, 0], rounds[:, 2], "s", ms=3, label="bound by the residual of each round")
         ax.axhline(rounds[-1, 3], color="black", lw=0.8, label="bound at the end, proved")
-        title = f"{cell.dataset}, {result['rows']} rows, gamma = {cell.gamma:g}"
-        ax.set_title(title, fontsize=9)
+        ax.set_title(f"{cell.dataset}, {result['rows']} rows, gamma = {cell.gamma:g}", fontsize=9)
         ax.set(xlabel="neurons", ylim=(0.0, 1.3 * rounds[-1, 1]))
-    np.atleast_1d(axes)[0].set_ylabel("RegLoss")
-    np.atleast_1d(axes)[0].legend(fontsize=7, loc="lower right")
+    axes[0].set_ylabel("RegLoss")
+    axes[0].legend(fontsize=7, loc="lower right")
     figure.savefig(path)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ("proofs", "bounds", "defaults", "widths")
-    parser.add_argument("--part", nargs="+", choices=parts, default=list(parts))
-    names = [*DATASETS, *TABLES, NOISY]
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
+    names = [*DATASETS, *SYNTHETIC, NOISY]
     parser.add_argument("--datasets", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--gammas", nargs="+", type=float, default=[1.0, 0.1, 0.01, 0.001], metavar="GAMMA")
-    parser.add_argument("--features", nargs="+", type=int, default=[3, 4, 5], help="for the bounds", metavar="N")
-    parser.add_argument("--seconds", type=float, default=3.0, help="for each bound, and each fit of the last part")
-    parser.add_argument("--pack", type=Path, metavar="FILE", help="write all results into this file")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw bound and RegLoss against the width")
-    add_run_options(parser, "growth")
-    chosen = parser.parse_args()
+    parser.add_argument("--features", nargs="+", type=int, default=[3, 4, 5], help="for part bounds", metavar="N")
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each bound, and each fit of part widths")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw bound and RegLoss over the width")
+    add_run_options(parser)
+    options = parser.parse_args()
     require_data()
-    cells = list(grid(chosen))
-    store, console = Store(chosen.results), make_console()
-    if not chosen.report:
-        store.compute(cells, run, chosen.jobs, console)
-    for part in chosen.part:
-        TABLES_OF[part](store, cells).publish(f"growth-{part}", console, chosen.results)
-    if chosen.pack:
-        store.pack(cells, chosen.pack)
-    if chosen.picture:
-        draw(store, cells, chosen.picture)
+    store = Store(options.results, "growth")
+    compute_cells(store, make_cells(options), run, options)
+    by_part: dict[str, Found] = {part: {} for part in PARTS}
+    for cell, result in store.results(Cell).items():
+        by_part[cell.part][cell] = result
+    for part in options.part:
+        report = REPORTS[part](by_part[part])
+        report.notes += build_warnings(store)
+        report.publish(f"growth-{part}", options.results)
+    if options.picture:
+        draw_bounds(by_part["proofs"], options.picture)
 
 
 if __name__ == "__main__":

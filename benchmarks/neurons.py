@@ -1,4 +1,4 @@
-"""Data and convex programmes for the races, all seeded."""
+"""Seeded data and convex programmes for the measurements of the kernel."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ GAMMA = 1e-2
 Pair = tuple[Programme, Programme]
 
 
-def regression(n_rows: int, n_features: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Standard normal inputs, and a target of mean square one: a random network and noise."""
+def make_regression(n_rows: int, n_features: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return standard normal inputs, and a standardised target: a random network plus noise."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_features))
     teacher = xavier(n_features, 5, rng)
@@ -30,15 +30,15 @@ def regression(n_rows: int, n_features: int, seed: int = 0) -> tuple[np.ndarray,
     return X, (y - np.mean(y)) / np.std(y)
 
 
-def training(n_rows: int, n_features: int, seed: int = 0, gamma: float = GAMMA) -> tuple[Problem, Network]:
-    """A problem, and a Xavier network to start from."""
-    problem = Problem(*regression(n_rows, n_features, seed), gamma)
+def make_problem(n_rows: int, n_features: int, seed: int = 0, gamma: float = GAMMA) -> tuple[Problem, Network]:
+    """Return a problem and a Xavier start."""
+    problem = Problem(*make_regression(n_rows, n_features, seed), gamma)
     return problem, xavier(n_features, N_HIDDEN, np.random.default_rng(seed + 1))
 
 
-def typical(n_rows: int, n_features: int, instances: int, seed: int = 0) -> Iterator[Pair]:
-    """Programmes of neurons that have something to fit, each with the next one of its DCA."""
-    problem, start = training(n_rows, n_features, seed)
+def make_typical(n_rows: int, n_features: int, instances: int, seed: int = 0) -> Iterator[Pair]:
+    """Yield programmes of neurons with a nonzero solution, each with the next programme of its DCA."""
+    problem, start = make_problem(n_rows, n_features, seed)
     white = problem.whitened
     V = white.whiten(start)
     Z = white.preactivations(V)
@@ -54,9 +54,9 @@ def typical(n_rows: int, n_features: int, instances: int, seed: int = 0) -> Iter
             yield first, neuron.majoriser(neuron.not_negative(v, z))
 
 
-def dying(n_rows: int, n_features: int, instances: int, seed: int = 0) -> Iterator[Pair]:
-    """Programmes with the solution zero, where all rows are at their kink, each with a similar one."""
-    X, _ = regression(n_rows, n_features, seed)
+def make_dying(n_rows: int, n_features: int, instances: int, seed: int = 0) -> Iterator[Pair]:
+    """Yield programmes with the solution zero, where all rows are at their kink, each with a similar programme."""
+    X, _ = make_regression(n_rows, n_features, seed)
     design = Whitening.of(np.column_stack([X, np.ones(n_rows)])).Q
     for instance in range(instances):
         rng = np.random.default_rng((seed, instance))
@@ -67,4 +67,4 @@ def dying(n_rows: int, n_features: int, instances: int, seed: int = 0) -> Iterat
         yield first, replace(first, linear=design.T @ later)
 
 
-KINDS = {"typical": typical, "dying": dying}
+KINDS = {"typical": make_typical, "dying": make_dying}

@@ -1,11 +1,11 @@
-"""The global optimum of trained networks: ours against mixed-integer formulations, as ratios in one run.
+"""The global optimum of trained networks: `dconnet.optimise` against mixed-integer formulations.
 
-    python benchmarks/optimise.py [--datasets NAME ...] [--hidden 10 20 50] [--seconds 60] [--report] [--pack FILE]
+    python benchmarks/optimise.py [--datasets NAME ...] [--hidden 10 20 50] [--seconds 60] [--report] [--pack]
 
-Rivals are the plain big-M programme in SciPy's HiGHS, our own programme there, and the formulations of
+The rivals are the plain big-M programme in SciPy's HiGHS, our own programme there, and the formulations of
 gurobi-machinelearning and of OMLT (big-M, and a partition of the inputs of each neuron) in Gurobi, within the limits of
-its free licence: the dependency group `peers`. Values must agree where both are optimal. Times are wall times,
-of the formulation too.
+its free licence: the dependency group `peers`. Proved optima must agree. Times are wall times with the formulation.
+The table shows all stored results: ``--report --results docs/benchmarks`` those of the documentation.
 """
 
 from __future__ import annotations
@@ -13,32 +13,27 @@ from __future__ import annotations
 import argparse
 import importlib
 import itertools
-import os
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-from timing import ONE_THREAD
-
-os.environ.update(ONE_THREAD)  # before NumPy is imported
+from functools import partial
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 
-from cells import Result, Store, add_pack_option, add_run_options, builds
 from dconnet import DCONRegressor, Network, optimise
-from paper_data import raw_table
-from report import Report, geometric_mean, make_console
+from paper_data import load_raw_table
+from report import Report, add_run_options, build_warnings, compute_cells, geometric_mean
+from reproduction.store import Result, Store
 
 PUBLIC = {
     "diabetes": lambda: load_diabetes(return_X_y=True, scaled=False),
     "friedman 1": lambda: make_friedman1(500, noise=1.0, random_state=0),
 }
 DATASETS = ("DS1", "DS7", "DS9", *PUBLIC)
-METHODS = ("branching", "highs", "big-M", "gurobi-ml", "OMLT big-M", "OMLT partition")
 PACKAGES = {
     "gurobi-ml": ("gurobipy", "gurobi_ml"),
     "OMLT big-M": ("gurobipy", "omlt.neuralnet", "pyomo.environ"),
@@ -50,7 +45,7 @@ AGREEMENT = 1e-4
 
 @dataclass(frozen=True)
 class Cell:
-    """One optimum: a method on the network of a dataset, its maximum or its minimum."""
+    """The maximum or minimum (``sense``) of the network of one dataset by one method."""
 
     dataset: str
     n_hidden: int
@@ -59,17 +54,26 @@ class Cell:
     seconds: float
 
 
-def trained(dataset: str, n_hidden: int) -> tuple[Network, np.ndarray]:
-    """A network of that size, the same in every run, and the rows it was trained on."""
-    X, y = PUBLIC[dataset]() if dataset in PUBLIC else raw_table(dataset)
+def train(dataset: str, n_hidden: int) -> tuple[Network, np.ndarray]:
+    """Return a network of that size and the rows it was trained on."""
+    X, y = PUBLIC[dataset]() if dataset in PUBLIC else load_raw_table(dataset)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = DCONRegressor(n_hidden, gamma=0.01, max_evaluations=5000, max_epochs=3, random_state=0).fit(X, y)
     return model.network_, X
 
 
-def by_big_m(network: Network, low: np.ndarray, high: np.ndarray, sign: float, seconds: float) -> tuple[float, bool]:
-    """The textbook programme: a binary for every neuron, bounds by interval arithmetic."""
+def solve_ours(
+    network: Network, low: np.ndarray, high: np.ndarray, sign: float, seconds: float, method: str
+) -> tuple[float, bool]:
+    """Solve by this package, with its own branch and bound or with HiGHS."""
+    sense, bounds = "max" if sign > 0.0 else "min", list(zip(low, high, strict=True))
+    found = optimise(network, bounds, sense=sense, max_seconds=seconds, method=method)
+    return found.value, found.status.is_optimal
+
+
+def solve_big_m(network: Network, low: np.ndarray, high: np.ndarray, sign: float, seconds: float) -> tuple[float, bool]:
+    """Solve the textbook programme: a binary for every neuron, bounds by interval arithmetic."""
     n, h = network.n_features, network.n_hidden
     W, b = network.W * (high - low), network.W @ low + network.b
     least = np.minimum(np.minimum(W, 0.0).sum(axis=1) + b, 0.0)
@@ -95,8 +99,10 @@ def by_big_m(network: Network, low: np.ndarray, high: np.ndarray, sign: float, s
     return float(value), found.status == 0
 
 
-def by_gurobi(network: Network, low: np.ndarray, high: np.ndarray, sign: float, seconds: float) -> tuple[float, bool]:
-    """The formulation of gurobi-machinelearning, of the network as scikit-learn's MLPRegressor."""
+def solve_gurobi(
+    network: Network, low: np.ndarray, high: np.ndarray, sign: float, seconds: float
+) -> tuple[float, bool]:
+    """Solve the formulation of gurobi-machinelearning, with the network as scikit-learn's MLPRegressor."""
     import gurobipy
     from gurobi_ml import add_predictor_constr
 
@@ -111,10 +117,10 @@ def by_gurobi(network: Network, low: np.ndarray, high: np.ndarray, sign: float, 
         return float(value), model.Status == gurobipy.GRB.OPTIMAL
 
 
-def by_omlt(
+def solve_omlt(
     network: Network, low: np.ndarray, high: np.ndarray, sign: float, seconds: float, formulation: str
 ) -> tuple[float, bool]:
-    """A formulation of OMLT, with the inputs scaled to their bounds."""
+    """Solve a formulation of OMLT, with the inputs scaled to their bounds."""
     import omlt
     import pyomo.environ as pyo
     from omlt import neuralnet
@@ -132,102 +138,83 @@ def by_omlt(
         described.add_layer(layer)
     for first, second in itertools.pairwise(layers):
         described.add_edge(first, second)
-    formulated = {
-        "OMLT big-M": neuralnet.ReluBigMFormulation,
-        "OMLT partition": neuralnet.ReluPartitionFormulation,
-    }[formulation]
     model = pyo.ConcreteModel()
     model.network = omlt.OmltBlock()
-    model.network.build_formulation(formulated(described))
+    model.network.build_formulation(getattr(neuralnet, formulation)(described))
     model.goal = pyo.Objective(expr=sign * model.network.outputs[0], sense=pyo.maximize)
     solver = pyo.SolverFactory("gurobi_direct", options={"TimeLimit": seconds, "MIPGap": 1e-6, "Threads": 1})
     found = solver.solve(model, load_solutions=False)
     if found.solver.termination_condition != pyo.TerminationCondition.optimal:
-        return np.nan, False  # Pyomo gives zero where there is no point yet
+        return np.nan, False  # Pyomo returns zero without a feasible point
     model.solutions.load_from(found)
     return sign * float(pyo.value(model.goal)), True
 
 
+Solver = Callable[[Network, np.ndarray, np.ndarray, float, float], tuple[float, bool]]
+
+SOLVERS: dict[str, Solver] = {
+    "branching": partial(solve_ours, method="branching"),
+    "highs": partial(solve_ours, method="highs"),
+    "big-M": solve_big_m,
+    "gurobi-ml": solve_gurobi,
+    "OMLT big-M": partial(solve_omlt, formulation="ReluBigMFormulation"),
+    "OMLT partition": partial(solve_omlt, formulation="ReluPartitionFormulation"),
+}
+
+
 def run(cell: Cell) -> Result:
-    """Value, whether it is proved, and the time."""
-    network, X = trained(cell.dataset, cell.n_hidden)
-    low, high, sign = X.min(axis=0), X.max(axis=0), 1.0 if cell.sense == "max" else -1.0
+    """Return the optimum, whether it is proved, and the time."""
+    network, X = train(cell.dataset, cell.n_hidden)
+    sign = 1.0 if cell.sense == "max" else -1.0
     for package in PACKAGES.get(cell.method, ()):
         importlib.import_module(package)  # before the clock starts
     began = time.perf_counter()
-    if cell.method in ("branching", "highs"):
-        found = optimise(
-            network, list(zip(low, high, strict=True)), sense=cell.sense, max_seconds=cell.seconds, method=cell.method
-        )
-        value, proved = found.value, found.status.is_optimal
-    elif cell.method.startswith("OMLT"):
-        value, proved = by_omlt(network, low, high, sign, cell.seconds, cell.method)
-    else:
-        solve = by_big_m if cell.method == "big-M" else by_gurobi
-        value, proved = solve(network, low, high, sign, cell.seconds)
+    value, proved = SOLVERS[cell.method](network, X.min(axis=0), X.max(axis=0), sign, cell.seconds)
     return {"value": value, "proved": bool(proved), "seconds": time.perf_counter() - began}
 
 
-def rows_of(store: Store, cells: list[Cell]) -> list[tuple[Cell, Result]]:
-    """What is there."""
-    return [(cell, result) for cell in cells if (result := store.read(cell)) is not None]
+def check_agreement(found: dict[Cell, Result]) -> None:
+    """Raise AssertionError if two proved optima of the same network differ."""
+    optima: dict[tuple[str, int, str], list[float]] = {}
+    for cell, result in found.items():
+        if result["proved"]:
+            optima.setdefault((cell.dataset, cell.n_hidden, cell.sense), []).append(result["value"])
+    for key, values in optima.items():
+        if max(values) - min(values) > AGREEMENT * max(map(abs, values)):
+            raise AssertionError(f"Proved optima of {key} differ: {values}")
 
 
-def assert_agreement(found: list[tuple[Cell, Result]]) -> None:
-    """Two proved optima of the same network are the same."""
-    for _, group in itertools.groupby(found, key=lambda pair: (pair[0].dataset, pair[0].n_hidden, pair[0].sense)):
-        values = [result["value"] for _, result in group if result["proved"]]
-        if values and max(values) - min(values) > AGREEMENT * max(map(abs, values)):
-            raise AssertionError(f"Optima differ: {values}")
-
-
-def show(store: Store, cells: list[Cell], console: Any) -> None:
-    """Times by size and method, and the geometric mean of the ratios to ours; a limit counts as its seconds."""
-    found = rows_of(store, cells)
-    assert_agreement(found)
-    ours = {(c.dataset, c.n_hidden, c.sense): r["seconds"] for c, r in found if c.method == "branching"}
+def make_report(found: dict[Cell, Result]) -> Report:
+    """Return times by size and method, with the geometric mean of their ratios to ours; a limit counts in full."""
+    ours = {(c.dataset, c.n_hidden, c.sense): r["seconds"] for c, r in found.items() if c.method == "branching"}
     report = Report("Optimum over a box", ("neurons", "method", "proved", "median s", "largest s", "ratio to ours"))
-    for n_hidden, method in itertools.product(sorted({c.n_hidden for c in cells}), METHODS):
-        part = [(c, r) for c, r in found if c.n_hidden == n_hidden and c.method == method]
-        if not part:
-            continue
-        seconds = [r["seconds"] for _, r in part]
-        ratios = [r["seconds"] / ours[c.dataset, c.n_hidden, c.sense] for c, r in part]
-        proved = f"{sum(r['proved'] for _, r in part)} of {len(part)}"
-        report.add(
-            n_hidden,
-            method,
-            proved,
-            f"{np.median(seconds):.4f}",
-            f"{max(seconds):.3f}",
-            f"{geometric_mean(ratios):.1f}",
-        )
-    for warning in builds(result for _, result in found):
-        console.print(warning)
-    report.publish("optimise", console, store.folder)
+    for n_hidden, method in itertools.product(sorted({cell.n_hidden for cell in found}), SOLVERS):
+        part = {c: r for c, r in found.items() if (c.n_hidden, c.method) == (n_hidden, method)}
+        if part:
+            seconds = [result["seconds"] for result in part.values()]
+            ratios = [r["seconds"] / ours[c.dataset, c.n_hidden, c.sense] for c, r in part.items()]
+            proved = f"{sum(result['proved'] for result in part.values())} of {len(part)}"
+            figures = (f"{np.median(seconds):.4f}", f"{max(seconds):.3f}", f"{geometric_mean(ratios):.1f}")
+            report.add(n_hidden, method, proved, *figures)
+    return report
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="+", default=DATASETS)
     parser.add_argument("--hidden", nargs="+", type=int, default=(10, 20, 50))
-    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
+    parser.add_argument("--methods", nargs="+", default=tuple(SOLVERS), choices=SOLVERS)
     parser.add_argument("--seconds", type=float, default=60.0, help="limit for each optimum")
-    add_pack_option(parser)
-    add_run_options(parser, "optimise")
+    add_run_options(parser)
     options = parser.parse_args()
-    cells = [
-        Cell(dataset, n_hidden, sense, method, options.seconds)
-        for dataset, n_hidden, sense, method in itertools.product(
-            options.datasets, options.hidden, ("max", "min"), options.methods
-        )
-    ]
-    store, console = Store(options.results), make_console()
-    if not options.report:
-        store.compute(cells, run, options.jobs, console)
-    show(store, cells, console)
-    if options.pack:
-        store.pack(cells, options.pack)
+    grid = itertools.product(options.datasets, options.hidden, ("max", "min"), options.methods)
+    store = Store(options.results, "optimise")
+    compute_cells(store, [Cell(*values, options.seconds) for values in grid], run, options)
+    found = store.results(Cell)
+    check_agreement(found)
+    report = make_report(found)
+    report.notes += build_warnings(store)
+    report.publish("optimise", options.results)
 
 
 if __name__ == "__main__":

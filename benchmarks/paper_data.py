@@ -1,4 +1,4 @@
-"""The data of the paper, where its raw files are at hand: nine tables as it scales them, and MNIST as 10x10 pixels."""
+"""The data of the paper from local files: nine tables scaled as in the paper, and MNIST with 10 x 10 pixels."""
 
 from __future__ import annotations
 
@@ -10,50 +10,47 @@ from pathlib import Path
 import numpy as np
 
 from dconnet import Problem
-from reproduction.datasets import TABLES, Choices, load_dataset, load_mnist, load_scaled
-from reproduction.datasets.files import is_present
-from reproduction.datasets.uci import ALL_LAGS
+from reproduction.datasets import ALL_LAGS, TABLES, Choices, is_present, load_dataset, load_mnist, load_scaled
 
 HOME = Path(os.environ.get("DCONNET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 DATASETS = TABLES
 
-# Images of MNIST that are left of its training set after the paper's validation split.
-MNIST_ROWS = 42_000
+MNIST_ROWS = 42_000  # images left for training after the paper's validation split
+MNIST_DIGIT = 8  # the class of the target +1
 
-# The digit that is told from the others.
-MNIST_DIGIT = 8
+WIDE = Choices(building_lags=ALL_LAGS)  # DS6 with all its lags, a wider problem than in the paper
 
 
 def require_data() -> None:
-    """End with a clear message where there is nothing to load."""
+    """Exit with a message if the folder of the data does not exist."""
     if not HOME.is_dir():
         sys.exit(f"The paper's datasets are not at {HOME}. Set DCONNET_DATA to the folder with their files.")
 
 
 @cache
-def table(dataset: str) -> tuple[np.ndarray, np.ndarray]:
-    """Features and target of a dataset, scaled as in the paper; DS6 with all its lags, the wider problem."""
-    return load_scaled(dataset, HOME, Choices(building_lags=ALL_LAGS))
+def load_table(dataset: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return features and target of a table, scaled as in the paper."""
+    return load_scaled(dataset, HOME, WIDE)
 
 
-def raw_table(dataset: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the features and target of a dataset in their own units; DS6 has all its lags."""
-    found = load_dataset(dataset, HOME, Choices(building_lags=ALL_LAGS))
+def load_raw_table(dataset: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return features and target of a table in their own units."""
+    found = load_dataset(dataset, HOME, WIDE)
     return np.asarray(found.X, dtype=np.float64), np.asarray(found.y, dtype=np.float64)
 
 
 @cache
-def problem_of(dataset: str, gamma: float) -> Problem:
-    """The dataset as in the paper."""
-    return Problem(*table(dataset), gamma)
+def load_problem(dataset: str, gamma: float) -> Problem:
+    """Return a table as a training problem."""
+    return Problem(*load_table(dataset), gamma)
 
 
 def has_mnist() -> bool:
-    """Whether the files of MNIST are there."""
+    """Return whether the files of MNIST are present."""
     return is_present("MNIST", HOME)
 
 
-def mnist() -> tuple[np.ndarray, np.ndarray]:
-    """Images of 10x10 pixels between zero and one; the target is one for the digit, and minus one for all others."""
+def load_mnist_digit() -> tuple[np.ndarray, np.ndarray]:
+    """Return pixels between zero and one, and +1 for one digit, -1 for all others."""
     images = load_mnist(10, HOME)[0][:MNIST_ROWS]
     return images.X, images.signs(MNIST_DIGIT)

@@ -1,7 +1,7 @@
-"""Solvers of quadratic programmes as someone would call them who has no special solver.
+"""General solvers of quadratic programmes, called directly.
 
-Each of them solves a programme from its numbers alone (`cold`: set-up included), and then a similar one over the same
-design (`warm`: new numbers in the old problem, from the old answer where the package can make use of it).
+Each solves a programme from scratch (`cold`: set-up included), and then a similar programme over the same design
+(`warm`: new numbers in the old workspace, from the last iterate where the package supports it).
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from dconnet.convex.backend import ConvexSolution
 from dconnet.convex.native import Native
 from dconnet.convex.programme import Programme
 
-# A solver that gets nowhere is stopped after this many seconds.
-TIME_LIMIT = 30.0
+TIME_LIMIT = 30.0  # seconds for one solve
 ACCURACY = 1e-9
 OSQP_ACCURACY = 1e-5
 
 
 class Peer(Protocol):
-    """One solver and its memory of the last programme."""
+    """One solver with its workspace."""
 
     def cold(self, programme: Programme) -> ConvexSolution:
-        """Solve from the numbers alone."""
+        """Solve from scratch."""
         ...
 
     def warm(self, programme: Programme) -> ConvexSolution:
@@ -40,21 +39,18 @@ class NativePeer:
     """The compiled backend of this package."""
 
     def cold(self, programme: Programme) -> ConvexSolution:
-        """See `Peer`."""
         self.solver = Native().prepare(programme.design)
         self.last = self.solver.solve(programme)
         return self.last
 
     def warm(self, programme: Programme) -> ConvexSolution:
-        """See `Peer`."""
         return self.solver.solve(programme, self.last)
 
 
 class OSQPPeer:
-    """OSQP on the paper's form with its own settings, a usual accuracy, and no polish."""
+    """OSQP on the paper's form with default settings, a usual accuracy, and no polish."""
 
     def cold(self, programme: Programme) -> ConvexSolution:
-        """See `Peer`."""
         n_rows, rank = programme.design.shape
         matrix = sparse.csc_matrix(np.sqrt(n_rows) * programme.design)
         identity = sparse.identity(n_rows)
@@ -79,13 +75,12 @@ class OSQPPeer:
         return self._solve(programme)
 
     def warm(self, programme: Programme) -> ConvexSolution:
-        """See `Peer`; OSQP goes on from its last iterate."""
         hessian, linear = self._numbers(programme)
         self.workspace.update(q=linear, Px=hessian.data)
         return self._solve(programme)
 
     def _numbers(self, programme: Programme) -> tuple[sparse.csc_matrix, np.ndarray]:
-        """Upper triangle of the Hessian and linear term for (v₁, v₂, v₃, v₄), where Qv = v₁ - v₂ and v = v₃ - v₄."""
+        """Return Hessian (upper triangle) and linear term for (v₁, v₂, v₃, v₄) with Qv = v₁ - v₂ and v = v₃ - v₄."""
         n_rows, rank = programme.design.shape
         gamma, identity = programme.gamma, sparse.identity(n_rows)
         triangle = sparse.bmat(
@@ -114,7 +109,6 @@ class ClarabelPeer:
     """Clarabel on the reduced form, ``min gamma |v|² - <t, v> + <beta, s> + a |s|²`` with s ≥ Qv and s ≥ 0."""
 
     def cold(self, programme: Programme) -> ConvexSolution:
-        """See `Peer`."""
         n_rows, rank = programme.design.shape
         identity = sparse.identity(n_rows, format="csc")
         below = sparse.hstack([sparse.csc_matrix((n_rows, rank)), -identity])
@@ -134,7 +128,6 @@ class ClarabelPeer:
         return self._solve(programme)
 
     def warm(self, programme: Programme) -> ConvexSolution:
-        """See `Peer`; interior points make no use of a start."""
         self.problem.update(P=_hessian(programme), q=_linear(programme))
         return self._solve(programme)
 
@@ -149,7 +142,6 @@ class PIQPPeer:
     """PIQP on the reduced form."""
 
     def cold(self, programme: Programme) -> ConvexSolution:
-        """See `Peer`."""
         n_rows, rank = programme.design.shape
         self.solver = piqp.SparseSolver()
         settings = self.solver.settings
@@ -167,8 +159,7 @@ class PIQPPeer:
         return self._solve(programme)
 
     def warm(self, programme: Programme) -> ConvexSolution:
-        """See `Peer`; interior points make no use of a start."""
-        # A new P makes PIQP 0.6 rescale the constraints too, which its factorisation learns only if they are given.
+        # A new P makes PIQP 0.6 rescale the constraints too; its factorisation is updated only if G is passed again.
         self.solver.update(P=_hessian(programme), c=_linear(programme), G=self.coupling)
         return self._solve(programme)
 
@@ -190,7 +181,7 @@ def _linear(programme: Programme) -> np.ndarray:
 
 
 def _coupling(programme: Programme) -> sparse.csc_matrix:
-    """The rows of Qv - s ≤ 0, whose multipliers are those of the programme."""
+    """Return the rows of Qv - s ≤ 0, whose multipliers are those of the programme."""
     identity = sparse.identity(len(programme.slope), format="csc")
     return sparse.csc_matrix(sparse.hstack([sparse.csc_matrix(programme.design), -identity]))
 

@@ -1,11 +1,11 @@
-"""Time and peak memory of a fit as the number of rows grows, each measured in a fresh process."""
+"""Time and peak memory of a fit over the number of rows, each measured in a process of its own."""
 
 from __future__ import annotations
 
 import math
 
-from report import Report, duration, ratio
-from timing import in_fresh_process
+from report import Report, format_seconds
+from timing import run_python
 
 PEAK_BYTES = """
 import json, pathlib, re, resource, sys, time, warnings
@@ -15,13 +15,13 @@ from dconnet.convex.native import Native
 
 def peak_bytes():
     status = pathlib.Path("/proc/self/status")
-    if status.exists():  # the system call would count what the parent had before this program was loaded
+    if status.exists():  # the system call would include the peak of the parent process
         return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1])
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 """
 
-# Prints the peak memory of the process, and the seconds (of the CPU) of the fit if one is asked for.
+# Prints the peak memory of the process, and the CPU seconds of the fit with the argument "fit".
 GROWTH = f"""{PEAK_BYTES}
 n_rows, fit = int(sys.argv[1]), sys.argv[2] == "fit"
 rng = np.random.default_rng(0)
@@ -40,8 +40,8 @@ print(json.dumps({{"seconds": seconds, "peak": peak, "data": X.nbytes + y.nbytes
 """
 
 
-def growth(quick: bool) -> Report:
-    """Time and peak memory of a fit for more and more rows."""
+def report_rows(quick: bool) -> Report:
+    """Measure time and peak memory of a fit for growing numbers of rows."""
     report = Report(
         "A fit of 2 epochs, 10 features, 10 neurons, at most 5 DCA steps a neuron",
         ("rows", "time / rows (first = 1)", "exponent", "peak memory / data", "solver iterations", "time"),
@@ -52,30 +52,28 @@ def growth(quick: bool) -> Report:
     )
     first = previous = None
     for n_rows in [1000, 10_000] if quick else [1000, 10_000, 100_000, 1_000_000]:
-        base = in_fresh_process(GROWTH, n_rows, "data")
-        run = in_fresh_process(GROWTH, n_rows, "fit")
+        base = run_python(GROWTH, n_rows, "data")
+        run = run_python(GROWTH, n_rows, "fit")
         seconds = run["seconds"]
-        first = first or (n_rows, seconds)
-        exponent = "" if previous is None else f"{_exponent(previous, (n_rows, seconds)):.2f}"
+        first = first or seconds / n_rows
+        exponent = ""
+        if previous is not None:
+            exponent = f"{math.log(seconds / previous[1]) / math.log(n_rows / previous[0]):.2f}"
         previous = (n_rows, seconds)
         report.add(
             f"{n_rows:,}",
-            ratio(seconds / n_rows, first[1] / first[0]),
+            f"{seconds / n_rows / first:.3g}",
             exponent,
-            ratio(max(run["peak"] - base["peak"], 0), run["data"]),
+            f"{max(run['peak'] - base['peak'], 0) / run['data']:.3g}",
             run["iterations"],
-            duration(seconds),
+            format_seconds(seconds),
         )
     return report
 
 
-def _exponent(before: tuple[int, float], after: tuple[int, float]) -> float:
-    return math.log(after[1] / before[1]) / math.log(after[0] / before[0])
-
-
-# Prints by how much data and fit raise the peak memory of the process. A small fit comes first, so that all is loaded.
-# The work of a fit is cut short: how often a step is taken does not change what it needs. A search that is cut short
-# has no sweep: the paper's algorithm has one.
+# Prints by how much data and fit raise the peak memory of the process. A small fit comes first, so that everything is
+# loaded. The number of steps does not change the memory, so fits are cut. A search that is cut short has no sweep,
+# but the paper's algorithm has one.
 MEMORY = f"""{PEAK_BYTES}
 n_rows, algorithm, gamma = int(sys.argv[1]), sys.argv[2], sys.argv[3] if sys.argv[3] == "auto" else float(sys.argv[3])
 warnings.simplefilter("ignore")
@@ -92,8 +90,8 @@ print(json.dumps({{"peak": peak_bytes() - before, "data": X.nbytes}}))
 """
 
 
-def memory(quick: bool) -> Report:
-    """Peak memory of a fit, its data included."""
+def report_memory(quick: bool) -> Report:
+    """Measure the peak memory of a fit, including its data."""
     report = Report(
         "Peak memory of a fit with 20 features and 50 neurons, as a multiple of X",
         ("rows", "algorithm", "gamma", "peak memory / X", "X"),
@@ -101,6 +99,8 @@ def memory(quick: bool) -> Report:
     )
     for n_rows in [100_000] if quick else [100_000, 1_000_000]:
         for algorithm, gamma in (("accelerated", "0.01"), ("accelerated", "auto"), ("paper", "0.01")):
-            run = in_fresh_process(MEMORY, n_rows, algorithm, gamma)
-            report.add(f"{n_rows:,}", algorithm, gamma, ratio(run["peak"], run["data"]), f"{run['data'] / 1e6:.0f} MB")
+            run = run_python(MEMORY, n_rows, algorithm, gamma)
+            report.add(
+                f"{n_rows:,}", algorithm, gamma, f"{run['peak'] / run['data']:.3g}", f"{run['data'] / 1e6:.0f} MB"
+            )
     return report

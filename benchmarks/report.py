@@ -1,35 +1,66 @@
-"""Tables of ratios: on the terminal, and as files of Markdown and CSV."""
+"""What the benchmarks share: options of the command line, stored cells, and tables of results."""
 
 from __future__ import annotations
 
-import csv
+import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as ConsoleTable
 
 from dconnet._files import write_atomically
+from reproduction.page import Sheet, Table
+from reproduction.store import Result, Store
 
 OUTPUT = Path(__file__).parents[1] / "benchmark-output"
 
 
+CONSOLE = Console(width=None if sys.stdout.isatty() else 140)  # a file is wide enough for the tables
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every benchmark that stores its cells."""
+    parser.add_argument("--results", type=Path, default=OUTPUT, help="folder of stored cells and tables")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes, at most the number of free cores")
+    parser.add_argument("--report", action="store_true", help="show stored results, compute nothing")
+    parser.add_argument("--pack", action="store_true", help="move the stored cells into one file")
+
+
+def compute_cells(
+    store: Store,
+    cells: Iterable[Any],
+    run: Callable[[Any], Result],
+    options: argparse.Namespace,
+    redo: Callable[[Result], bool] | None = None,
+    settings: Any = None,
+) -> None:
+    """Compute the missing cells unless --report is given, and pack them if --pack is; exit on failures."""
+    if not options.report:
+        store.claim(settings or {})
+        try:
+            failures = store.compute(cells, run, options.jobs, CONSOLE, redo)
+        except KeyboardInterrupt:
+            sys.exit("Interrupted. Results so far are stored; run the same command to continue.")
+        if failures:
+            sys.exit("\n".join(f"Failed: {failure}" for failure in failures))
+    if options.pack:
+        store.pack()
+
+
+def build_warnings(store: Store) -> list[str]:
+    """Return a warning if several builds computed the stored cells."""
+    n_builds = store.count_builds()
+    return [f"{n_builds} builds of the package computed these cells."] if n_builds > 1 else []
+
+
 @dataclass
 class Report:
-    """A table that grows line by line.
-
-    Attributes
-    ----------
-    title : str
-        What is compared, and in which unit.
-    header : tuple of str
-        Names of the columns.
-    notes : list of str
-        Sentences below the table.
-    """
+    """A table with a title above and notes below."""
 
     title: str
     header: tuple[str, ...]
@@ -37,54 +68,28 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def add(self, *cells: object) -> None:
-        """Append a line, and show it at once: some of them take minutes."""
+        """Append a line and print it at once, because some lines take minutes."""
         self.lines.append(tuple(str(cell) for cell in cells))
         print(" | ".join(self.lines[-1]), file=sys.stderr, flush=True)
 
-    def table(self) -> Table:
-        """The table for the terminal; lines with the same first cell stand together."""
-        table = Table(*self.header, title=self.title, caption="\n".join(self.notes), caption_justify="left")
+    def publish(self, name: str, folder: Path = OUTPUT) -> None:
+        """Print the table, and write it as Markdown and CSV."""
+        table = ConsoleTable(*self.header, title=self.title, caption="\n".join(self.notes), caption_justify="left")
         for index, line in enumerate(self.lines):
             following = self.lines[index + 1 : index + 2]
             table.add_row(*line, end_section=any(other[0] != line[0] for other in following))
-        return table
-
-    def markdown(self) -> str:
-        """The same as Markdown."""
-        ruler = ("---",) * len(self.header)
-        rows = "".join(f"| {' | '.join(line)} |\n" for line in [self.header, ruler, *self.lines])
-        return f"# {self.title}\n\n{rows}" + "".join(f"\n{note}\n" for note in self.notes)
-
-    def publish(self, name: str, console: Console, folder: Path = OUTPUT) -> None:
-        """Print the table, and replace the files of that name, each in one stroke: for readers, and for programs."""
-        console.print(self.table())
+        CONSOLE.print(table)
         folder.mkdir(parents=True, exist_ok=True)
         with write_atomically(folder / f"{name}.md") as file:
-            file.write(self.markdown())
-        with write_atomically(folder / f"{name}.csv") as file:
-            csv.writer(file, lineterminator="\n").writerows([self.header, *self.lines])
-
-
-def make_console() -> Console:
-    """The terminal, or a page wide enough for the tables."""
-    return Console(width=None if sys.stdout.isatty() else 140)
+            file.write("\n\n".join([Table(f"# {self.title}", self.header, self.lines).markdown(), *self.notes]) + "\n")
+        Sheet(name, self.header, self.lines).save(folder)
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:
-    """The mean of ratios, in which two and a half cancel."""
+    """Return the geometric mean."""
     return float(np.exp(np.mean(np.log(ratios))))
 
 
-def ratio(seconds: float, unit: float) -> str:
-    """How many times as long as the unit."""
-    return f"{seconds / unit:.3g}"
-
-
-def duration(seconds: float) -> str:
-    """A time for the reader's orientation."""
+def format_seconds(seconds: float) -> str:
+    """Return a time with its unit."""
     return f"{1e3 * seconds:.3g} ms" if seconds < 1.0 else f"{seconds:.3g} s"
-
-
-def accuracy(gap: float) -> str:
-    """A gap in scientific notation; rounding below zero is zero."""
-    return f"{max(gap, 0.0):.0e}"

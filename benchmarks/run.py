@@ -1,4 +1,4 @@
-"""Measure the compiled engine and write the tables into benchmark-output/.
+"""Measure the compiled kernel and write the tables into benchmark-output/.
 
     python benchmarks/run.py [--quick] [part ...]
 
@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
-from collections.abc import Callable
 
 from timing import ONE_THREAD
 
 os.environ.update(ONE_THREAD)  # before NumPy is imported
 
-from engine import epoch, osqp_epoch, programmes
-from processes import growth, memory
-from report import Report, make_console
+from engine import report_epochs, report_osqp_epochs, report_programmes
+from processes import report_memory, report_rows
 
-PARTS: dict[str, Callable[[bool], Report]] = {
-    "programmes": programmes,
-    "epoch": epoch,
-    "osqp-epoch": osqp_epoch,
-    "growth": growth,
-    "memory": memory,
+PARTS = {
+    "programmes": report_programmes,
+    "epoch": report_epochs,
+    "osqp-epoch": report_osqp_epochs,
+    "growth": report_rows,
+    "memory": report_memory,
 }
 
 
@@ -33,15 +30,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="part", help=f"one or more of: {', '.join(PARTS)}")
     parser.add_argument("--quick", action="store_true", help="small sizes and few repetitions")
-    arguments = parser.parse_args()
-    unknown = set(arguments.parts) - set(PARTS)
+    options = parser.parse_args()
+    unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"unknown part: {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
-    console = make_console()
-    for name in arguments.parts or PARTS:
-        begin = time.perf_counter()
-        PARTS[name](arguments.quick).publish(f"{name}-quick" if arguments.quick else name, console)
-        console.print(f"{name}: {time.perf_counter() - begin:.0f} s\n", style="dim", highlight=False)
+    for name in options.parts or PARTS:
+        PARTS[name](options.quick).publish(f"{name}-quick" if options.quick else name)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from reproduction.datasets import TABLES, Parts, Split
 from reproduction.experiment import Experiment, Findings
 from reproduction.fits import FitSettings, start_of, tuned_dcon
 from reproduction.page import MISSING, Picture, Section, Sheet, Table, number
-from reproduction.store import Result, rounded
+from reproduction.store import Result, round_floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,7 +124,7 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
         "order": _or_none(order.all),
         "epoch": kept,
     }
-    return {**figures, **rounded(curves, digits=4)}
+    return {**figures, **round_floats(curves, digits=4)}
 
 
 def _or_none(value: float) -> float | None:

@@ -1,12 +1,9 @@
-"""What an experiment is: cells, how to compute one, and how to show them."""
+"""The definition of an experiment: its cells, how to compute one, and how to show the results."""
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
@@ -15,13 +12,11 @@ from typing import Any
 
 from rich.console import Console
 
-from reproduction.datasets.catalogue import entry_of
-from reproduction.datasets.files import obtain
+from reproduction.datasets.files import get_entry, obtain
 from reproduction.page import Section
-from reproduction.processes import work_through
-from reproduction.store import Result, Store, key_of, plain
+from reproduction.store import Result, Store, key_of, to_json_types
 
-# In the order of the paper; each is the module of that name, with the dash as an underscore.
+# In the order of the paper; each is the module of that name.
 NAMES = (
     "table1",
     "kinks",
@@ -46,21 +41,21 @@ class Experiment:
     Attributes
     ----------
     name, title : str
-        The name on the command line, and a heading.
+        The name on the command line, and the heading on the page.
     cell_type : type
         The frozen dataclass of its cells.
     plan, quick_plan : frozen dataclass
-        Which cells there are: datasets, widths, splits. A smaller plan gives fewer of the same cells.
+        The grid of cells: datasets, widths, splits. A smaller plan has fewer of the same cells.
     settings, quick_settings : frozen dataclass
-        How each is computed: grids and limits. Cells of other settings are other results.
+        How each cell is computed: grids of hyper-parameters and limits.
     cells : callable
-        The cells of a plan.
+        Returns the cells of a plan.
     datasets : callable
-        The names of the datasets that a plan needs.
+        Returns the names of the datasets that a plan needs.
     run : callable
-        The result of a cell, given the settings and the home of the data.
+        Returns the result of a cell, given the settings and the folder of the data.
     show : callable
-        Fills a section of the page from what was found, if that is anything.
+        Fills a section of the page from stored results.
     """
 
     name: str
@@ -76,13 +71,13 @@ class Experiment:
     show: Callable[[Findings, Section], None]
 
     def defaults(self, quick: bool) -> tuple[Any, Any]:
-        """Plan and settings, complete or small."""
+        """Return plan and settings, complete or small."""
         return (self.quick_plan, self.quick_settings) if quick else (self.plan, self.settings)
 
     def section(self, folder: Path) -> Section:
-        """A section of the page: what is in the folder, and what is missing."""
+        """Return the section of the page: the number of stored cells, then their results."""
         findings = Findings(folder, self)
-        section = Section(self.title, [*_status(findings)])
+        section = Section(self.title, list(_describe_status(findings)))
         if findings.store.records():
             self.show(findings, section)
         return section
@@ -90,7 +85,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Findings:
-    """What there is to show of an experiment, and of the others that it refers to."""
+    """The stored results of an experiment, and of the other experiments in the same folder."""
 
     folder: Path
     experiment: Experiment
@@ -102,21 +97,21 @@ class Findings:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings with which they were computed; for those that the results do not know of, the default."""
-        defaults: dict[str, Any] = plain(self.experiment.settings)
+        """The settings of the stored results; the default for settings that were added later."""
+        defaults: dict[str, Any] = to_json_types(self.experiment.settings)
         return defaults | (self.store.settings() or {})
 
     def results(self) -> dict[Any, Result]:
-        """The results by their cells."""
+        """Return the results by their cells."""
         return self.store.results(self.experiment.cell_type)
 
     def of(self, name: str) -> Findings:
-        """What there is of another experiment in the same folder."""
+        """Return the stored results of another experiment."""
         return Findings(self.folder, get_experiment(name))
 
 
 def get_experiment(name: str) -> Experiment:
-    """The experiment of this name.
+    """Return the experiment of this name.
 
     Examples
     --------
@@ -133,70 +128,41 @@ convergence, assumptions, mnist, solvers, proximal, runtime, overparameterised, 
     return experiment
 
 
-def adjusted(part: Any, changes: dict[str, Any]) -> Any:
-    """A plan or settings with those changes that concern it."""
+def full_grid(cell_type: type) -> Callable[[Any], list[Any]]:
+    """Return a function from a plan to all combinations of its fields, in the order of the fields of the cell."""
+    return lambda plan: [
+        cell_type(*values) for values in itertools.product(*(getattr(plan, each.name) for each in fields(plan)))
+    ]
+
+
+def apply_changes(part: Any, changes: dict[str, Any]) -> Any:
+    """Return a plan or settings with those changes that name one of its fields."""
     own = {f.name for f in fields(part)}
     return replace(part, **{name: value for name, value in changes.items() if name in own})
 
 
 def compute(
-    experiment: Experiment, plan: Any, settings: Any, folder: Path, home: Path, jobs: int, console: Console
+    experiment: Experiment, plan: Any, settings: Any, folder: Path, home: Path, n_jobs: int, console: Console
 ) -> list[str]:
-    """Compute the cells of a plan that are not there yet; return a line for each that failed."""
+    """Compute the cells of a plan that are not stored yet; return a line for each failure."""
     store = Store(folder, experiment.name)
     cells = experiment.cells(plan)
     waiting = store.missing(cells)
     store.claim(settings)
     console.print(f"{experiment.name}: {len(cells) - len(waiting)} of {len(cells)} cells are there.")
-    if not waiting:
-        return []
-    for name in experiment.datasets(plan):
-        for file in entry_of(name).files:
-            obtain(file, home)
-    return work_through(
-        partial(_compute_cell, name=experiment.name, settings=settings, store=store, home=home),
-        waiting,
-        jobs,
-        console,
-        experiment.name,
-    )
+    if waiting:
+        for name in experiment.datasets(plan):
+            for file in get_entry(name).files:
+                obtain(file, home)
+    return store.compute(cells, partial(run_cell, name=experiment.name, settings=settings, home=home), n_jobs, console)
 
 
-def _compute_cell(cell: Any, name: str, settings: Any, store: Store, home: Path) -> None:
-    """Compute one cell and keep it, in a process of its own."""
-    if store.path(cell).exists():
-        return  # another run was faster
-    from sklearn.exceptions import ConvergenceWarning
-
-    began = time.perf_counter()
-    with warnings.catch_warnings(), scratch_file(store.path(cell).with_suffix(".checkpoint")) as scratch:
-        # Limits of epochs are part of the settings, and results tell where they were reached.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        result = get_experiment(name).run(cell, settings, home)
-        store.write(cell, result | {"cell_seconds": time.perf_counter() - began})
-        scratch.unlink(missing_ok=True)
+def run_cell(cell: Any, name: str, settings: Any, home: Path) -> Result:
+    """Compute one cell of the experiment of this name."""
+    return get_experiment(name).run(cell, settings, home)
 
 
-_SCRATCH: ContextVar[Path | None] = ContextVar("scratch file", default=None)
-
-
-@contextmanager
-def scratch_file(path: Path) -> Iterator[Path]:
-    """Let the cell that is computed within keep the state of a long fit in this file, so that a kill loses little."""
-    token = _SCRATCH.set(path)
-    try:
-        yield path
-    finally:
-        _SCRATCH.reset(token)
-
-
-def checkpoint() -> Path | None:
-    """Where the cell under way may keep the state of its fit, which goes on from there; None outside of a run."""
-    return _SCRATCH.get()
-
-
-def _status(findings: Findings) -> list[str]:
-    """Sentences about what is there, what is missing, and which settings are not those of the complete run."""
+def _describe_status(findings: Findings) -> Sequence[str]:
     experiment, store = findings.experiment, findings.store
     planned = {key_of(cell) for cell in experiment.cells(experiment.plan)}
     found = store.records().keys()
@@ -205,7 +171,7 @@ def _status(findings: Findings) -> list[str]:
     sentences = [f"{len(planned & found)} of the {len(planned)} cells of the complete experiment are there."]
     if found - planned:
         sentences.append(f"{len(found - planned)} further cells are there.")
-    complete = plain(experiment.settings)
+    complete = to_json_types(experiment.settings)
     other = [
         f"{name} {value} in the place of {complete.get(name)}"
         for name, value in findings.settings.items()
@@ -213,6 +179,6 @@ def _status(findings: Findings) -> list[str]:
     ]
     if other:
         sentences.append(f"Reduced settings: {'; '.join(other)}.")
-    if store.builds() > 1:
-        sentences.append(f"The cells were computed by {store.builds()} builds of the package.")
+    if store.count_builds() > 1:
+        sentences.append(f"The cells were computed by {store.count_builds()} builds of the package.")
     return sentences

@@ -20,10 +20,10 @@ from dconnet.model.targets import winning_classes
 from dconnet.training.initialization import xavier
 from reproduction import adam, lbfgs, printed
 from reproduction.datasets import Images, load_mnist
-from reproduction.experiment import Experiment, Findings, checkpoint
+from reproduction.experiment import Experiment, Findings
 from reproduction.fits import GAMMAS, LABELS
 from reproduction.page import MISSING, Section, Sheet, Table, number
-from reproduction.store import Result
+from reproduction.store import Result, checkpoint
 
 DIGITS = tuple(range(10))
 IMAGES = ("subset", "complete")

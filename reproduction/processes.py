@@ -1,7 +1,7 @@
-"""Work in several processes, with a progress bar, that Ctrl-C ends without losing what is done.
+"""Parallel processes with a progress bar; Ctrl-C ends them without losing finished work.
 
-It uses the process pool of joblib and not `joblib.Parallel`, which runs a single job in the calling process: there,
-Ctrl-C would end a fit early, and its result would be kept as if it were complete.
+This uses the process pool of joblib and not `joblib.Parallel`, because `Parallel` runs a single job in the calling
+process: there, Ctrl-C would end a fit early, and its result would be stored as if it were complete.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, as_completed
+from concurrent.futures import as_completed
 from typing import TypeVar
 
 from joblib.externals.loky import ProcessPoolExecutor
@@ -20,27 +20,31 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 Item = TypeVar("Item")
 
-# The numerical libraries read these when they are loaded.
+# The numerical libraries read these variables when they are loaded.
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def work_through(
-    work: Callable[[Item], None], items: Sequence[Item], jobs: int, console: Console, title: str = "Cells"
+    work: Callable[[Item], None], items: Sequence[Item], n_jobs: int, console: Console, title: str = "Cells"
 ) -> list[str]:
-    """Do the work for every item, each process with one thread; return a line for each failure.
+    """Call ``work`` with every item, in processes with one thread each; return a line for each failure.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C; unfinished work is lost.
+    After Ctrl-C, KeyboardInterrupt is raised at once; unfinished work is lost.
     """
     if not items:
         return []
-    pool = ProcessPoolExecutor(jobs, initializer=_depend_on, initargs=(os.getpid(),), env=dict.fromkeys(THREADS, "1"))
+    pool = ProcessPoolExecutor(n_jobs, initializer=_depend_on, initargs=(os.getpid(),), env=dict.fromkeys(THREADS, "1"))
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    failures = []
     try:
-        failures = _watch({pool.submit(work, item): item for item in items}, console, title)
+        futures = {pool.submit(work, item): item for item in items}
+        with Progress(TextColumn("{task.description}"), *columns, console=console) as progress:
+            for future in progress.track(as_completed(futures), total=len(futures), description=title):
+                error = future.exception()
+                if error is not None:
+                    failures.append(f"{futures[future]}: {type(error).__name__}: {error}")
     except BaseException:
-        # What is under way may take minutes more, and files are written whole or not at all.
+        # Running items may take minutes more. Files are written whole or not at all.
         pool.shutdown(kill_workers=True)
         raise
     pool.shutdown()
@@ -49,35 +53,11 @@ def work_through(
 
 def _depend_on(parent: int) -> None:
     """Leave interrupts to the parent process, and end with it."""
+
+    def end_with_parent() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-
-
-def _watch(futures: dict[Future[None], Item], console: Console, title: str) -> list[str]:
-    """Show the progress until all are done; return what went wrong."""
-    failures = []
-    with progress_bar(console) as progress:
-        for future in progress.track(as_completed(futures), total=len(futures), description=title):
-            error = future.exception()
-            if error is not None:
-                failures.append(f"{futures[future]}: {type(error).__name__}: {error}")
-    return failures
-
-
-def progress_bar(console: Console) -> Progress:
-    """A bar with the number done, the time gone by and the time left."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console)
+    threading.Thread(target=end_with_parent, daemon=True).start()

@@ -13,9 +13,9 @@ from dconnet import PaperAlgorithm
 from dconnet.estimators import DCONRegressor
 from dconnet.training.initialization import xavier
 from reproduction import mnist
-from reproduction.experiment import Experiment, Findings, checkpoint
+from reproduction.experiment import Experiment, Findings
 from reproduction.page import MISSING, Section, Sheet, Table
-from reproduction.store import Result
+from reproduction.store import Result, checkpoint
 
 SOLVERS = ("native", "admm", "admm-tight")
 TIGHT = 1e-6

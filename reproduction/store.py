@@ -1,35 +1,39 @@
-"""Results that outlive their run: one file a cell, written in one stroke, and packed into one file for keeping.
+"""Stored results: one file per cell while a run is under way, one packed file per experiment afterwards.
 
-A cell is a frozen dataclass that says what was computed: dataset, width, split, method. How it was computed (limits,
-grids) are the settings of the experiment, of which a folder knows only one set, so that cells are always comparable.
+A cell is a frozen dataclass whose fields identify one computation: dataset, width, split, method. The settings of an
+experiment (limits, grids) apply to all its cells; a folder holds the results of one set of settings only.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from dconnet import __version__
 from dconnet._files import write_atomically
+from reproduction.processes import work_through
 
 Result = dict[str, Any]
-Record = dict[str, Any]  # the fields of a cell and its result, as they stand in a file
-
-PACKED = ".jsonl"
+Record = dict[str, Any]  # one line of a packed file: the cell, its result and the build that computed it
 
 
 @cache
 def build_name() -> str:
-    """Return the commit that computes results, with a mark if files of the package or its kernel have changed since."""
-    folder = Path(__file__).parent
+    """Return the commit of the source tree, marked "with changes" if the package or its kernel was edited since."""
 
     def git(*arguments: str) -> str:
+        folder = Path(__file__).parent
         return subprocess.run(
             ["git", *arguments], cwd=folder, capture_output=True, text=True, check=True
         ).stdout.strip()
@@ -43,7 +47,7 @@ def build_name() -> str:
 
 
 def key_of(cell: Any) -> str:
-    """The name of a cell: all its fields, in a form that suits a file.
+    """Return the file name of a cell, without its ending: all fields and their values.
 
     Examples
     --------
@@ -59,48 +63,40 @@ def key_of(cell: Any) -> str:
     return _key(asdict(cell))
 
 
-def _key(named: Record) -> str:
-    return "_".join(f"{name}={_in_name(value)}" for name, value in named.items())
+def _key(values: Record) -> str:
+    def text(value: object) -> str:
+        return "-".join(f"{part:g}" for part in value) if isinstance(value, (tuple, list)) else str(value)
+
+    return "_".join(f"{name}={text(value)}" for name, value in values.items())
 
 
-def _in_name(value: object) -> str:
-    return "-".join(f"{part:g}" for part in value) if isinstance(value, (tuple, list)) else str(value)
-
-
-def plain(value: Any) -> Any:
-    """A dataclass as JSON gives it back."""
+def to_json_types(value: Any) -> Any:
+    """Return a dataclass or container as JSON would give it back."""
     return json.loads(json.dumps(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value))
 
 
-def rounded(value: Any, digits: int = 6) -> Any:
-    """Floats anywhere in lists and dictionaries, to as many significant digits.
+def round_floats(value: Any, digits: int = 6) -> Any:
+    """Round the floats anywhere in lists and dictionaries to a number of significant digits.
 
     Examples
     --------
-    >>> from reproduction.store import rounded
-    >>> rounded({"mse": [0.123456789, 1]})
+    >>> from reproduction.store import round_floats
+    >>> round_floats({"mse": [0.123456789, 1]})
     {'mse': [0.123457, 1]}
     """
     if isinstance(value, dict):
-        return {name: rounded(inner, digits) for name, inner in value.items()}
+        return {name: round_floats(inner, digits) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [rounded(inner, digits) for inner in value]
+        return [round_floats(inner, digits) for inner in value]
     return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 
 @dataclass(frozen=True)
 class Store:
-    """The results of one experiment in a folder.
+    """The results of one experiment.
 
-    Cells that are being computed stand in a folder of the experiment's name; ``pack`` moves them into one file beside
-    it. Both are read together, and a cell that stands in both counts once.
-
-    Attributes
-    ----------
-    folder : Path
-        Where the results of all experiments are.
-    name : str
-        The experiment.
+    Single cells are files in ``folder / name``; `pack` moves them into ``folder / name.jsonl``. Both are read together.
+    A cell that is in both counts once, with its single file.
     """
 
     folder: Path
@@ -108,39 +104,33 @@ class Store:
 
     @property
     def cells(self) -> Path:
-        """The folder of the files of single cells."""
+        """The folder with the files of single cells."""
         return self.folder / self.name
 
     @property
     def packed(self) -> Path:
-        """The file of all packed cells: a line with the settings, then a line a cell."""
-        return self.folder / f"{self.name}{PACKED}"
+        """The file of packed cells: a line with the settings, then one line per cell."""
+        return self.folder / f"{self.name}.jsonl"
 
     def path(self, cell: Any) -> Path:
-        """The file of a cell."""
+        """Return the file of a cell."""
         return self.cells / f"{key_of(cell)}.json"
 
     def settings(self) -> Record | None:
-        """The settings of the results that are there; None if there are none."""
+        """Return the settings of the stored results; None without results."""
+        found: Record
         if self.packed.exists():
             with self.packed.open(encoding="utf-8") as file:
-                found: Record = json.loads(file.readline())["settings"]
-            return found
-        try:
+                found = json.loads(file.readline())["settings"]
+        elif (self.cells / "settings.json").exists():
             found = json.loads((self.cells / "settings.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        else:
             return None
         return found
 
     def claim(self, settings: Any) -> None:
-        """Begin, or go on with, results of these settings.
-
-        Raises
-        ------
-        ValueError
-            If the folder holds results of other settings.
-        """
-        wanted, found = plain(settings), self.settings()
+        """Create the folder of the cells, or raise ValueError if it holds results of other settings."""
+        wanted, found = to_json_types(settings), self.settings()
         if found is not None and found != wanted:
             different = [name for name in wanted | found if wanted.get(name) != found.get(name)]
             listed = ", ".join(f"{name} was {found.get(name)} and is {wanted.get(name)}" for name in different)
@@ -154,29 +144,34 @@ class Store:
                 json.dump(wanted, file)
 
     def write(self, cell: Any, result: Result) -> None:
-        """Keep the result of a cell."""
+        """Store the result of a cell, rounded to six digits."""
         with write_atomically(self.path(cell)) as file:
-            json.dump({"cell": plain(cell), "result": rounded(result), "build": build_name()}, file)
+            json.dump({"cell": to_json_types(cell), "result": round_floats(result), "build": build_name()}, file)
 
     def records(self) -> dict[str, Record]:
-        """All cells that are there, by their names. A file that cannot be read counts as absent."""
+        """Return all stored records by the keys of their cells; warn about files that cannot be read."""
         found = {}
         if self.packed.exists():
             lines = self.packed.read_text(encoding="utf-8").splitlines()
             found = {_key(record["cell"]): record for record in map(json.loads, lines[1:])}
         for path in sorted(self.cells.glob("*=*.json")):
-            record = _read(path)
-            if record is not None:
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+                if not isinstance(record, dict) or not {"cell", "result", "build"} <= record.keys():
+                    raise ValueError("not a result")
+            except (ValueError, OSError) as error:
+                warnings.warn(f"{path} cannot be read ({error}): its cell will be computed again.", stacklevel=2)
+            else:
                 found[path.name.removesuffix(".json")] = record
         return found
 
     def missing(self, cells: Iterable[Any]) -> list[Any]:
-        """Those cells whose result is not there."""
+        """Return the cells without a stored result."""
         found = self.records()
         return [cell for cell in cells if key_of(cell) not in found]
 
     def results(self, cell_type: type) -> dict[Any, Result]:
-        """The results by their cells."""
+        """Return the stored results by their cells."""
         found = {}
         for record in self.records().values():
             values = {f.name: record["cell"][f.name] for f in fields(cell_type)}
@@ -184,9 +179,30 @@ class Store:
             found[cell] = record["result"]
         return found
 
-    def builds(self) -> int:
-        """How many builds of the package computed these results."""
+    def count_builds(self) -> int:
+        """Return the number of builds of the package that computed the stored results."""
         return len({record["build"] for record in self.records().values()})
+
+    def compute(
+        self,
+        cells: Iterable[Any],
+        run: Callable[[Any], Result],
+        n_jobs: int,
+        console: Console,
+        redo: Callable[[Result], bool] | None = None,
+    ) -> list[str]:
+        """Compute and store the cells without a result in parallel processes; return one line per failure.
+
+        ``redo`` selects stored results that are computed again.
+        """
+        found = self.records()
+        waiting = [
+            cell
+            for cell in cells
+            if (record := found.get(key_of(cell))) is None or (redo is not None and redo(record["result"]))
+        ]
+        work = partial(_compute_cell, run=run, store=self, overwrite=redo is not None)
+        return work_through(work, waiting, n_jobs, console, self.name)
 
     def pack(self) -> None:
         """Move all cells into one file."""
@@ -197,19 +213,38 @@ class Store:
             file.write(json.dumps({"settings": settings}) + "\n")
             for key in sorted(records):
                 file.write(json.dumps(records[key]) + "\n")
-        if self.cells.exists():  # otherwise all of them were packed before
+        if self.cells.exists():
             for path in self.cells.glob("*.json"):
                 path.unlink()
             self.cells.rmdir()
 
 
-def _read(path: Path) -> Record | None:
+def _compute_cell(cell: Any, run: Callable[[Any], Result], store: Store, overwrite: bool) -> None:
+    from sklearn.exceptions import ConvergenceWarning
+
+    if store.path(cell).exists() and not overwrite:
+        return  # a run in another process has computed this cell meanwhile
+    began = time.perf_counter()
+    with warnings.catch_warnings(), scratch_file(store.path(cell).with_suffix(".checkpoint")) as scratch:
+        # Epoch limits are part of the settings, and the results record where a limit was reached.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        store.write(cell, run(cell) | {"cell_seconds": time.perf_counter() - began})
+        scratch.unlink(missing_ok=True)
+
+
+_SCRATCH: ContextVar[Path | None] = ContextVar("scratch file", default=None)
+
+
+@contextmanager
+def scratch_file(path: Path) -> Iterator[Path]:
+    """Offer a checkpoint file to the cell computed inside the block."""
+    token = _SCRATCH.set(path)
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        warnings.warn(f"{path} cannot be read ({error}): its cell will be computed again.", stacklevel=3)
-        return None
-    if not isinstance(record, dict) or not {"cell", "result", "build"} <= record.keys():
-        warnings.warn(f"{path} is not a result: its cell will be computed again.", stacklevel=3)
-        return None
-    return record
+        yield path
+    finally:
+        _SCRATCH.reset(token)
+
+
+def checkpoint() -> Path | None:
+    """Return the checkpoint file of the cell that is being computed; None outside of a run."""
+    return _SCRATCH.get()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reproduction.datasets import Choices, load_scaled
-from reproduction.datasets.uci import ALL_LAGS
+from reproduction.datasets import ALL_LAGS, Choices, load_scaled
 
 HOME = Path(os.environ.get("DCONNET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 

@@ -16,25 +16,42 @@ sys.path.append(str(DOCS.parent / "benchmarks"))
 pytestmark = pytest.mark.skipif(not STORED.is_dir(), reason="the documentation is not part of this distribution")
 
 
-def stored(name):
+def read_lines(name):
     return [json.loads(line) for line in (STORED / name).read_text(encoding="utf-8").splitlines()]
 
 
-def row_of(page, *begin):
-    """The cells of the row of a table that begins with these, the first of its page."""
-    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+def read_page(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def read_sheet(name):
+    with (STORED / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def find_row(page, *begin):
+    """Return the cells of the first table row that begins with these cells."""
+    lines = read_page(page).splitlines()
     rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|"))
     return next(row for row in rows if tuple(row[: len(begin)]) == begin)
+
+
+def group(records, key, value):
+    """Return lists of values by a key, both functions of a record."""
+    found = {}
+    for record in records:
+        found.setdefault(key(record), []).append(value(record))
+    return found
 
 
 def geometric(ratios):
     return float(np.exp(np.mean(np.log(ratios))))
 
 
-def contests(name):
-    """RegLoss of every runner at every mark, by the contest."""
+def read_contests(name):
+    """Return RegLoss of every runner at every mark, by dataset, width and gamma."""
     found = {}
-    for record in stored(name):
+    for record in read_lines(name)[1:]:
         key = tuple(record["cell"][field] for field in ("dataset", "n_hidden", "gamma"))
         found.setdefault(key, {})[record["cell"]["runner"]] = record["result"]["regloss"]
     return found
@@ -44,62 +61,57 @@ def ratios_of(found, champion, rival, mark=0):
     return np.array([losses[champion][mark] / losses[rival][mark] for losses in found.values()])
 
 
-def standing(ratios):
-    """Win, tie and loss, geometric mean, median, and how many are worse by more than 5 %."""
+def summarise(ratios):
+    """Return wins, ties and losses, geometric mean, median, and the number of losses by more than 5 %."""
     wins, losses = int(np.sum(ratios < 0.999)), int(np.sum(ratios > 1.001))
     tally = f"{wins} / {len(ratios) - wins - losses} / {losses}"
     return [tally, f"{geometric(ratios):.3f}", f"{np.median(ratios):.3f}", str(int(np.sum(ratios > 1.05)))]
 
 
-RIVALS = {"kernel": "the kernel's own L-BFGS", "scipy-brisk": "SciPy's L-BFGS-B, brisk", "scipy": "SciPy's L-BFGS-B"}
+RIVALS = {
+    "kernel": ("the kernel's own L-BFGS", "against the kernel's L-BFGS"),
+    "scipy-brisk": ("SciPy's L-BFGS-B, brisk", "against SciPy's, brisk"),
+    "scipy": ("SciPy's L-BFGS-B", "against SciPy's"),
+}
 
 
 def test_races():
-    found = contests("race.jsonl")
+    found = read_contests("race.jsonl")
     assert len(found) == 135
-    lines = (DOCS / "accelerated.md").read_text(encoding="utf-8").splitlines()
-    for champion in ("defaults", "accelerated"):
-        for rival, name in RIVALS.items():
-            end = f"| {name} | " + " | ".join(standing(ratios_of(found, champion, rival))) + " |"
-            assert any(line.endswith(end) for line in lines), end
-    end = "| default settings | " + " | ".join(standing(ratios_of(found, "accelerated", "defaults"))) + " |"
-    assert any(line.endswith(end) for line in lines)
+    lines = read_page("accelerated.md").splitlines()
+    pairs = [(champion, rival, RIVALS[rival][0]) for champion in ("defaults", "accelerated") for rival in RIVALS]
+    for champion, rival, name in [*pairs, ("accelerated", "defaults", "default settings")]:
+        end = f"| {name} | " + " | ".join(summarise(ratios_of(found, champion, rival))) + " |"
+        assert any(line.endswith(end) for line in lines), end
 
 
-@pytest.mark.parametrize(
-    ("rival", "name"),
-    [
-        ("kernel", "against the kernel's L-BFGS"),
-        ("scipy-brisk", "against SciPy's, brisk"),
-        ("scipy", "against SciPy's"),
-    ],
-)
-def test_races_by_gamma(rival, name):
-    found = contests("race.jsonl")
+@pytest.mark.parametrize("rival", RIVALS)
+def test_races_by_gamma(rival):
+    found = read_contests("race.jsonl")
     means = [
         geometric(ratios_of({key: found[key] for key in found if key[2] == gamma}, "accelerated", rival))
         for gamma in (0.1, 0.01, 0.001, 0.0001, 0.00001)
     ]
-    assert row_of("accelerated.md", name)[1:] == [f"{mean:.3f}" for mean in means]
+    assert find_row("accelerated.md", RIVALS[rival][1])[1:] == [f"{mean:.3f}" for mean in means]
 
 
 def test_races_against_algorithm_1_and_adam():
-    found = contests("race-paper-adam.jsonl")
+    found = read_contests("race-paper-adam.jsonl")
     assert len(found) == 45
-    page = (DOCS / "accelerated.md").read_text(encoding="utf-8")
     for rival in ("paper", "adam"):
         for mark, name in enumerate(("0.25 s", "1 s")):
-            assert f"| {name} | " + " | ".join(standing(ratios_of(found, "accelerated", rival, mark))) + " |" in page
+            row = f"| {name} | " + " | ".join(summarise(ratios_of(found, "accelerated", rival, mark))) + " |"
+            assert row in read_page("accelerated.md")
     portfolio = {key: losses for key, losses in found.items() if key[0] == "DS3"}
     assert ratios_of(portfolio, "accelerated", "paper", 1).min() > 0.98
     assert ratios_of(portfolio, "accelerated", "adam", 1).min() > 0.995
 
 
 def test_readme_quotes_the_races():
-    found = contests("race.jsonl")
-    text = " ".join((DOCS.parent / "README.md").read_text(encoding="utf-8").split())
+    found = read_contests("race.jsonl")
+    text = " ".join(read_page("../README.md").split())
     ratios = {rival: ratios_of(found, "defaults", rival) for rival in RIVALS}
-    wins, _, ties, _, losses = standing(ratios["kernel"])[0].split()
+    wins, _, ties, _, losses = summarise(ratios["kernel"])[0].split()
     lower = {rival: 100.0 * (1.0 - geometric(some)) for rival, some in ratios.items()}
     assert f"in {wins} of 135 contests, tied in {ties} and higher in {losses}: {lower['kernel']:.0f} % lower" in text
     assert f"{100.0 * (1.0 - np.median(ratios['kernel'])):.0f} % in the median" in text
@@ -107,48 +119,40 @@ def test_readme_quotes_the_races():
 
 
 def test_builds():
-    seconds = {}
-    for run in stored("builds.jsonl"):
-        seconds.setdefault(run["task"], {}).setdefault(run["runner"], []).append(run["seconds"])
+    seconds = group(read_lines("builds.jsonl"), lambda run: (run["task"], run["runner"]), lambda run: run["seconds"])
     ratios = {
-        task: [np.median(found[f"{threads} threads"]) / np.median(found["other build"]) for threads in (1, 2)]
-        for task, found in seconds.items()
+        task: [np.median(seconds[task, f"{n} threads"]) / np.median(seconds[task, "other build"]) for n in (1, 2)]
+        for task, _ in seconds
     }
-    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    page = read_page("benchmarks.md")
     section = page[page.index("## Threads and many rows") : page.index("One evaluation of")]
     sizes = ("300x6", "1000x10", "5000x10", "2000x40", "300x105")
-    few = {split: [f"{size} {split}" for size in sizes] for split in ("net", "paper")}
-    tasks = ["net epoch", "paper epoch", "two epochs, a million rows", *few["net"], *few["paper"]]
+    small = {split: [f"{size} {split}" for size in sizes] for split in ("net", "paper")}
+    tasks = ["net epoch", "paper epoch", "two epochs, a million rows", *small["net"], *small["paper"]]
     rows = [line.split("|")[3:5] for line in section.splitlines() if line.startswith("|")][2:]
     for task, row in zip(tasks, rows, strict=True):
         assert [cell[cell.index("(") :].strip() for cell in row] == [f"({ratio:.2f})" for ratio in ratios[task]], task
-    means = {split: np.exp(np.mean(np.log([ratios[task] for task in some]), axis=0)) for split, some in few.items()}
+    means = {split: np.exp(np.mean(np.log([ratios[task] for task in some]), axis=0)) for split, some in small.items()}
     assert "{:.2f} times as long with the net split and one thread ({:.2f} with two)".format(*means["net"]) in section
     assert "{:.2f} with the paper's split ({:.2f} with two)".format(*means["paper"]) in section
 
 
 def test_digits():
-    found = {}
-    for run in stored("digits.jsonl"):
-        found.setdefault(run["max_evaluations"], []).append(run)
-    for limit, runs in found.items():
+    for limit, runs in group(read_lines("digits.jsonl"), lambda run: run["max_evaluations"], lambda run: run).items():
         (validation,), (test,) = ({f"{run[part]:.4f}" for run in runs} for part in ("validation", "test"))
-        row = row_of("benchmarks.md", str(limit))
+        row = find_row("benchmarks.md", str(limit))
         assert row[1:4] == [validation, test, f"{np.mean([run['regloss'] for run in runs]):.4f}"]
         for cell, name in zip(row[4:], ("seconds", "processor_seconds"), strict=True):
             seconds = [run[name] for run in runs]
             assert cell == f"{min(seconds):.0f} to {max(seconds):.0f}"
 
 
-def sheet(name):
-    with (STORED / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def test_peak_memory():
-    for line in sheet("memory"):
+def test_memory_and_rows():
+    for line in read_sheet("memory"):
         begin = (line["rows"], line["algorithm"], line["gamma"])
-        assert row_of("benchmarks.md", *begin)[3] == line["peak memory / X"]
+        assert find_row("benchmarks.md", *begin)[3] == line["peak memory / X"]
+    for line in read_sheet("rows"):
+        assert find_row("benchmarks.md", line["rows"])[2:] == [line["exponent"], line["peak memory / data"]]
 
 
 @pytest.mark.parametrize(
@@ -156,51 +160,40 @@ def test_peak_memory():
     [("epoch", "rows x features", "time / floor"), ("osqp-epoch", "gamma", "time osqp / native")],
 )
 def test_epochs(name, first, ratio):
-    ratios = {}
-    for line in sheet(name):
-        ratios.setdefault((line[first], line["split"]), []).append(line[ratio])
+    ratios = group(read_sheet(name), lambda line: (line[first], line["split"]), lambda line: line[ratio])
     for begin, expected in ratios.items():
-        assert row_of("benchmarks.md", *begin)[2:] == expected
-
-
-def test_growth_with_the_rows():
-    for line in sheet("rows"):
-        assert row_of("benchmarks.md", line["rows"])[2:] == [line["exponent"], line["peak memory / data"]]
+        assert find_row("benchmarks.md", *begin)[2:] == expected
 
 
 def two_digits(number):
-    """At least two digits that count, and no zero before the point."""
+    """Format with at least two significant digits, and without a zero before the point."""
     digits = max(0, 1 - math.floor(math.log10(number)))
     return f"{number:,.{digits}f}".removeprefix("0")
-
-
-def dask(what):
-    return [result for result in stored("dask.jsonl") if result["what"] == what]
 
 
 DASK_WORK = {"100 evaluations": "100 evaluations", "epoch, net split": "epoch of sweeps, net split"}
 
 
 def test_dask_speed():
-    page = (DOCS / "dask.md").read_text(encoding="utf-8")
-    for run in dask("overhead"):
-        seconds = [two_digits(run[f"seconds, {who}"]) + " s" for who in ("one thread", "two threads", "two workers")]
+    runs = group(read_lines("dask.jsonl"), lambda run: run["what"], lambda run: run)
+    for run in runs["overhead"]:
+        seconds = [two_digits(run[f"seconds, {how}"]) + " s" for how in ("one thread", "two threads", "two workers")]
         figures = [two_digits(run["workers against one thread"]), f"{run['rounds']:,}", f"{run['megabytes']:.0f}"]
-        assert row_of("dask.md", DASK_WORK[run["work"]])[1:] == seconds + figures
-    for run in dask("rows"):
+        assert find_row("dask.md", DASK_WORK[run["work"]])[1:] == seconds + figures
+    for run in runs["rows"]:
         seconds = [two_digits(run["seconds in the epoch"]), two_digits(1e6 * run["seconds in the epoch"] / run["rows"])]
         figures = [f"{run['rows']:,}", *seconds, f"{run['rounds']:,}", f"{run['megabytes']:,.0f}"]
-        assert "| " + " | ".join(figures) + " |" in page, run
-    for run in dask("parquet"):
+        assert "| " + " | ".join(figures) + " |" in read_page("dask.md"), run
+    for run in runs["parquet"]:
         work = f"epoch of sweeps, {run['programmes']} programmes" if run["programmes"] else run["work"]
         seconds = [f"{run[name]:.0f}" for name in ("seconds", "seconds in the epoch")]
         figures = [f"{run['rounds']:,}", f"{run['megabytes']:,.0f}", f"{max(run['peak memory of workers']) / 1e9:.2f}"]
-        assert row_of("dask.md", work)[1:] == seconds + figures
+        assert find_row("dask.md", work)[1:] == seconds + figures
         assert run["workers that died"] == 0
-    for run in dask("rivals"):
+    for run in runs["rivals"]:
         name = run["method"].replace("dask-glm", "dask-glm, linear regression")
         name += " evaluations" if "dconnet" in name else " trees" if "XGBoost" in name else ""
-        assert row_of("dask.md", name)[1:] == [f"{run['seconds']:.1f}", f"{run['mse']:.5f}".removeprefix("0")]
+        assert find_row("dask.md", name)[1:] == [f"{run['seconds']:.1f}", f"{run['mse']:.5f}".removeprefix("0")]
 
 
 KILLS = {
@@ -211,8 +204,7 @@ KILLS = {
 
 
 def test_dask_with_killed_workers():
-    runs = stored("dask_kills.jsonl")
-    assert {run["scenario"] for run in runs} == set(KILLS)
-    for run in runs:
-        figures = [run[name] for name in ("kills", "fits", "wrong", "largest difference")]
-        assert row_of("dask.md", KILLS[run["scenario"]])[1:] == [f"{figure:g}" for figure in figures]
+    runs = {run["scenario"]: run for run in read_lines("dask_kills.jsonl")}
+    for scenario, name in KILLS.items():
+        figures = [runs[scenario][figure] for figure in ("kills", "fits", "wrong", "largest difference")]
+        assert find_row("dask.md", name)[1:] == [f"{figure:g}" for figure in figures]

@@ -1,6 +1,4 @@
-"""The benchmark of predictions on tables: its scores, splits, codings and standings."""
-
-from __future__ import annotations
+"""The benchmark of predictions on tables: scores, splits, encodings and the comparison of methods."""
 
 import sys
 from importlib import import_module
@@ -19,57 +17,38 @@ columns, datasets, methods, page, runs, scores, standings = (
 Store = import_module("reproduction.store").Store
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)
-
-
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_scores_of_probabilities_agree_with_scikit_learn(rng, n_classes):
-    y = rng.integers(n_classes, size=200)
-    probabilities = rng.dirichlet(np.ones(n_classes), size=200)
-
-    found = scores.scores(y, probabilities)
-
+def test_scores_of_probabilities_agree_with_scikit_learn(n_classes):
+    rng = np.random.default_rng(0)
+    y, probabilities = rng.integers(n_classes, size=200), rng.dirichlet(np.ones(n_classes), size=200)
+    found = scores.compute_scores(y, probabilities)
     curve = probabilities[:, 1] if n_classes == 2 else probabilities
     assert found["loss"] == pytest.approx(log_loss(y, probabilities))
     assert found["auc"] == pytest.approx(roc_auc_score(y, curve, multi_class="ovr"))
     assert found["wrong"] == np.mean(probabilities.argmax(axis=1) != y)
 
 
-def test_regression_is_scored_by_what_is_left_of_the_variance(rng):
-    y, predicted = rng.normal(size=(2, 100))
-
-    found = scores.scores(y, predicted)
-
+def test_scores_of_numbers_and_bounds():
+    y, predicted = np.random.default_rng(0).normal(size=(2, 100))
+    found = scores.compute_scores(y, predicted)
     assert found["loss"] == pytest.approx(1.0 - r2_score(y, predicted))
     assert found["mae"] == pytest.approx(np.abs(y - predicted).mean())
-
-
-def test_certainty_is_bounded_and_nothing_infinite_is_scored():
-    y = np.array([0, 1])
-    assert scores.log_loss(y, np.array([[0.0, 1.0], [1.0, 0.0]])) == pytest.approx(-np.log(1e-6))
-    assert scores.log_loss(y, np.eye(2)) > 0.0
+    classes = np.array([0, 1])
+    assert scores.loss(classes, np.array([[0.0, 1.0], [1.0, 0.0]])) == pytest.approx(-np.log(1e-6))
+    assert scores.loss(classes, np.eye(2)) > 0.0
     with pytest.raises(ValueError, match="finite"):
-        scores.scores(y, np.array([0.0, np.nan]))
+        scores.compute_scores(classes, np.array([0.0, np.nan]))
 
 
-def test_halves_are_of_equal_size_and_no_origin_is_in_both():
-    groups = {}
+def test_halves_have_equal_size_and_no_common_origin():
+    assert len(datasets.BY_NAME) == len(datasets.DATASETS)
+    origins = {}
     for dataset in datasets.DATASETS:
-        group = groups.setdefault((dataset.task, dataset.kind), {datasets.CHOOSING: set(), datasets.REPORTING: set()})
-        group[dataset.half].add(dataset.origin)
-    for group in groups.values():
-        choosing, reporting = group.values()
+        origins.setdefault((dataset.task, dataset.kind), {}).setdefault(dataset.half, set()).add(dataset.origin)
+    for halves in origins.values():
+        choosing, reporting = halves[datasets.CHOOSING], halves[datasets.REPORTING]
         assert not choosing & reporting
         assert len(choosing) - len(reporting) in (0, 1)
-
-
-def test_there_are_enough_datasets_under_different_names():
-    tasks = [dataset.task for dataset in datasets.DATASETS]
-    assert tasks.count(datasets.REGRESSION) >= 20
-    assert tasks.count(datasets.CLASSIFICATION) >= 15
-    assert len(datasets.BY_NAME) == len(datasets.DATASETS)
 
 
 @pytest.mark.parametrize("name", datasets.BY_NAME)
@@ -77,8 +56,7 @@ def test_tables_are_as_described(name):
     dataset = datasets.BY_NAME[name]
     if dataset.missing:
         pytest.skip(dataset.missing)
-    table, target = datasets.loaded(name)
-
+    table, target = datasets.load(name)
     assert len(table) == len(target) == dataset.rows
     assert datasets.is_numeric(table) == (dataset.kind == datasets.NUMERIC)
     assert np.isfinite(target).all()
@@ -86,74 +64,58 @@ def test_tables_are_as_described(name):
 
 def test_splits_are_disjoint_repeatable_and_stratified():
     iris = datasets.BY_NAME["iris"]
-    training, table, y = runs.split_of(iris, 3)
-    again, _, _ = runs.split_of(iris, 3)
-    other, _, _ = runs.split_of(iris, 4)
-
-    whole, _ = datasets.loaded("iris")
-    both = pd.concat([training.table, table])
+    (training, table, y), (again, *_), (other, *_) = (runs.split_table(iris, split) for split in (3, 3, 4))
+    both, whole = pd.concat([training.table, table]), datasets.load("iris")[0]
     pd.testing.assert_frame_equal(*(t.sort_values(list(t), ignore_index=True) for t in (both, whole)))
     pd.testing.assert_frame_equal(training.table, again.table)
     assert not training.table.equals(other.table)
     assert np.ptp(np.bincount(y)) <= 1
 
 
-def test_cells_come_split_by_split_small_tables_first():
+def test_cells_come_split_by_split_and_small_tables_first():
     chosen = [datasets.BY_NAME[name] for name in ("flights", "ames", "iris")]
-    found = list(runs.cells(chosen, [methods.METHODS["linear"], methods.METHODS["gp"]], range(30)))
-
+    found = list(runs.make_cells(chosen, [methods.METHODS["linear"], methods.METHODS["gp"]], range(30)))
     assert [cell.split for cell in found] == sorted(cell.split for cell in found)
     first = [(cell.dataset, cell.method) for cell in found if cell.split == 0]
     assert first == [("iris", "linear"), ("iris", "gp"), ("ames", "linear"), ("flights", "linear")]
     assert sum(cell.dataset == "flights" for cell in found) == 1
-    assert sum(cell.dataset == "iris" for cell in found) == 30 + methods.METHODS["gp"].most_splits
+    assert sum(cell.dataset == "iris" for cell in found) == 30 + methods.METHODS["gp"].max_splits
 
 
-@pytest.fixture
-def table():
-    return pd.DataFrame(
-        {
-            "when": pd.to_datetime(["2024-01-01 06:00", "2024-12-31 18:00", None]),
-            "who": ["a", "b", None],
-            "rare": ["x", "y", "z"],
-            "size": [1, 2, 3],
-            "sure": [True, False, True],
-        }
-    )
+TABLE = pd.DataFrame(
+    {
+        "when": pd.to_datetime(["2024-01-01 06:00", "2024-12-31 18:00", None]),
+        "who": ["a", "b", None],
+        "rare": ["x", "y", "z"],
+        "size": [1.0, np.nan, 3.0],
+        "sure": [True, False, True],
+    }
+)
 
 
-def test_a_date_becomes_numbers_and_a_weekday(table):
-    ready = columns.plain(table)
+def test_a_date_becomes_numbers_and_a_weekday():
+    rows = columns.simplify(TABLE)
+    assert list(rows) == ["c0", "c0year", "c0hour", "c0week", "c1", "c2", "c3", "c4"]
+    assert rows["c0year"].tolist()[:2] == [1.0, 366.0]
+    assert rows["c0week"].tolist()[:2] == ["Monday", "Tuesday"]
+    assert rows["c0"][1] - rows["c0"][0] == 365.5
+    assert columns.text_columns(rows) == ["c0week", "c1", "c2"]
 
-    assert list(ready) == ["c0", "c0year", "c0hour", "c0week", "c1", "c2", "c3", "c4"]
-    assert ready["c0year"].tolist()[:2] == [1.0, 366.0]
-    assert ready["c0week"].tolist()[:2] == ["Monday", "Tuesday"]
-    assert ready["c0"][1] - ready["c0"][0] == 365.5
-    assert columns.texts(ready) == ["c0week", "c1", "c2"]
 
-
-def test_levels_that_training_does_not_name_are_missing(table):
-    more = pd.concat([table, table.iloc[:1]], ignore_index=True)
-    frequent = columns.Levels.of(more, least=2)
-
-    coded = frequent(table.assign(who=["a", "new", None]))
-
+def test_unknown_and_rare_categories_are_missing():
+    more = pd.concat([TABLE, TABLE.iloc[:1]], ignore_index=True)
+    coded = columns.CategoryEncoder.fit(more, min_rows=2)(TABLE.assign(who=["a", "new", None]))
     assert coded["c1"].astype(object).where(coded["c1"].notna(), None).tolist() == ["a", None, None]
     assert "c2" in coded  # "x" has two rows
-    assert "c2" not in columns.Levels.of(table, least=2)(table)
+    assert "c2" not in columns.CategoryEncoder.fit(TABLE, min_rows=2)(TABLE)
 
 
-def test_numbers_have_no_gaps(table):
-    coded = columns.numbers().fit_transform(table)
-    assert np.isfinite(coded).all()
-
-
-def test_gaps_are_filled_and_told(table):
-    gaps = table.assign(size=[1.0, np.nan, 3.0])
-    coded = columns.Filled.of(gaps)(gaps)
-    assert not coded.isna().any(axis=None)
-    assert coded["c3"].tolist() == [1.0, 2.0, 3.0]
-    assert coded["c3gap"].tolist() == [0.0, 1.0, 0.0]
+def test_gaps_are_filled_and_marked():
+    assert np.isfinite(columns.make_numeric_encoder().fit_transform(TABLE)).all()
+    filled = columns.GapFiller.fit(TABLE)(TABLE)
+    assert not filled.isna().any(axis=None)
+    assert filled["c3"].tolist() == [1.0, 2.0, 3.0]
+    assert filled["c3gap"].tolist() == [0.0, 1.0, 0.0]
 
 
 # Critical values of the two-tailed Nemenyi test at 0.05: Demšar, Statistical comparisons of classifiers over multiple
@@ -178,60 +140,45 @@ def store(tmp_path):
     return filled
 
 
-def test_duels_name_the_hardest_rival_first(store):
-    found = standings.outcomes(store)
-    hardest, *_, easiest = standings.duels(found, "dconnet")
-
+def test_comparison_and_ranks_count_every_dataset_once(store):
+    found, failures = standings.load_outcomes(store)
+    hardest, *_, easiest = standings.compare_all(found, "dconnet")
     assert (hardest.rival, easiest.rival) == ("catboost", "linear")
     assert hardest.ratio == pytest.approx(2.0 ** (3 / 5))
-    assert hardest.ratio_without_hard == pytest.approx(2.0)
-    assert hardest.median == pytest.approx(2.0)
-    assert (hardest.won(hardest.sets), hardest.won(hardest.pairs)) == ("1 / 4", "1 / 5")
-    assert standings.failures(store) == ["DS1, split 0, linear: ValueError: no"]
-
-
-def test_ranks_count_every_dataset_once(store):
-    ranks = standings.Ranks.of(standings.outcomes(store), ["dconnet", "catboost", "linear"])
-
+    assert hardest.ratio_without_hard == hardest.median == pytest.approx(2.0)
+    assert (standings.count_wins(hardest.sets), standings.count_wins(hardest.pairs)) == ("1 / 4", "1 / 5")
+    assert failures == ["DS1, split 0, linear: ValueError: no"]
+    ranks = standings.Ranks.of(found, ["dconnet", "catboost", "linear"])
     assert len(ranks.by_set) == 5
     assert ranks.means.to_dict() == {"catboost": 1.2, "dconnet": 1.8, "linear": 3.0}
     assert ranks.cliques == [(1.2, 1.8), (1.8, 3.0)]
 
 
 def test_the_page_shows_all_tables_and_pictures(store, tmp_path):
-    page.write(store, tmp_path / "page", "dconnet")
-
+    page.write_page(store, tmp_path / "page", "dconnet")
     text = (tmp_path / "page" / "standings.md").read_text(encoding="utf-8")
     assert "| catboost | 2 | 2.000 | 2.000 | 2.000 | 0 / 2 | 0 / 2 |" in text
-    assert {path.name for path in (tmp_path / "page").iterdir()} == {
-        "standings.md",
-        "ranks.png",
-        "sets-regression.png",
-        "sets-classification.png",
-        "times.png",
-        "losses-regression.csv",
-        "losses-classification.csv",
-    }
+    pictures = {"ranks.png", "sets-regression.png", "sets-classification.png", "times.png"}
+    sheets = {"losses-regression.csv", "losses-classification.csv"}
+    assert {path.name for path in (tmp_path / "page").iterdir()} == {"standings.md"} | pictures | sheets
 
 
 @pytest.mark.parametrize(("dataset", "method"), [("iris", "histogram"), ("diabetes", "linear")])
-def test_a_cell_is_computed_and_kept(tmp_path, dataset, method):
-    kept = Store(tmp_path, "cells")
-    kept.claim(runs.Settings())
-    cell = runs.Cell(dataset, 0, method)
-
-    runs.compute(cell, kept)
-
-    (result,) = kept.results(runs.Cell).values()
+def test_a_cell_is_computed(dataset, method):
+    result = runs.run(runs.Cell(dataset, 0, method))
     assert 0.0 < result["loss"] < 1.0
     assert result["cpu"] > 0.0
 
 
-def test_a_cell_that_fails_keeps_its_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "fitted", lambda method, training: 1 / 0)
-    kept = Store(tmp_path, "cells")
-    kept.claim(runs.Settings())
+def test_a_cell_that_fails_returns_its_error(monkeypatch):
+    monkeypatch.setattr(runs.Method, "fit_quietly", lambda method, training: 1 / 0)
+    assert runs.run(runs.Cell("iris", 0, "linear")) == {"error": "ZeroDivisionError: division by zero"}
 
-    runs.compute(runs.Cell("iris", 0, "linear"), kept)
 
-    assert kept.results(runs.Cell)[runs.Cell("iris", 0, "linear")] == {"error": "ZeroDivisionError: division by zero"}
+def test_the_page_of_the_documentation_follows_from_the_stored_cells(tmp_path, monkeypatch):
+    stored = Path(__file__).parents[1] / "docs" / "tabular"
+    if not stored.is_dir():
+        pytest.skip("the documentation is not part of this distribution")
+    monkeypatch.setattr(page.Picture, "save", lambda self, folder: None)
+    page.write_page(Store(stored, "cells"), tmp_path / "tabular", "dconnet", links="tabular/")
+    assert (tmp_path / "tabular" / "standings.md").read_text() == (stored / "standings.md").read_text()

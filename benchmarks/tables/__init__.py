@@ -1,1 +1,1 @@
-"""Predictions on tables: datasets, those who predict, and what their results say."""
+"""Predictions on tables: datasets, methods, and the comparison of their results."""

@@ -1,8 +1,7 @@
-"""Tables and pictures for the docs, from the results that are there."""
+"""Tables and pictures of the documentation from stored results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
@@ -16,40 +15,41 @@ from reproduction.store import Store
 from tables.datasets import CHOOSING, CLASSIFICATION, DATASETS, NUMERIC, REAL, REGRESSION, REPORTING
 from tables.methods import METHODS
 from tables.pictures import draw_ranks, draw_sets, draw_times
-from tables.standings import LEVEL, Duel, Ranks, by_split, duel, duels, everywhere, failures, outcomes, part
+from tables.standings import (
+    LEVEL,
+    UNLIMITED,
+    Ranks,
+    by_split,
+    compare,
+    compare_all,
+    count_wins,
+    load_outcomes,
+    p_value,
+    select,
+)
 
 TASKS = (REGRESSION, CLASSIFICATION)
 HALVES = (None, CHOOSING, REPORTING)
 KINDS = (None, NUMERIC, REAL)
-WORST = 12
+N_WORST = 12
 
-# Rows of a table from which on it belongs to the next class of sizes.
-SIZES = (0, 1000, 5000, 20_000, 1_000_000)
+SIZES = (0, 1000, 5000, 20_000, 1_000_000)  # limits of the classes of sizes, in rows
 
-# The rivals whose ratios are drawn for every dataset.
-DRAWN = ("catboost", "lightgbm-5", "xgboost-5")
+DRAWN = ("catboost", "lightgbm-5", "xgboost-5")  # rivals whose ratios are drawn for every dataset
 
 RANKED_BY = {REGRESSION: "mean squared error", CLASSIFICATION: "logarithmic loss"}
 
 
-def sections(store: Store, ours: str) -> Iterator[Section]:
-    """All of the page."""
-    found = outcomes(store)
-    yield _overview(found, ours, failures(store))
-    for task in TASKS:
-        yield _task(part(found, task=task), task, ours)
-    yield _times(found, ours)
-    yield _datasets(found)
-
-
-def write(store: Store, folder: Path, ours: str, links: str = "") -> None:
-    """The tables as one Markdown file, and pictures and CSV files beside it, to which links lead by this prefix."""
+def write_page(store: Store, folder: Path, ours: str, links: str = "") -> None:
+    """Write tables as one Markdown file, and pictures and CSV files beside it; ``links`` precedes their names."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = list(sections(store, ours))
-    for section in made:
+    found, failures = load_outcomes(store)
+    by_task = [_task(select(found, task=task), task, ours) for task in TASKS]
+    sections = [_overview(found, ours, failures), *by_task, _times(found, ours), _datasets(found)]
+    for section in sections:
         section.save(folder)
     with write_atomically(folder / "standings.md") as file:
-        file.write("\n\n".join(section.markdown(links) for section in made) + "\n")
+        file.write("\n\n".join(section.markdown(links) for section in sections) + "\n")
 
 
 def _overview(found: pd.DataFrame, ours: str, failed: list[str]) -> Section:
@@ -58,18 +58,17 @@ def _overview(found: pd.DataFrame, ours: str, failed: list[str]) -> Section:
     caption = f"Mean ranks. A bar joins methods that do not differ at the level of {LEVEL:g} (Nemenyi's test)."
     picture = Picture("ranks", caption, partial(draw_ranks, found=found, ours=ours), (11.0, 7.0))
     tables = [
-        _rank_table(found, everywhere(), "Mean ranks of the methods that take tables of any size; one is the best."),
+        _rank_table(found, UNLIMITED, "Mean ranks of the methods that take tables of any size; one is the best."),
         _rank_table(found, list(METHODS), "Mean ranks of all methods, on the tables that all of them take."),
     ]
     return Section("Ranks", [status, picture, *tables])
 
 
 def _rank_table(found: pd.DataFrame, methods: list[str], caption: str) -> Table:
-    """Mean ranks in all groups."""
     present = [method for method in methods if method in set(found["method"])]
     rows = []
     for task, half, kind in product(TASKS, HALVES, KINDS):
-        ranks = Ranks.of(part(found, task=task, half=half, kind=kind), present)
+        ranks = Ranks.of(select(found, task=task, half=half, kind=kind), present)
         means = [number(ranks.means.get(method)) for method in present]
         rows.append((task, half or "both", kind or "all", len(ranks.by_set), f"{ranks.p_value:.1g}", *means))
     return Table(caption, ("task", "half", "tables", "sets", "p, Friedman", *present), rows)
@@ -79,13 +78,13 @@ def _task(found: pd.DataFrame, task: str, ours: str) -> Section:
     parts: list[str | Table | Picture] = [_legend(task, ours)]
     for half in (REPORTING, CHOOSING):
         parts += [
-            _duel_table(part(found, half=half, kind=kind), f"{half} half, {kind or 'all'} tables", ours)
+            _duel_table(select(found, half=half, kind=kind), f"{half} half, {kind or 'all'} tables", ours)
             for kind in KINDS
         ]
-    met = duels(found, ours)
-    if met:
+    duels = compare_all(found, ours)
+    if duels:
         caption = f"Loss of {ours} over that of some rivals on every dataset; a star marks tables of numbers."
-        drawing = partial(draw_sets, shown=[one for one in met if one.rival in DRAWN] or met, ours=ours)
+        drawing = partial(draw_sets, shown=[duel for duel in duels if duel.rival in DRAWN] or duels, ours=ours)
         parts += [Picture(f"sets-{task}", caption, drawing, (8.0, 8.0)), _worst(found, ours)]
     return Section(task.capitalize(), parts, [_sheet(found, task)])
 
@@ -105,35 +104,25 @@ def _duel_table(found: pd.DataFrame, title: str, ours: str) -> Table:
         "against", "sets", "ratio", "without DS4, DS5", "median", "sets won / lost", "pairs won / lost", "p, sets",
         "p, pairs", "time",
     )  # fmt: skip
-    return Table(f"**{title.capitalize()}**", header, [_duel_row(one, found, ours) for one in duels(found, ours)])
-
-
-def _duel_row(one: Duel, found: pd.DataFrame, ours: str) -> tuple[object, ...]:
-    return (
-        one.rival,
-        len(one.sets),
-        number(one.ratio, 3),
-        number(one.ratio_without_hard, 3),
-        number(one.median, 3),
-        one.won(one.sets),
-        one.won(one.pairs),
-        f"{one.p_value(one.sets):.2g}",
-        f"{one.p_value(one.pairs):.2g}",
-        significant(duel(found, ours, one.rival, "cpu").ratio, 2),
-    )
+    rows = []
+    for duel in compare_all(found, ours):
+        ratios = (number(ratio, 3) for ratio in (duel.ratio, duel.ratio_without_hard, duel.median))
+        wins = (count_wins(duel.sets), count_wins(duel.pairs))
+        p_values = (f"{p_value(duel.sets):.2g}", f"{p_value(duel.pairs):.2g}")
+        time = significant(compare(found, ours, duel.rival, "cpu").ratio, 2)
+        rows.append((duel.rival, len(duel.sets), *ratios, *wins, *p_values, time))
+    return Table(f"**{title.capitalize()}**", header, rows)
 
 
 def _worst(found: pd.DataFrame, ours: str) -> Table:
-    """The datasets where the best rival is furthest ahead."""
-    ratios = pd.DataFrame({one.rival: one.sets for one in duels(found, ours)})
+    ratios = pd.DataFrame({duel.rival: duel.sets for duel in compare_all(found, ours)})
     best = pd.DataFrame({"rival": ratios.idxmax(axis=1), "ratio": np.exp(ratios.max(axis=1))})
-    behind = best[best["ratio"] > 1.0].sort_values("ratio", ascending=False)[:WORST]
+    behind = best[best["ratio"] > 1.0].sort_values("ratio", ascending=False)[:N_WORST]
     rows = [(name, line["rival"], number(line["ratio"], 3)) for name, line in behind.iterrows()]
     return Table("Where the best of the rivals on a dataset is furthest ahead:", ("dataset", "rival", "ratio"), rows)
 
 
 def _sheet(found: pd.DataFrame, task: str) -> Sheet:
-    """The mean loss of every method on every dataset."""
     means = by_split(found).groupby("dataset").mean()
     rows = [
         (name, *(MISSING if np.isnan(v) else f"{v:.6g}" for v in line))
@@ -149,10 +138,9 @@ def _times(found: pd.DataFrame, ours: str) -> Section:
 
 
 def _time_table(found: pd.DataFrame) -> Table:
-    """Median CPU seconds of a fit, by the size of the table."""
     rows = []
     for task, (low, high) in product(TASKS, pairwise(SIZES)):
-        fits = part(found[found["rows"].between(low + 1, high)], task=task)
+        fits = select(found[found["rows"].between(low + 1, high)], task=task)
         medians = fits.groupby(["method", "dataset"])["cpu"].mean().groupby("method").median()
         cells = [significant(medians[method], 2) if method in medians else MISSING for method in METHODS]
         rows.append((task, f"{low:,} to {high:,}", fits["dataset"].nunique(), *cells))
@@ -161,17 +149,13 @@ def _time_table(found: pd.DataFrame) -> Table:
 
 
 def _datasets(found: pd.DataFrame) -> Section:
-    """All tables, and the methods."""
     splits = found.groupby("dataset")["split"].nunique()
     rows = [(d.name, d.task, d.kind, d.half, f"{d.rows:,}", splits.get(d.name, 0), d.origin) for d in DATASETS]
     table = Table("The tables:", ("name", "task", "kind", "half", "rows", "splits", "origin"), rows)
     versions = found.groupby("method")["version"].last()
     methods = [
-        f"- `{m.name}`: {m.description}{_limits(m.most_rows)} ({versions.get(m.name, 'not run')})."
+        f"- `{m.name}`: {m.description}{f'; up to {m.max_rows:,} rows' if m.max_rows else ''} "
+        f"({versions.get(m.name, 'not run')})."
         for m in METHODS.values()
     ]
     return Section("Datasets and methods", [table, "\n".join(methods)])
-
-
-def _limits(most_rows: int | None) -> str:
-    return "" if most_rows is None else f"; up to {most_rows:,} rows"

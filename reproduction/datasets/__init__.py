@@ -1,12 +1,20 @@
 """The data of the paper: nine tables of the UCI archive and MNIST, from raw files with known checksums."""
 
-from reproduction.datasets.catalogue import CATALOGUE, TABLES
-from reproduction.datasets.files import data_home
+from reproduction.datasets.files import CATALOGUE, TABLES, data_home, is_present
 from reproduction.datasets.mnist import Images, load_mnist
-from reproduction.datasets.splits import Parts, Split, split_rows
-from reproduction.datasets.uci import Choices, Dataset, load_dataset, load_scaled
+from reproduction.datasets.uci import (
+    ALL_LAGS,
+    Choices,
+    Dataset,
+    Parts,
+    Split,
+    load_dataset,
+    load_scaled,
+    split_rows,
+)
 
 __all__ = [
+    "ALL_LAGS",
     "CATALOGUE",
     "TABLES",
     "Choices",
@@ -15,6 +23,7 @@ __all__ = [
     "Parts",
     "Split",
     "data_home",
+    "is_present",
     "load_dataset",
     "load_mnist",
     "load_scaled",

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
-from reproduction.datasets.catalogue import entry_of
-from reproduction.datasets.files import data_home, obtain
+from reproduction.datasets.files import data_home, get_entry, obtain
 
 SIDE = 28
 HEADER = {2051: 16, 2049: 8}  # bytes before the data of images and labels, by magic number
@@ -53,7 +52,7 @@ def load_mnist(side: int = 10, home: str | os.PathLike[str] | None = None) -> tu
     if not 1 <= side <= SIDE:
         raise ValueError(f"side must lie between 1 and {SIDE}, got {side!r}.")
     folder = data_home(home)
-    contents = [read_idx(obtain(file, folder)) for file in entry_of("MNIST").files]
+    contents = [read_idx(obtain(file, folder)) for file in get_entry("MNIST").files]
     return Images(_shrunk(contents[0], side), contents[1]), Images(_shrunk(contents[2], side), contents[3])
 
 

@@ -1,4 +1,4 @@
-"""The nine tables, from raw file to features and target, step by step as the paper says."""
+"""The nine tables, from raw file to scaled training, validation and test parts, as the paper describes it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
-from reproduction.datasets.catalogue import entry_of
-from reproduction.datasets.files import data_home, obtain_only
+from reproduction.datasets.files import data_home, get_entry, obtain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,21 +25,19 @@ ALL_LAGS = (1, 2, 3, 4, 5)
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the paper leaves open about its tables.
+    """Choices that the paper leaves open about its tables.
 
     Attributes
     ----------
     facebook_target : str
         Target of DS5. The paper names none, but drops the three summands of "Total Interactions".
     building_target : {"V-10", "V-9"}
-        Target of DS6: construction costs, as in the paper, or sales price. The other one is no feature.
+        Target of DS6: construction costs, as in the paper, or sales price. The other column is dropped.
     building_lags : tuple of int
-        Time lags of DS6 whose economic variables are features. The paper names lag 4, which is read as that lag
-        alone: the ratios that it prints between linear regression, lasso and ridge regression agree with 27
-        features, and not with those of all lags.
+        Time lags of DS6 whose economic variables are features. The paper names lag 4. Its printed ratios between
+        linear regression, lasso and ridge regression agree with the 27 features of lag 4 alone, not with all lags.
     scaler_fit : {"all", "training"}
-        Rows from which the scalers learn: all of them before the split, in the order in which the paper tells it, or
-        those of the training part alone.
+        Rows that fit the scalers: all rows before the split, as the paper describes it, or the training part.
     """
 
     facebook_target: str = "Total Interactions"
@@ -58,7 +56,7 @@ class Choices:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """Features ``X`` (n_samples, n_features) and target ``y`` (n_samples,) before any scaling, with their names."""
+    """Features ``X`` (n_samples, n_features) and target ``y`` (n_samples,) before scaling, with their names."""
 
     X: FloatArray
     y: FloatArray
@@ -76,16 +74,7 @@ class Dataset:
 
 
 def load_dataset(name: str, home: str | os.PathLike[str] | None = None, choices: Choices | None = None) -> Dataset:
-    """One of the nine tables after the paper's preprocessing, but for the scaling.
-
-    Parameters
-    ----------
-    name : str
-        "DS1" to "DS9".
-    home : path, optional
-        Folder of the raw files, see `data_home`.
-    choices : Choices, optional
-        What the paper leaves open.
+    """Return one of the nine tables ("DS1" to "DS9") after the paper's preprocessing, without scaling.
 
     Examples
     --------
@@ -95,7 +84,7 @@ def load_dataset(name: str, home: str | os.PathLike[str] | None = None, choices:
     ...
     ValueError: There is no dataset 'DS0'. Choose one of DS1, DS2, DS3, DS4, DS5, DS6, DS7, DS8, DS9, MNIST.
     """
-    if entry_of(name).name not in _READERS:
+    if get_entry(name).name not in _READERS:
         raise ValueError("MNIST is not a table: use load_mnist.")
     return _loaded(name, data_home(home), choices or Choices())
 
@@ -103,23 +92,71 @@ def load_dataset(name: str, home: str | os.PathLike[str] | None = None, choices:
 def load_scaled(
     name: str, home: str | os.PathLike[str] | None = None, choices: Choices | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Features and target of a whole table, scaled as in the paper."""
+    """Return features and target of a whole table, scaled as in the paper."""
     data = load_dataset(name, home, choices)
-    return scaled(data.X, data.y, data.X, data.y)
+    return scale(data.X, data.y, data.X, data.y)
 
 
-def scaled(X: FloatArray, y: FloatArray, X_fit: FloatArray, y_fit: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Features by their median and quartiles, the target onto [0, 1], both as the rows to fit say."""
+def scale(X: FloatArray, y: FloatArray, X_fit: FloatArray, y_fit: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Scale features by median and quartiles, and the target onto [0, 1], with scalers fitted on given rows."""
     from sklearn.preprocessing import MinMaxScaler, RobustScaler
 
     target = MinMaxScaler().fit(y_fit[:, None])
     return RobustScaler().fit(X_fit).transform(X), target.transform(y[:, None])[:, 0]
 
 
+Part = tuple[FloatArray, FloatArray]
+Rows = NDArray[np.intp]
+
+
+def split_rows(n_rows: int, number: int) -> tuple[Rows, Rows, Rows]:
+    """Return the rows for training (80 %), validation (10 %) and test (10 %); the number of the split is its seed.
+
+    Examples
+    --------
+    >>> from reproduction.datasets import split_rows
+    >>> [len(rows) for rows in split_rows(100, number=0)]
+    [80, 10, 10]
+    """
+    from sklearn.model_selection import train_test_split
+
+    training, rest = train_test_split(np.arange(n_rows), test_size=0.2, random_state=number)
+    validation, test = train_test_split(rest, test_size=0.5, random_state=number)
+    return training, validation, test
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """The three parts of a dataset, each a pair of features and target."""
+
+    training: Part
+    validation: Part
+    test: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One of the random splits of a table; its number is its seed."""
+
+    dataset: str
+    number: int
+
+    def load(self, home: str | os.PathLike[str] | None = None, choices: Choices | None = None) -> Parts:
+        """Return the scaled parts."""
+        chosen = choices or Choices()
+        data = load_dataset(self.dataset, home, chosen)
+        rows = split_rows(len(data.y), self.number)
+        fit_on = rows[0] if chosen.scaler_fit == "training" else np.arange(len(data.y))
+        X, y = scale(data.X, data.y, data.X[fit_on], data.y[fit_on])
+        training, validation, test = ((X[part], y[part]) for part in rows)
+        return Parts(training, validation, test)
+
+
 @lru_cache(maxsize=32)
 def _loaded(name: str, home: Path, choices: Choices) -> Dataset:
-    data = _READERS[name](obtain_only(name, home), choices)
-    data.X.flags.writeable = data.y.flags.writeable = False  # the cache hands out the same arrays again
+    (file,) = get_entry(name).files
+    data = _READERS[name](obtain(file, home), choices)
+    data.X.flags.writeable = data.y.flags.writeable = False  # the cache returns the same arrays again
     return data
 
 
@@ -128,9 +165,7 @@ def _pandas() -> Any:
         import openpyxl  # noqa: F401  (pandas reads xlsx files with it)
         import pandas as pd
     except ImportError as error:
-        raise ImportError(
-            "Reading the paper's tables needs pandas and openpyxl: pip install 'dconnet[paper]'"
-        ) from error
+        raise ImportError("The paper's tables need pandas and openpyxl: pip install pandas openpyxl") from error
     return pd
 
 

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from reproduction import commands
-from reproduction.__main__ import main
-from reproduction.commands import Order
+from reproduction.commands import main
 from reproduction.experiment import NAMES, get_experiment
 from reproduction.page import Picture
 from reproduction.store import Store
@@ -65,12 +64,8 @@ def test_rendering_without_a_folder(tmp_path, invoke):
 
 def test_changes_are_read_as_json():
     experiment = get_experiment("table1")
-    changes = commands._changes(["splits=10", 'datasets=["DS1", "DS2"]', "tol=1e-3"], [experiment])
+    changes = commands.parse_changes(["splits=10", 'datasets=["DS1", "DS2"]', "tol=1e-3"], [experiment])
     assert changes == {"splits": 10, "datasets": ("DS1", "DS2"), "tol": 1e-3}
-
-
-def test_quick_results_stand_apart(tmp_path):
-    assert Order("all", quick=True, results=tmp_path).folder != Order("all", results=tmp_path).folder
 
 
 @needs_data

@@ -14,7 +14,8 @@ from rich.console import Console
 
 from dconnet_test_workers import write_thread_limits
 from reproduction import experiment as runner
-from reproduction.experiment import NAMES, Experiment, Findings, adjusted, compute, get_experiment
+from reproduction import store as stored
+from reproduction.experiment import NAMES, Experiment, Findings, apply_changes, compute, get_experiment
 from reproduction.processes import work_through
 from reproduction.store import Store
 
@@ -58,9 +59,9 @@ EXPERIMENT = Experiment(
 )
 
 
-def compute_here(cell, name, settings, store, home):
-    """What a worker does, for an experiment that the registry does not know."""
-    store.write(cell, EXPERIMENT.run(cell, settings, home))
+def run_here(cell, name, settings, home):
+    """Compute a cell of an experiment that is not in the registry."""
+    return EXPERIMENT.run(cell, settings, home)
 
 
 @pytest.fixture
@@ -76,8 +77,8 @@ def in_this_process(monkeypatch):
             work(item)
         return []
 
-    monkeypatch.setattr(runner, "work_through", worked)
-    monkeypatch.setattr(runner, "_compute_cell", compute_here)
+    monkeypatch.setattr(stored, "work_through", worked)
+    monkeypatch.setattr(runner, "run_cell", run_here)
     return limit
 
 
@@ -216,4 +217,4 @@ def test_the_plan_of_table_1_is_that_of_the_paper():
 
 
 def test_changes_reach_only_what_knows_them():
-    assert adjusted(Plan(), {"count": 2, "factor": 5}) == Plan(2)
+    assert apply_changes(Plan(), {"count": 2, "factor": 5}) == Plan(2)

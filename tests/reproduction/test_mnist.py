@@ -6,7 +6,7 @@ from sklearn.decomposition import PCA
 
 from reproduction import mnist
 from reproduction.datasets import Images
-from reproduction.experiment import scratch_file
+from reproduction.store import scratch_file
 
 
 def test_components_are_those_of_a_principal_component_analysis():

@@ -98,4 +98,4 @@ def test_builds_are_counted(store):
     store.write(CELLS[0], {})
     record = json.loads(store.path(CELLS[0]).read_text())
     store.path(CELLS[1]).write_text(json.dumps(record | {"build": "another"}))
-    assert store.builds() == 2
+    assert store.count_builds() == 2

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from reproduction.datasets import CATALOGUE, data_home
-from reproduction.datasets.catalogue import RawFile
-from reproduction.datasets.files import is_present, obtain
+from reproduction.datasets.files import RawFile, is_present, obtain
 
 CONTENT = b"1,2,3\n"
 FILE = RawFile("folder/table.data", hashlib.sha256(CONTENT).hexdigest(), ("first", "second"))
@@ -92,7 +91,7 @@ def test_a_failed_download_says_where_it_looked_and_what_to_do(tmp_path):
 
 def test_without_pooch_the_error_names_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=re.escape("needs pooch: pip install 'dconnet[paper]'")):
+    with pytest.raises(ImportError, match=re.escape("needs pooch: pip install pooch")):
         obtain(FILE, tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / FILE.path).write_bytes(CONTENT)
