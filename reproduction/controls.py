@@ -1,34 +1,25 @@
-"""Controls for Table 1: what changes with another optimiser, comparable penalties, another split, or restarts."""
+"""Controls for Table 1: another optimiser, comparable penalties, another DC split, restarts."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reproduction import fits, printed
+from reproduction.comparison import PARTS, SHEET_HEADER, SUMMARY, compare, median_table
 from reproduction.datasets import TABLES, Split
 from reproduction.experiment import Experiment, Findings
 from reproduction.fits import LABELS, FitSettings
-from reproduction.page import Section, Sheet, Table, number
+from reproduction.page import Section, Sheet, Table, sheet_of_cells
 from reproduction.store import Result
-from reproduction.table1 import (
-    AVERAGES_HEADER,
-    PARTS,
-    SHEET_HEADER,
-    Cell,
-    Comparison,
-    Results,
-    compare,
-)
+from reproduction.table1 import Cell
 
-# Restarts take a sweep in Python, and so much longer: they are for few splits.
 METHODS = ("lbfgs", "matched", "net", "restart")
-FEW_SPLITS = 5
+FEW_SPLITS = 5  # for restarts, which need a sweep in Python and take much longer
 
-# Who is compared with whom: a control on the left or on the right of its counterpart.
+# The improvement of the first method over the second.
 PAIRS = (
     ("lbfgs", "adam"),
     ("paper", "lbfgs"),
@@ -43,7 +34,7 @@ PAIRS = (
 
 @dataclass(frozen=True)
 class Plan:
-    """Which cells to compute; ``few_splits`` is for the methods with restarts."""
+    """Which cells to compute; ``few_splits`` is for the method with restarts."""
 
     datasets: tuple[str, ...] = TABLES
     widths: tuple[int, ...] = printed.WIDTHS
@@ -54,19 +45,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Settings(FitSettings):
-    """Limits as for Table 1.
-
-    Attributes
-    ----------
-    lbfgs_evaluations : int
-        Limit on the evaluations of L-BFGS.
-    """
+    """Limits as for Table 1, and the number of evaluations of L-BFGS."""
 
     lbfgs_evaluations: int = 10_000
 
 
 def cells(plan: Plan) -> list[Cell]:
-    """All methods of a split one after the other, the narrow networks of all datasets first."""
+    """Return the cells split by split, the narrow networks of all datasets first."""
     grid = itertools.product(plan.widths, range(plan.splits), plan.datasets, plan.methods)
     return [
         Cell(dataset, width, split, method)
@@ -90,11 +75,21 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
 
 
 def show(findings: Findings, section: Section) -> None:
-    """A line for each pair of methods, and medians for each dataset."""
+    """Show a row for each pair of methods, and medians for each dataset."""
     results = findings.of("table1").results() | findings.results()
-    comparisons = {
-        (ours, theirs, part): compare(results, ours, part, theirs) for ours, theirs in PAIRS for part in PARTS
+    found = {
+        f"{LABELS[ours]} over {LABELS[theirs]}": [compare(results, ours, part, theirs) for part in PARTS]
+        for ours, theirs in PAIRS
     }
+    rows = [
+        [label, pair[0].n_fits, *(text for one in pair for text in one.averages().texts)]
+        for label, pair in found.items()
+        if pair[0].values
+    ]
+    caption = (
+        "Improvements over all datasets, widths and splits that both have: the error of the second over that of the "
+        "first, minus one, averaged as for Table 1:"
+    )
     section.parts += [
         "Who is ahead depends on more than the optimiser. L-BFGS is one run of SciPy's L-BFGS-B on the same RegLoss, "
         "from the same start and with the same grid of gamma as DCON. Adam with matched penalties has gamma over the "
@@ -102,45 +97,16 @@ def show(findings: Findings, section: Section) -> None:
         "smaller decomposition into convex parts than the paper's, and restarts are the paper's own procedure "
         "(Appendix B) where the DCA stops at a point that is no local minimum; both are Algorithm 1 otherwise. All "
         "else is as in Table 1, with whose cells these are compared.",
-        _summary(comparisons),
-        *(_medians(comparisons, part) for part in PARTS),
+        Table(caption, ("", "fits", *(f"{part}: {name}" for part in PARTS for name in SUMMARY)), rows),
     ]
+    for k, part in enumerate(PARTS):
+        columns = {label: pair[k].median for label, pair in found.items() if pair[k].values}
+        section.parts.append(median_table(f"The median over all widths and splits, {part} data:", columns))
+    lines = [line for pair in found.values() for one in pair for line in one.lines()]
     section.sheets = [
-        Sheet("controls", SHEET_HEADER, [line for one in comparisons.values() for line in one.lines()]),
-        Sheet("controls-errors", ("dataset", "n_hidden", "split", "method", *PARTS), list(_errors(findings.results()))),
+        Sheet("controls", SHEET_HEADER, lines),
+        sheet_of_cells("controls-errors", findings.results(), PARTS),
     ]
-
-
-Comparisons = dict[tuple[str, str, str], Comparison]
-
-
-def _summary(comparisons: Comparisons) -> Table:
-    rows = []
-    for ours, theirs in PAIRS:
-        pair = [comparisons[ours, theirs, part] for part in PARTS]
-        splits = sum(len(values) for values in pair[0].values.values())
-        if splits:
-            figures = (text for one in pair for text in one.averages().texts)
-            rows.append([f"{LABELS[ours]} over {LABELS[theirs]}", splits, *figures])
-    caption = (
-        "Improvements over all datasets, widths and splits that both have: the error of the second over that of the "
-        "first, minus one, averaged as for Table 1:"
-    )
-    return Table(caption, ("", "fits", *(f"{part}: {name}" for part in PARTS for name in AVERAGES_HEADER)), rows)
-
-
-def _medians(comparisons: Comparisons, part: str) -> Table:
-    columns = [pair for pair in PAIRS if comparisons[(*pair, part)].values]
-    rows = [
-        [dataset, *(number(comparisons[(*pair, part)].over_widths(dataset)) for pair in columns)] for dataset in TABLES
-    ]
-    header = ("", *(f"{LABELS[ours]} over {LABELS[theirs]}" for ours, theirs in columns))
-    return Table(f"The median over all widths and splits, {part} data:", header, rows)
-
-
-def _errors(results: Results) -> Iterator[list[object]]:
-    for cell in sorted(results):
-        yield [cell.dataset, cell.n_hidden, cell.split, cell.method, *(results[cell][part] for part in PARTS)]
 
 
 EXPERIMENT = Experiment(

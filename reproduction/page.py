@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,24 +20,14 @@ MISSING = "–"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts for the page.
-
-    Attributes
-    ----------
-    caption : str
-        A sentence above it.
-    header : sequence of str
-        Names of the columns.
-    rows : sequence of sequences
-        The cells.
-    """
+    """A table of texts for the page, with a caption above it."""
 
     caption: str
     header: Sequence[str]
     rows: Sequence[Sequence[object]]
 
     def markdown(self) -> str:
-        """The table as Markdown, the caption above it."""
+        """Return the table as Markdown, with the caption above it."""
         ruler = ["---", *["--:"] * (len(self.header) - 1)]
         lines = [self.header, ruler, *self.rows]
         return f"{self.caption}\n\n" + "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
@@ -45,7 +35,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Figures for a CSV file, in full and one a line."""
+    """A table of figures for a CSV file."""
 
     name: str
     header: Sequence[str]
@@ -61,7 +51,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that is drawn when it is saved."""
+    """A figure, drawn when it is saved."""
 
     name: str
     caption: str
@@ -84,7 +74,7 @@ class Picture:
 
 @dataclass
 class Section:
-    """One experiment on the page: texts, tables and pictures in their order, and sheets beside."""
+    """One experiment on the page: texts, tables and pictures in their order, and sheets beside them."""
 
     title: str
     parts: list[str | Table | Picture] = field(default_factory=list)
@@ -99,30 +89,34 @@ class Section:
             sheet.save(folder)
 
     def markdown(self, folder: str) -> str:
-        """The section; pictures and sheets are looked for in the folder."""
+        """Return the section as Markdown; ``folder`` precedes the names of pictures and sheets in links."""
         texts = [f"## {self.title}"]
-        texts += [_text_of(part, folder) for part in self.parts]
+        for part in self.parts:
+            if isinstance(part, Picture):
+                texts.append(f"![{part.caption}]({folder}{part.name}.png)\n\n*{part.caption}*")
+            else:
+                texts.append(part.markdown() if isinstance(part, Table) else part)
         if self.sheets:
             links = ", ".join(f"[{sheet.name}.csv]({folder}{sheet.name}.csv)" for sheet in self.sheets)
             texts.append(f"All figures: {links}.")
         return "\n\n".join(texts)
 
 
-def _text_of(part: str | Table | Picture, folder: str) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, Table):
-        return part.markdown()
-    return f"![{part.caption}]({folder}{part.name}.png)\n\n*{part.caption}*"
+def sheet_of_cells(name: str, results: Mapping[Any, Mapping[str, Any]], figures: Sequence[str]) -> Sheet:
+    """Return a sheet with the fields of every cell and some figures of its result, None where one is missing."""
+    cells = sorted(results)
+    header = [each.name for each in fields(cells[0])] if cells else []
+    rows = [[*astuple(cell), *(results[cell].get(figure) for figure in figures)] for cell in cells]
+    return Sheet(name, [*header, *figures], rows)
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number for people; a dash where there is none."""
+    """Return a number with fixed digits; a dash for None and NaN."""
     return MISSING if value is None or not np.isfinite(value) else f"{value:.{digits}f}"
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A number to some significant digits, never with an exponent.
+    """Return a number to some significant digits, never with an exponent.
 
     Examples
     --------
@@ -134,7 +128,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and sample standard deviation; NaN where there are too few values.
+    """Return mean and sample standard deviation; NaN with too few values.
 
     Examples
     --------
@@ -148,7 +142,7 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def with_spread(pair: tuple[float, float]) -> str:
-    """Mean and, in brackets, standard deviation."""
+    """Return the mean with the standard deviation in brackets."""
     mean, spread = pair
     if not np.isfinite(mean):
         return MISSING

@@ -2,74 +2,54 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from reproduction import table1
-from reproduction.datasets import TABLES
+from reproduction.comparison import PARTS, SHEET_HEADER, SUMMARY, compare, median_table
 from reproduction.experiment import Findings
-from reproduction.fits import ALGORITHMS, LABELS, FitSettings
-from reproduction.page import Section, Sheet, Table, number
-from reproduction.table1 import AVERAGES_HEADER, PARTS, SHEET_HEADER, Comparison, Results, compare
+from reproduction.fits import ALGORITHMS, LABELS
+from reproduction.page import Section, Sheet, Table
 
 SCALERS = ("all rows", "training rows")
 
 
 def show(findings: Findings, section: Section) -> None:
-    """The improvements over Adam with both scalers, on the same splits."""
+    """Show the improvements over Adam with both scalers, on the same splits."""
     found = findings.results()
-    results = dict(zip(SCALERS, (_same_cells(findings.of("table1").results(), found), found), strict=True))
+    same = {cell: result for cell, result in findings.of("table1").results().items() if cell in found}
+    results = dict(zip(SCALERS, (same, found), strict=True))
     comparisons = {
-        (scaler, algorithm, part): compare(results[scaler], algorithm, part)
-        for algorithm in ALGORITHMS
-        for part in PARTS
-        for scaler in SCALERS
+        (algorithm, part, scaler): compare(results[scaler], algorithm, part)
+        for algorithm, part, scaler in itertools.product(ALGORITHMS, PARTS, SCALERS)
     }
+    rows = [
+        [LABELS[algorithm], part, scaler, one.n_fits, *one.averages().texts]
+        for (algorithm, part, scaler), one in comparisons.items()
+    ]
+    caption = "Improvement over Adam, averaged as for Table 1 over the same datasets, widths and splits:"
     section.parts += [
         "In the order in which the paper tells it, features and target are scaled first and the rows are divided "
         "afterwards, so that the scalers have seen the test rows. Here they learn from the training rows alone; all "
         "else is as in Table 1, whose cells for the same splits stand beside.",
-        _summary(comparisons),
-        *(_medians(comparisons, part) for part in PARTS),
+        Table(caption, ("", "data", "scalers learn from", "fits", *SUMMARY), rows),
     ]
-    lines = [[scaler, *line] for (scaler, _, _), one in comparisons.items() for line in one.lines()]
+    for part in PARTS:
+        columns = {
+            f"{LABELS[algorithm]}, {scaler}": comparisons[algorithm, part, scaler].median
+            for algorithm, scaler in itertools.product(ALGORITHMS, SCALERS)
+        }
+        caption = f"Median of the improvement over Adam over widths and splits, {part} data:"
+        section.parts.append(median_table(caption, columns))
+    lines = [[scaler, *line] for (_, _, scaler), one in comparisons.items() for line in one.lines()]
     section.sheets = [Sheet("scalers", ("scaler", *SHEET_HEADER), lines)]
-
-
-def _same_cells(results: Results, wanted: Results) -> Results:
-    return {cell: result for cell, result in results.items() if cell in wanted}
-
-
-Comparisons = dict[tuple[str, str, str], Comparison]
-
-
-def _summary(comparisons: Comparisons) -> Table:
-    rows = [
-        [LABELS[algorithm], part, scaler, sum(map(len, one.values.values())), *one.averages().texts]
-        for (scaler, algorithm, part), one in comparisons.items()
-    ]
-    caption = "Improvement over Adam, averaged as for Table 1 over the same datasets, widths and splits:"
-    return Table(caption, ("", "data", "scalers learn from", "fits", *AVERAGES_HEADER), rows)
-
-
-def _medians(comparisons: Comparisons, part: str) -> Table:
-    columns = [(algorithm, scaler) for algorithm in ALGORITHMS for scaler in SCALERS]
-    rows = [
-        [dataset, *(number(comparisons[scaler, algorithm, part].over_widths(dataset)) for algorithm, scaler in columns)]
-        for dataset in TABLES
-    ]
-    header = ("", *(f"{LABELS[algorithm]}, {scaler}" for algorithm, scaler in columns))
-    return Table(f"Median of the improvement over Adam over widths and splits, {part} data:", header, rows)
-
-
-def _of_training_rows(settings: FitSettings) -> FitSettings:
-    return replace(settings, scaler_fit="training")
 
 
 EXPERIMENT = replace(
     table1.EXPERIMENT,
     name="scalers",
     title="Table 1 with scalers of the training rows",
-    settings=_of_training_rows(table1.EXPERIMENT.settings),
-    quick_settings=_of_training_rows(table1.EXPERIMENT.quick_settings),
+    settings=replace(table1.EXPERIMENT.settings, scaler_fit="training"),
+    quick_settings=replace(table1.EXPERIMENT.quick_settings, scaler_fit="training"),
     show=show,
 )
