@@ -1,7 +1,7 @@
-"""Adam on one-hidden-layer ReLU networks, many members of a grid of hyper-parameters at once.
+"""Adam on one-hidden-layer ReLU networks, for a whole grid of hyper-parameters at once.
 
-Members with the same batch size see the same batches, and so they are one model with a further axis: a step is one
-matrix product for all of them. Each has its own learning rate, decay rate, penalty, early stopping and best weights.
+Members of the grid with the same batch size see the same batches, so they form one model with a further axis: a step is
+one matrix product for all of them. Each member has its own rates, penalty, early stopping and best weights.
 """
 
 from __future__ import annotations
@@ -33,19 +33,7 @@ EPSILON = 1e-8
 
 @dataclass(frozen=True, slots=True, order=True)
 class Member:
-    """One point of the grid.
-
-    Attributes
-    ----------
-    learning_rate : float
-        Length of a step.
-    beta1 : float
-        Decay rate of the first moment.
-    batch_size : int
-        Rows of a step; `ALL_ROWS` takes them all.
-    penalty : float
-        Strength of the squared norm of the weights W and alpha in the loss.
-    """
+    """One point of the grid; ``beta1`` is the decay rate of the first moment, ``penalty`` acts on W and alpha."""
 
     learning_rate: float
     beta1: float
@@ -55,20 +43,20 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When to stop.
+    """The stopping rule.
 
     Attributes
     ----------
     max_epochs : int
         Limit on passes over the data.
     patience : int or None
-        Epochs without a lower error after which a member stops; None never stops it.
+        Epochs without a lower watched error after which a member stops; None means never.
     watch_training : bool
-        Whether that error is the one on the training data.
+        Watch the training error instead of the validation error.
     watch_penalty : bool
-        Whether that error includes the penalty, as the losses do that Keras watches.
+        Add the penalty to the watched error, as Keras does.
     goal : float
-        Training MSE at which a member has done enough.
+        Training MSE at which a member stops.
     """
 
     max_epochs: int = 1000
@@ -77,22 +65,15 @@ class Schedule:
     watch_penalty: bool = False
     goal: float = -np.inf
 
-    @property
-    def needs_training_error(self) -> bool:
-        """Whether a decision depends on the error on the training data."""
-        return self.watch_training or np.isfinite(self.goal)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """What became of a member.
+    """The result of one member.
 
     Attributes
     ----------
-    member : Member
-        Its hyper-parameters.
     network : Network
-        The best one by the watched error, or the last one without patience.
+        The best network by the watched error, or the last one without patience.
     error : float
         The watched error of this network.
     epochs : int
@@ -100,7 +81,7 @@ class Trained:
     reached : bool
         Whether the goal was reached.
     curve : list of float
-        Training MSE before the first and after each epoch, where it was asked for.
+        Training MSE before the first and after each epoch, with ``record=True``.
     """
 
     member: Member
@@ -112,7 +93,7 @@ class Trained:
 
 
 def full_grid(penalties: Sequence[float] = PENALTIES) -> tuple[Member, ...]:
-    """The 36 combinations of the paper, or those with other penalties.
+    """Return the 36 combinations of the paper, or those with other penalties.
 
     Examples
     --------
@@ -132,28 +113,11 @@ def train(
     seed: int,
     record: bool = False,
 ) -> list[Trained]:
-    """Train all members from the same start with the same batches, those of one batch size together.
+    """Train all members from the same start with the same batches; return results in the order of the members.
 
-    Parameters
-    ----------
-    members : sequence of Member
-        What to train.
-    start : Network
-        The first weights of every member.
-    training, validation : pair of arrays
-        Features (n_samples, n_features) and target, of shape (n_samples,) for all members alike, or
-        (n_samples, n_members) for members that have all the same batch size and a target each.
-    schedule : Schedule
-        When to stop.
-    seed : int
-        Decides how the rows are shuffled in each epoch.
-    record : bool
-        Whether to return the training MSE after every epoch.
-
-    Returns
-    -------
-    list of Trained
-        In the order of the members.
+    ``training`` and ``validation`` are pairs of features (n_samples, n_features) and target, of shape (n_samples,), or
+    (n_samples, n_members) for members of the same batch size with different targets. ``seed`` determines the order of
+    the rows in each epoch.
     """
     results: dict[int, Trained] = {}
     for batch_size in dict.fromkeys(member.batch_size for member in members):
@@ -164,7 +128,7 @@ def train(
 
 
 def epoch_order(n_rows: int, seed: int, epoch: int) -> Any:
-    """The order of the rows in an epoch, the same for every member."""
+    """Return the order of the rows in an epoch, the same for every member."""
     return np.random.default_rng([seed, epoch]).permutation(n_rows)
 
 
@@ -172,12 +136,12 @@ def _torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError("Adam needs PyTorch: pip install 'dconnet[torch]'") from error
+        raise ImportError("Adam needs PyTorch: pip install torch") from error
     return torch
 
 
 class _Group:
-    """Members of one batch size. Row k of every tensor belongs to the k-th member that is still in training."""
+    """Members of one batch size. Row k of every tensor belongs to the k-th member that is still trained."""
 
     def __init__(
         self,
@@ -213,14 +177,14 @@ class _Group:
         self.curves: list[list[float]] = [[] for _ in members]
 
     def _tensor(self, values: FloatArray) -> Tensor:
-        # A copy: NumPy's arrays may be read-only, which torch does not know.
+        # A copy, because torch does not support read-only arrays.
         tensor: Tensor = self.torch.tensor(np.asarray(values, dtype=np.float64))
         return tensor
 
     def run(self, batch_size: int, seed: int) -> list[Trained]:
-        """All epochs, until no member is left."""
+        """Train until no member is left."""
         n_rows = len(self.y)
-        self._note_training_error()
+        self._record_training_error()
         with self.torch.no_grad():
             for epoch in range(1, self.schedule.max_epochs + 1):
                 order = self.torch.from_numpy(epoch_order(n_rows, seed, epoch))
@@ -232,25 +196,25 @@ class _Group:
         return [self.results[k] for k in range(len(self.members))]
 
     def _parts(self, flat: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """W (members, n_hidden, n_features), b and alpha (members, n_hidden) as views of one matrix."""
+        """Return views of W (members, n_hidden, n_features), b and alpha (members, n_hidden)."""
         n_hidden, n_features = self.shape
         W, b, alpha = flat.split([n_hidden * n_features, n_hidden, n_hidden], dim=1)
         return W.view(len(flat), n_hidden, n_features), b, alpha
 
     def _hidden(self, X: Tensor) -> Tensor:
-        """Output of the hidden layer, (rows, members, n_hidden)."""
+        """Return the output of the hidden layer, (rows, members, n_hidden)."""
         W, b, _ = self._parts(self.theta)
         Z = X @ W.reshape(-1, self.shape[1]).T
         hidden: Tensor = Z.view(len(X), len(self.theta), self.shape[0]).add_(b).clamp_min_(0.0)
         return hidden
 
     def _errors(self, X: Tensor, y: Tensor) -> Tensor:
-        """Mean squared error of every member."""
+        """Return the mean squared error of every member."""
         residual = (self._hidden(X) * self._parts(self.theta)[2]).sum(-1) - y
         return residual.square().mean(0)
 
     def _step(self, X: Tensor, y: Tensor) -> None:
-        """One step of Adam on the mean squared error of the batch plus the penalty."""
+        """Take one step of Adam on the mean squared error of the batch plus the penalty."""
         gradient = self._gradient(X, y)
         self.steps += 1
         self.first.lerp_(gradient, self.keep1)
@@ -271,8 +235,8 @@ class _Group:
         of_W += (back.view(len(X), -1).T @ X).view(of_W.shape)
         return gradient
 
-    def _note_training_error(self) -> Tensor | None:
-        if not (self.record or self.schedule.needs_training_error):
+    def _record_training_error(self) -> Tensor | None:
+        if not (self.record or self.schedule.watch_training or np.isfinite(self.schedule.goal)):
             return None
         errors = self._errors(self.X, self.y)
         if self.record:
@@ -281,8 +245,8 @@ class _Group:
         return errors
 
     def _judge(self, epoch: int) -> None:
-        """Watch the errors, keep the best weights, and let those go that are done."""
-        training = self._note_training_error()
+        """Update the best weights, and release members that have finished."""
+        training = self._record_training_error()
         watched = training if self.schedule.watch_training else self._errors(self.X_val, self.y_val)
         assert watched is not None
         if self.schedule.watch_penalty:
@@ -300,7 +264,7 @@ class _Group:
             self._release(done, reached, epoch)
 
     def _exhausted(self, watched: Tensor, patience: int) -> Tensor:
-        """Keep what is better than before, and tell whose last improvement is too long ago."""
+        """Update the best weights; return which members have run out of patience."""
         better = watched < self.best
         self.best = self.torch.where(better, watched, self.best)
         self.best_theta[better] = self.theta[better]
@@ -308,10 +272,10 @@ class _Group:
         return self.since_best >= patience
 
     def _release(self, done: Tensor, reached: Tensor, epoch: int) -> None:
-        """Write down the members that are done, and go on without them."""
+        """Store the results of finished members, and remove their rows."""
         for row in done.nonzero().flatten().tolist():
             k = self.alive[row]
-            # A member whose goal is reached ends with the weights that reached it.
+            # A member that reached the goal ends with its current weights.
             theta = self.theta if bool(reached[row]) else self.best_theta
             W, b, alpha = (part[row].numpy().copy() for part in self._parts(theta))
             self.results[k] = Trained(

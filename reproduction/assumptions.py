@@ -1,19 +1,18 @@
-"""How often the assumptions of the paper's convergence theorem fail along real fits.
+"""Count how often the assumptions of the paper's convergence theorem fail in fits on real data.
 
-Assumption 1 is about the data: the design M has full column rank. The others are about every visit to a neuron:
+Assumption 1 is about the data: the design M has full column rank. The others concern every visit to a neuron:
 
 2. the DCA ends at a local minimiser of the subproblem, ∂h ⊆ ∂g there;
 3. it ends within the limit of iterations;
 4. some ε^h, ε^g in [0, 1], one for each row at its kink, make the subgradient zero where the DCA has ended, and satisfy
    0 ≤ β^g ε^g - β^h ε^h ≤ β^g - β^h with the slopes β at the end of the epoch.
 
-The last is a question of linear programming: whether numbers with these bounds exist.
+Assumption 4 is checked by a linear programme.
 """
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +32,14 @@ from dconnet.training.restart import Verdict, examine
 from dconnet.training.sweep import PythonSweep, Tally
 from reproduction import printed
 from reproduction.datasets import TABLES, Split
-from reproduction.experiment import Experiment, Findings
+from reproduction.experiment import Experiment, Findings, full_grid
 from reproduction.fits import FitSettings, start_of, tuned_dcon
-from reproduction.page import MISSING, Section, Sheet, Table, number
+from reproduction.page import MISSING, Section, Table, number, sheet_of_cells
 from reproduction.store import Result
 
 DECOMPOSITIONS = ("paper", "net")
 
-# A subgradient shorter than this share of the terms that it is the sum of counts as zero.
-CLOSE = 1e-6
+CLOSE = 1e-6  # a subgradient below this share of the size of its terms counts as zero
 
 
 @dataclass(frozen=True, order=True)
@@ -64,15 +62,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Settings(FitSettings):
-    """One split; gamma is chosen as for Table 1.
-
-    Attributes
-    ----------
-    split : int
-        The split that is looked at.
-    watched_epochs : int
-        Epochs whose visits are examined.
-    """
+    """The split, and the number of epochs whose visits are examined; gamma is chosen as for Table 1."""
 
     split: int = 0
     watched_epochs: int = 200
@@ -80,22 +70,20 @@ class Settings(FitSettings):
 
 @dataclass
 class Counts:
-    """How often what happened, in visits to neurons whose output weight is not zero.
+    """Numbers of visits to neurons whose output weight is not zero.
 
     Attributes
     ----------
-    visits : int
-        All of them.
     kinked : int
-        Those that ended with rows at their kinks.
+        Visits that ended with rows at their kinks.
     not_local, unclear : int
-        Those that ended where the objective descends (Assumption 2 fails), and where that could not be decided.
+        Visits that ended where the objective descends (Assumption 2 fails), or where that could not be decided.
     not_ended : int
-        Those whose DCA did not end within its limit (Assumption 3 fails).
+        Visits whose DCA did not end within its limit (Assumption 3 fails).
     concave : int
-        Those with a concave kink at the end of the epoch, for which Assumption 4 cannot hold.
+        Visits with a concave kink at the end of the epoch, which excludes Assumption 4.
     technical : int
-        Those for which no numbers as in Assumption 4 exist, these among them.
+        All visits for which Assumption 4 fails.
     """
 
     visits: int = 0
@@ -109,14 +97,14 @@ class Counts:
 
 @dataclass(frozen=True)
 class Visit:
-    """A neuron where its DCA has ended, with the slopes of that moment."""
+    """The subproblem of a neuron with its slopes at the end of its DCA, and the weights there."""
 
     neuron: NeuronProblem
     v: FloatArray
 
 
 class WatchedSweep(PythonSweep):
-    """A sweep that examines every visit at once, and all of the last epoch when the next one begins."""
+    """A sweep that examines every visit at its end, and all visits of an epoch when the next epoch begins."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -132,15 +120,15 @@ class WatchedSweep(PythonSweep):
         seconds: float,
         kinks: FloatArray | None = None,
     ) -> Tally:
-        """See `Sweep.run`."""
-        self.look_back(V, alpha)
+        """Examine the visits of the last epoch, then sweep."""
+        self.examine_last_epoch(V, alpha)
         self.ended = []
         tally = super().run(V, alpha, order, seconds, kinks)
         self.last = dict(zip(order.tolist(), self.ended, strict=False))
         return tally
 
     def improve(self, neuron: NeuronProblem, v: FloatArray) -> DCAOutcome:
-        """The DCA of one neuron, and what is to be said of its end."""
+        """Run the DCA of one neuron, and examine where it ends."""
         outcome = super().improve(neuron, v)
         self.ended.append(Visit(neuron, outcome.v))
         if neuron.curvature > 0.0:
@@ -151,7 +139,7 @@ class WatchedSweep(PythonSweep):
             self.counts.unclear += verdict is Verdict.NONE_FOUND
         return outcome
 
-    def look_back(self, V: FloatArray, alpha: FloatArray) -> None:
+    def examine_last_epoch(self, V: FloatArray, alpha: FloatArray) -> None:
         """Compare the visits of the last epoch with the network at its end."""
         hidden = np.maximum(self.problem.preactivations(V), 0.0)
         for unit, visit in self.last.items():
@@ -165,21 +153,14 @@ class WatchedSweep(PythonSweep):
 
 
 def _concave(neuron: NeuronProblem) -> BoolArray:
-    """Rows whose net slope is negative by more than rounding."""
+    """Return the rows whose net slope is negative by more than rounding."""
     return neuron.beta_g - neuron.beta_h < -FLAT * (neuron.beta_g + neuron.beta_h)
 
 
 def has_common_subgradient(before: NeuronProblem, after: NeuronProblem, v: FloatArray, kinked: BoolArray) -> bool:
-    """Whether Assumption 4 holds for a neuron with weights v and these rows at their kinks.
+    """Return whether Assumption 4 holds for a neuron with weights ``v`` and the rows ``kinked`` at their kinks.
 
-    Parameters
-    ----------
-    before, after : NeuronProblem
-        The subproblem with the slopes at the end of its DCA, and with those at the end of the epoch.
-    v : array of shape (rank,)
-        The weights, the same at both times.
-    kinked : array of bool, of shape (n_rows,)
-        The rows at their kinks.
+    ``before`` and ``after`` are the subproblem with the slopes at the end of its DCA and at the end of the epoch.
     """
     if np.any(_concave(after)[kinked]):
         return False
@@ -211,22 +192,17 @@ class WatchedDescent(Descent):
         self.watched = WatchedSweep(white, solver, options.split, options.max_dca_iter, backend=backend)
 
     def prepare(self, state: State) -> None:
-        """Take the sweep that is watched."""
+        """Use the sweep that examines visits."""
         self.sweep = self.watched
 
 
 def watch(problem: Problem, start: Network, options: Options, seed: int) -> tuple[Counts, int]:
-    """Descend from the start; return what was seen, and the number of epochs."""
+    """Descend from the start; return the counts and the number of epochs."""
     descent = WatchedDescent(problem, options, np.random.default_rng(seed))
     solution = descent.run(start)
     white = problem.whitened
-    descent.watched.look_back(white.whiten(solution.network), white.output_weights(solution.network))
+    descent.watched.examine_last_epoch(white.whiten(solution.network), white.output_weights(solution.network))
     return descent.watched.counts, solution.n_epochs
-
-
-def cells(plan: Plan) -> list[Cell]:
-    """Every dataset with every width and decomposition."""
-    return [Cell(*values) for values in itertools.product(plan.datasets, plan.widths, plan.decompositions)]
 
 
 def run(cell: Cell, settings: Settings, home: Path) -> Result:
@@ -247,7 +223,7 @@ COUNTS = tuple(each.name for each in fields(Counts))
 
 
 def show(findings: Findings, section: Section) -> None:
-    """Shares of the visits in which an assumption fails."""
+    """Show the shares of the visits in which an assumption fails."""
     results, settings = findings.results(), findings.settings
     section.parts += [
         "The convergence theorem of the paper assumes that the design has full rank (1), and that in every visit to a "
@@ -259,12 +235,7 @@ def show(findings: Findings, section: Section) -> None:
         "visits for which neither a proof nor a counterexample of 2 was found.",
         *(_table(results, name) for name in DECOMPOSITIONS if any(cell.decomposition == name for cell in results)),
     ]
-    header = ("dataset", "n_hidden", "decomposition", "gamma", "epochs", "missing_rank", *COUNTS)
-    section.sheets = [
-        Sheet(
-            "assumptions", header, [[*astuple(c), *(results[c][name] for name in header[3:])] for c in sorted(results)]
-        )
-    ]
+    section.sheets = [sheet_of_cells("assumptions", results, ("gamma", "epochs", "missing_rank", *COUNTS))]
 
 
 HEADER = ("", "N", "visits", "at kinks, %", "2 fails, %", "undecided, %", "3 fails, %", "4 fails, %", "concave, %")
@@ -293,7 +264,7 @@ EXPERIMENT = Experiment(
     quick_plan=Plan(("DS1",), (10,)),
     settings=Settings(),
     quick_settings=Settings(max_epochs=100, watched_epochs=20),
-    cells=cells,
+    cells=full_grid(Cell),
     datasets=lambda plan: plan.datasets,
     run=run,
     show=show,

@@ -1,10 +1,10 @@
-"""Networks as the paper trains them, with the hyper-parameters of the least validation error."""
+"""Fits with the settings of the paper, and hyper-parameters chosen by the validation error."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +21,7 @@ from reproduction.datasets import Choices, Parts
 
 ALGORITHMS = ("paper", "accelerated")
 
-# What the page calls the methods of the cells; what the paper reports is "printed" there.
+# Names of the methods on the page.
 LABELS = {
     "adam": "Adam",
     "paper": "Algorithm 1",
@@ -41,24 +41,8 @@ GAMMAS = (1e-2, 1e-3, 1e-4, 1e-5)
 class FitSettings(Choices):
     """Limits of the fits, with the values of the paper.
 
-    Attributes
-    ----------
-    gammas : tuple of float
-        What DCON chooses from.
-    max_epochs : int
-        Outer iterations of DCON.
-    max_dca_iter : int
-        DCA iterations for one neuron.
-    tol : float
-        DCON stops before the limit when it has converged.
-    accelerated_epochs : int
-        Limit on the rounds of the accelerated algorithm, each of which is much more than an outer iteration.
-    adam_epochs : int
-        Limit on the epochs of Adam, for which the paper tells none.
-    patience : int
-        Epochs without a lower validation error after which Adam stops.
-    watch_penalty : bool
-        Whether that error includes the penalty, as in Keras, after which the files of the paper's figures are named.
+    ``gammas`` is the grid of DCON. The paper states no limit on the epochs of Adam; Adam stops after ``patience``
+    epochs without a lower validation error, which includes the penalty as in Keras with ``watch_penalty``.
     """
 
     gammas: tuple[float, ...] = GAMMAS
@@ -75,18 +59,18 @@ NO_CHOICES: Mapping[str, Any] = MappingProxyType({})
 
 
 def start_of(parts: Parts, n_hidden: int, split: int) -> Network:
-    """The random start that all methods share on a split."""
+    """Return the random start that all methods share on a split."""
     return xavier(parts.training[0].shape[1], n_hidden, np.random.default_rng(split))
 
 
 def mse(predict: Callable[[FloatArray], FloatArray], part: tuple[FloatArray, FloatArray]) -> float:
-    """Mean squared error."""
+    """Return the mean squared error."""
     X, y = part
     return float(np.mean((predict(X) - y) ** 2))
 
 
 def errors(predict: Callable[[FloatArray], FloatArray], parts: Parts) -> dict[str, float]:
-    """Mean squared errors on the three parts."""
+    """Return the mean squared errors on the three parts."""
     return {name: mse(predict, getattr(parts, name)) for name in ("training", "validation", "test")}
 
 
@@ -99,7 +83,7 @@ def dcon(
     settings: FitSettings,
     choices: Mapping[str, Any] = NO_CHOICES,
 ) -> DCONRegressor:
-    """One fit of DCON on the training part, with further settings of Algorithm 1."""
+    """Fit DCON on the training part; ``choices`` are further settings of Algorithm 1."""
     is_accelerated = algorithm == "accelerated"
     model = DCONRegressor(
         n_hidden,
@@ -122,7 +106,7 @@ def tuned_dcon(
     settings: FitSettings,
     choices: Mapping[str, Any] = NO_CHOICES,
 ) -> dict[str, Any]:
-    """The fit of DCON whose gamma has the least validation error, with further settings of Algorithm 1."""
+    """Return the figures of DCON with the gamma of the least validation error."""
     fits = []
     for gamma in settings.gammas:
         began = time.perf_counter()
@@ -134,7 +118,7 @@ def tuned_dcon(
 
 
 def tuned_lbfgs(parts: Parts, n_hidden: int, split: int, settings: FitSettings, max_evaluations: int) -> dict[str, Any]:
-    """The run of L-BFGS, from the start of the others, whose gamma has the least validation error."""
+    """Return the figures of L-BFGS with the gamma of the least validation error."""
     fits = []
     for gamma in settings.gammas:
         began = time.perf_counter()
@@ -145,23 +129,16 @@ def tuned_lbfgs(parts: Parts, n_hidden: int, split: int, settings: FitSettings, 
 
 
 def matched_penalties(parts: Parts, settings: FitSettings) -> tuple[float, ...]:
-    """What Adam's penalties must be to act like DCON's gammas: gamma over the root of the number of rows."""
+    """Return the penalties of Adam that act like DCON's gammas: gamma over the root of the number of rows."""
     return tuple(gamma / np.sqrt(len(parts.training[1])) for gamma in settings.gammas)
 
 
 def tuned_adam(
     parts: Parts, n_hidden: int, split: int, settings: FitSettings, penalties: tuple[float, ...] = adam.PENALTIES
 ) -> dict[str, Any]:
-    """The member of the paper's grid for Adam with the least validation error, or of one with other penalties."""
+    """Return the figures of Adam with the hyper-parameters of the least validation error."""
     schedule = adam.Schedule(settings.adam_epochs, settings.patience, watch_penalty=settings.watch_penalty)
     start = start_of(parts, n_hidden, split)
     trained = adam.train(adam.full_grid(penalties), start, parts.training, parts.validation, schedule, seed=split)
     best = min(trained, key=lambda one: mse(one.network.predict, parts.validation))
-    member = best.member
-    return errors(best.network.predict, parts) | {
-        "learning_rate": member.learning_rate,
-        "beta1": member.beta1,
-        "batch_size": member.batch_size,
-        "penalty": member.penalty,
-        "epochs": best.epochs,
-    }
+    return errors(best.network.predict, parts) | asdict(best.member) | {"epochs": best.epochs}

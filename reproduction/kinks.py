@@ -13,7 +13,7 @@ from dconnet import DCONRegressor, PaperAlgorithm
 from reproduction.datasets import TABLES, Split
 from reproduction.experiment import Experiment, Findings
 from reproduction.fits import FitSettings, mse, start_of
-from reproduction.page import Section, Sheet, Table
+from reproduction.page import Section, Table, sheet_of_cells
 from reproduction.store import Result
 
 RULES = ("active", "random")
@@ -109,12 +109,7 @@ def show(findings: Findings, section: Section) -> None:
             rows,
         ),
     ]
-    header = ("dataset", "dc_split", "gamma", "split", "kinks", *FIGURES, "programmes")
-    lines = [
-        [c.dataset, c.dc_split, c.gamma, c.split, c.kinks, *(results[c][f] for f in header[5:])]
-        for c in sorted(results)
-    ]
-    section.sheets = [Sheet("kinks", header, lines)]
+    section.sheets = [sheet_of_cells("kinks", results, (*FIGURES, "programmes"))]
 
 
 EXPERIMENT = Experiment(

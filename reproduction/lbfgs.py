@@ -1,4 +1,4 @@
-"""L-BFGS on RegLoss from a given start: the plainest rival on the same objective."""
+"""SciPy's L-BFGS-B on RegLoss from a given start."""
 
 from __future__ import annotations
 
@@ -14,23 +14,13 @@ from dconnet.convex.native import by_output, padded
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 
-# Relative decrease in an iteration, and largest entry of the gradient, at which a run ends: those of rounding.
+# A run ends at a relative decrease, or a largest entry of the gradient, of the size of rounding errors.
 MEMORY, FTOL, GTOL = 20, 1e-13, 1e-10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """Where a run ended.
-
-    Attributes
-    ----------
-    network : Network
-        The network.
-    evaluations : int
-        Evaluations of RegLoss and its gradient.
-    converged : bool
-        Whether it ended by itself, and not at its limit.
-    """
+    """The network, the number of evaluations of RegLoss, and whether the run ended before its limit."""
 
     network: Network
     evaluations: int
@@ -38,16 +28,9 @@ class Trained:
 
 
 def train(problem: Problem, start: Network, max_evaluations: int) -> Trained:
-    """One run of SciPy's L-BFGS-B over all weights at once, in the whitened coordinates of the descents.
+    """Minimise RegLoss of a problem with one output over all weights, in whitened coordinates.
 
-    Parameters
-    ----------
-    problem : Problem
-        The training problem, with one output.
-    start : Network
-        Where to begin; it is neither scaled nor balanced before.
-    max_evaluations : int
-        Limit on evaluations; an iteration that has begun is brought to its end.
+    The start is neither scaled nor balanced before. An iteration that has begun is finished after ``max_evaluations``.
 
     Examples
     --------

@@ -28,25 +28,17 @@ from reproduction.store import Result, checkpoint
 DIGITS = tuple(range(10))
 IMAGES = ("subset", "complete")
 IMAGE_NAMES = {"subset": "10,000 images", "complete": "all images"}
-# Who trains on images of 10 times 10 pixels, and on larger ones.
+# Methods for images of 10 times 10 pixels, and for larger ones.
 SMALL_METHODS = ("adam", "paper", "accelerated", "lbfgs")
 LARGE_METHODS = ("accelerated", "shrinkage")
 
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """All ten digits with one set of hyper-parameters.
+    """All ten digits with one method and one set of hyper-parameters.
 
-    Attributes
-    ----------
-    images : {"subset", "complete"}
-        Which of the training images.
-    side : int
-        Pixels along each side of an image.
-    method : {"paper", "accelerated", "shrinkage", "lbfgs", "adam"}
-        Who trains; "shrinkage" is the accelerated algorithm on all pixels as they are.
-    parameters : tuple of float
-        gamma of DCON, and the shrinkage; learning rate, decay rate, batch size and penalty of Adam.
+    ``side`` is the number of pixels along each side; the method "shrinkage" is the accelerated algorithm on all pixels.
+    ``parameters`` are gamma and the shrinkage, or learning rate, decay rate, batch size and penalty of Adam.
     """
 
     images: str
@@ -78,31 +70,18 @@ class Settings:
     Attributes
     ----------
     n_hidden : int
-        Neurons a digit, for which the paper tells no number.
+        Neurons per digit, which the paper does not state.
     subset_rows : int
         Training images of the subset.
     validation_fraction : float
-        Part of the 60,000 images that chooses the hyper-parameters.
+        Share of the 60,000 images that chooses the hyper-parameters.
     components : int
-        Principal components that are kept of images of 28 times 28 pixels. Pixels that are nearly always white make
-        the design nearly deficient, and its weakest directions, on which the penalty hardly weighs, spoil predictions.
-        With shrinkage, all pixels are kept.
-    seconds_a_digit : float
-        Limit for the accelerated algorithm and each digit.
-    pixels_seconds_a_digit : float
-        The same for all pixels with shrinkage, with nearly eight times as many columns.
+        Principal components of images of 28 times 28 pixels. Pixels that are nearly always white make the design
+        nearly rank-deficient, and its weakest directions, which the penalty hardly restricts, harm predictions.
+    seconds_a_digit, pixels_seconds_a_digit : float
+        Limits of the accelerated algorithm for each digit, without and with shrinkage.
     paper_seconds_a_digit, paper_epochs : float, int
-        Limits for Algorithm 1 and each digit.
-    lbfgs_evaluations : int
-        Evaluations of L-BFGS for each digit.
-    tol : float
-        Relative decrease of RegLoss in a round below which the accelerated algorithm may stop.
-    adam_epochs, patience : int
-        Limit on the epochs of Adam, and its patience with the validation error.
-    watch_penalty : bool
-        Whether that error includes the penalty, as in Keras.
-    seed : int
-        Seed of the split and of the starts.
+        Limits of Algorithm 1 for each digit.
     """
 
     n_hidden: int = 30
@@ -122,7 +101,7 @@ class Settings:
 
 
 def cells(plan: Plan) -> list[Cell]:
-    """The grids of all methods; the large images are beyond the paper, and only for the accelerated algorithm."""
+    """Return the grids of all methods; large images, which the paper has not, are for the accelerated algorithm."""
     alone: list[tuple[float, ...]] = [(gamma,) for gamma in plan.gammas]
     grids: dict[str, list[tuple[float, ...]]] = {
         "adam": list(itertools.product(plan.learning_rates, plan.beta1s, plan.batch_sizes, plan.penalties)),
@@ -149,7 +128,7 @@ class MnistParts:
 
 
 def load_parts(cell: Cell, settings: Settings, home: Path) -> MnistParts:
-    """Split, then scale every pixel onto [0, 1], or keep the principal components, or all pixels with shrinkage."""
+    """Split, then scale every pixel onto [0, 1], or take principal components, or all pixels with shrinkage."""
     known, test = load_mnist(cell.side, home)
     order = np.random.default_rng(settings.seed).permutation(len(known.digits))
     n_training = round((1.0 - settings.validation_fraction) * len(order))
@@ -157,7 +136,7 @@ def load_parts(cell: Cell, settings: Settings, home: Path) -> MnistParts:
     if cell.images == "subset":
         training = training[: settings.subset_rows]
     parts = [known[training], known[validation], test]
-    if cell.method == "shrinkage":  # all pixels have one scale, which shrinkage asks for
+    if cell.method == "shrinkage":  # shrinkage needs pixels of one scale
         return MnistParts(*parts)
     X = [part.X for part in parts]
     X = _components(X, settings.components) if cell.side > 10 else _min_max(X)
@@ -172,7 +151,7 @@ def _min_max(parts: list[FloatArray]) -> list[FloatArray]:
 
 
 def _components(parts: list[FloatArray], number: int) -> list[FloatArray]:
-    """Scores of the first principal components of the training images."""
+    """Return the scores of the first principal components of the training images."""
     mean = parts[0].mean(axis=0)
     covariance = (parts[0] - mean).T @ (parts[0] - mean) / len(parts[0])
     directions = np.linalg.eigh(covariance)[1][:, ::-1][:, :number]
@@ -180,7 +159,7 @@ def _components(parts: list[FloatArray], number: int) -> list[FloatArray]:
 
 
 def run(cell: Cell, settings: Settings, home: Path) -> Result:
-    """Train ten networks, and count how often the one whose output is closest to one is right."""
+    """Train ten networks; return training errors, and accuracies of the network with the output closest to one."""
     parts = load_parts(cell, settings, home)
     began = time.perf_counter()
     networks, epochs = TRAINERS[cell.method](cell, settings, parts)
@@ -201,38 +180,22 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
 Networks = tuple[Sequence[Network], list[int]]
 
 
-def _by_the_estimator(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:
+def _train_dcon(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:
     gamma, *shrinkage = cell.parameters
-    model = DCONClassifier(
-        settings.n_hidden,
-        gamma=gamma,
-        scale=False,
-        shrinkage=shrinkage[0] if shrinkage else 0.0,
-        tol=settings.tol,
-        max_seconds=len(DIGITS) * (settings.pixels_seconds_a_digit if shrinkage else settings.seconds_a_digit),
-        random_state=settings.seed,
-    )
-    model.fit(parts.training.X, parts.training.digits)
+    options: dict[str, Any]
+    if cell.method == "paper":
+        seconds = settings.paper_seconds_a_digit
+        options = {"algorithm": "paper", "max_epochs": settings.paper_epochs, "checkpoint": checkpoint()}
+    else:
+        seconds = settings.pixels_seconds_a_digit if shrinkage else settings.seconds_a_digit
+        options = {"shrinkage": shrinkage[0] if shrinkage else 0.0, "tol": settings.tol}
+    options |= {"gamma": gamma, "scale": False, "max_seconds": len(DIGITS) * seconds, "random_state": settings.seed}
+    model = DCONClassifier(settings.n_hidden, **options).fit(parts.training.X, parts.training.digits)
     return model.networks_, [len(history) - 1 for history in model.histories_]
 
 
-def _by_algorithm_1(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:
-    model = DCONClassifier(
-        settings.n_hidden,
-        gamma=cell.parameters[0],
-        scale=False,
-        algorithm="paper",
-        max_epochs=settings.paper_epochs,
-        max_seconds=len(DIGITS) * settings.paper_seconds_a_digit,
-        random_state=settings.seed,
-        checkpoint=checkpoint(),
-    )
-    model.fit(parts.training.X, parts.training.digits)
-    return model.networks_, [len(history) - 1 for history in model.histories_]
-
-
-def _by_lbfgs(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:
-    """One run a digit from the start that Adam has."""
+def _train_lbfgs(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:
+    """Run L-BFGS for each digit from the start of Adam."""
     X, start = parts.training.X, _start(parts, settings)
     runs = [
         lbfgs.train(Problem(X, parts.training.signs(digit), cell.parameters[0]), start, settings.lbfgs_evaluations)
@@ -245,8 +208,8 @@ def _start(parts: MnistParts, settings: Settings) -> Network:
     return xavier(parts.training.X.shape[1], settings.n_hidden, np.random.default_rng(settings.seed))
 
 
-def _by_adam(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:
-    """One member of the grid for all ten digits at once."""
+def _train_adam(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:
+    """Train one member of the grid for all ten digits at once."""
     rate, beta1, batch_size, penalty = cell.parameters
     members = [adam.Member(rate, beta1, int(batch_size), penalty)] * len(DIGITS)
     start = _start(parts, settings)
@@ -257,21 +220,21 @@ def _by_adam(cell: Cell, settings: Settings, parts: MnistParts) -> Networks:
 
 
 TRAINERS = {
-    "accelerated": _by_the_estimator,
-    "shrinkage": _by_the_estimator,
-    "paper": _by_algorithm_1,
-    "lbfgs": _by_lbfgs,
-    "adam": _by_adam,
+    "accelerated": _train_dcon,
+    "shrinkage": _train_dcon,
+    "paper": _train_dcon,
+    "lbfgs": _train_lbfgs,
+    "adam": _train_adam,
 }
 
 
 def _accuracy(outputs: FloatArray, digits: NDArray[np.uint8]) -> float:
-    """Part of the images whose digit has the output closest to one."""
+    """Return the share of the images whose digit has the output closest to one."""
     return float(np.mean(winning_classes(outputs) == digits))
 
 
 def show(findings: Findings, section: Section) -> None:
-    """The tables of the paper, with our rows below the printed ones."""
+    """Show the tables of the paper, with our rows below the printed ones."""
     results = findings.results()
     section.parts += [_explanation(findings.settings)]
     header = ("", *map(str, DIGITS), "accuracy", "seconds", "chosen", "out of")
@@ -283,16 +246,8 @@ def show(findings: Findings, section: Section) -> None:
         section.parts.append(
             Table(f"Training MSE of each digit, and test accuracy, {IMAGE_NAMES[images]}:", header, rows)
         )
-    header = (
-        "images",
-        "side",
-        "method",
-        "parameters",
-        *(f"digit {k}" for k in DIGITS),
-        "validation",
-        "test",
-        "seconds",
-    )
+    digits = (f"digit {k}" for k in DIGITS)
+    header = ("images", "side", "method", "parameters", *digits, "validation", "test", "seconds")
     section.sheets = [Sheet("mnist", header, list(_lines(results)))]
 
 
@@ -325,7 +280,7 @@ Kind = tuple[int, str]  # the size of the images, and the method
 
 
 def _rows(results: dict[Cell, Result]) -> Iterator[list[str]]:
-    """A line for each size of the images and method; those that compete with Adam have their improvement below."""
+    """Yield a row for each size of the images and method, and the improvement over Adam of the same size."""
     kinds = dict.fromkeys((cell.side, cell.method) for cell in sorted(results))
     chosen = {kind: chosen_cell(results, kind) for kind in kinds}
     for kind, cell in chosen.items():
@@ -340,7 +295,7 @@ def _rows(results: dict[Cell, Result]) -> Iterator[list[str]]:
 
 
 def chosen_cell(results: dict[Cell, Result], kind: Kind) -> Cell:
-    """The cell whose hyper-parameters have the best accuracy on validation images."""
+    """Return the cell whose hyper-parameters have the best accuracy on validation images."""
     found = [cell for cell in results if (cell.side, cell.method) == kind]
     return max(found, key=lambda cell: results[cell]["validation"])
 

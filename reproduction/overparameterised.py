@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reproduction import adam
 from reproduction.datasets import Split
-from reproduction.experiment import Experiment, Findings
+from reproduction.experiment import Experiment, Findings, full_grid
 from reproduction.fits import LABELS, FitSettings, dcon, errors, start_of, tuned_adam, tuned_dcon
 from reproduction.page import Picture, Section, Sheet, Table, significant
 from reproduction.store import Result
@@ -40,20 +39,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Settings(FitSettings):
-    """Limits of the wide networks; those of the tuning with 30 neurons are inherited.
+    """Limits of the wide networks, none of which the paper states; those of the tuning are inherited.
 
-    Attributes
-    ----------
-    split : int
-        The split that is looked at.
-    tuned_width : int
-        Neurons with which the hyper-parameters are chosen.
-    wide_epochs : int
-        Epochs of DCON on the wide networks; the paper tells none.
-    wide_rounds : int
-        Rounds of the accelerated algorithm on them.
-    wide_adam_epochs, wide_patience : int
-        Limit on the epochs of Adam, and its patience with the training error.
+    The hyper-parameters are chosen with ``tuned_width`` neurons. ``wide_epochs``, ``wide_rounds`` and
+    ``wide_adam_epochs`` limit Algorithm 1, the accelerated algorithm and Adam, which has ``wide_patience`` epochs of
+    patience with the training error.
     """
 
     split: int = 0
@@ -62,11 +52,6 @@ class Settings(FitSettings):
     wide_rounds: int = 10
     wide_adam_epochs: int = 5000
     wide_patience: int = 50
-
-
-def cells(plan: Plan) -> list[Cell]:
-    """Every width with every method, the narrow ones first."""
-    return [Cell(*pair) for pair in itertools.product(plan.widths, plan.methods)]
 
 
 def run(cell: Cell, settings: Settings, home: Path) -> Result:
@@ -87,26 +72,29 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
             [member], start, parts.training, parts.validation, schedule, settings.split, record=True
         )
         figures = {"epochs": trained.epochs, "seconds": time.perf_counter() - began}
-        return errors(trained.network.predict, parts) | figures | thinned(trained.curve)
+        return errors(trained.network.predict, parts) | figures | thin(trained.curve)
     gamma = tuned_dcon(parts, settings.tuned_width, settings.split, cell.method, settings)["gamma"]
     limits = replace(settings, max_epochs=settings.wide_epochs, accelerated_epochs=settings.wide_rounds)
     began = time.perf_counter()
     model = dcon(parts, cell.n_hidden, settings.split, cell.method, gamma, limits)
     figures = {"epochs": model.n_iter_, "seconds": time.perf_counter() - began, "gamma": gamma}
-    return errors(model.predict, parts) | figures | thinned(model.history_.mse.tolist())
+    return errors(model.predict, parts) | figures | thin(model.history_.mse.tolist())
 
 
-def thinned(curve: list[float]) -> dict[str, list[float]]:
-    """About a hundred points of a curve, the first and the last among them."""
+def thin(curve: list[float]) -> dict[str, list[float]]:
+    """Return about a hundred points of a curve, including the first and the last."""
     every = max(1, len(curve) // KEPT)
     kept = sorted({*range(0, len(curve), every), len(curve) - 1})
     return {"curve_epoch": [float(k) for k in kept], "curve": [curve[k] for k in kept]}
 
 
 def show(findings: Findings, section: Section) -> None:
-    """Errors by width, and the training curves."""
+    """Show errors by width, and the training curves."""
     results = findings.results()
-    rows = [_row(cell, results[cell]) for cell in sorted(results)]
+    rows = []
+    for cell, found in sorted(results.items()):
+        figures = (significant(found["training"]), significant(found["test"]), found["epochs"])
+        rows.append([cell.n_hidden, LABELS[cell.method], *figures, significant(found["cell_seconds"])])
     section.parts += [
         f"{DATASET} on one split, with the hyper-parameters chosen for 30 neurons. Adam stops when the training loss "
         "has not fallen for 50 epochs. The paper shows only plots: both methods near each other, DCON after fewer "
@@ -122,11 +110,6 @@ def show(findings: Findings, section: Section) -> None:
 
 
 HEADER = ("N", "method", "training", "test", "epochs", "seconds")
-
-
-def _row(cell: Cell, found: Result) -> list[object]:
-    figures = (significant(found[part]) for part in ("training", "test"))
-    return [cell.n_hidden, LABELS[cell.method], *figures, found["epochs"], significant(found["cell_seconds"])]
 
 
 def _draw(figure: Figure, results: dict[Cell, Result]) -> None:
@@ -162,7 +145,7 @@ EXPERIMENT = Experiment(
     quick_settings=Settings(
         max_epochs=100, accelerated_epochs=20, adam_epochs=100, wide_epochs=10, wide_rounds=2, wide_adam_epochs=300
     ),
-    cells=cells,
+    cells=full_grid(Cell),
     datasets=lambda plan: (DATASET,),
     run=run,
     show=show,

@@ -1,16 +1,15 @@
-"""Fast convergence in over-regularised settings: epochs and test error over gamma."""
+"""Fast convergence with strong regularisation: epochs and test error over gamma."""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reproduction.datasets import Split
-from reproduction.experiment import Experiment, Findings
+from reproduction.experiment import Experiment, Findings, full_grid
 from reproduction.fits import FitSettings, dcon, errors
-from reproduction.page import Picture, Section, Sheet, Table
+from reproduction.page import Picture, Section, Table, sheet_of_cells
 from reproduction.store import Result
 
 if TYPE_CHECKING:
@@ -35,17 +34,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Settings(FitSettings):
-    """One split and width; the tolerance of the paper, and a limit on epochs that it does not have."""
+    """One split and width, the tolerance of the paper, and a limit on epochs, which the paper does not have."""
 
     split: int = 0
     n_hidden: int = 30
     tol: float = 1e-4
     max_epochs: int = 50_000
-
-
-def cells(plan: Plan) -> list[Cell]:
-    """Every dataset with every gamma."""
-    return [Cell(*pair) for pair in itertools.product(plan.datasets, plan.gammas)]
 
 
 def run(cell: Cell, settings: Settings, home: Path) -> Result:
@@ -56,9 +50,12 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
 
 
 def show(findings: Findings, section: Section) -> None:
-    """Epochs and test errors, as a table and a picture."""
+    """Show epochs and test errors as a table and a picture."""
     results = findings.results()
-    rows = [_row(cell, results[cell]) for cell in sorted(results)]
+    rows = []
+    for cell, found in sorted(results.items()):
+        epochs = f"{'' if found['status'] == 'CONVERGED' else '> '}{found['epochs']}"
+        rows.append([cell.dataset, f"{cell.gamma:g}", epochs, f"{found['training']:.3g}", f"{found['test']:.3g}"])
     section.parts += [
         "Algorithm 1 with 30 neurons on one split, until an epoch moves the weights by less than 1e-4. The paper shows "
         "these figures only as plots: fewer epochs and a larger test error as gamma grows.",
@@ -67,15 +64,7 @@ def show(findings: Findings, section: Section) -> None:
         ),
         Picture("overregularised", "Epochs and test MSE over gamma.", lambda f: _draw(f, results), (9.0, 5.5)),
     ]
-    header = ("dataset", "gamma", "epochs", "status", "training", "test")
-    lines = [[cell.dataset, cell.gamma, *(results[cell][name] for name in header[2:])] for cell in sorted(results)]
-    section.sheets = [Sheet("overregularised", header, lines)]
-
-
-def _row(cell: Cell, found: Result) -> list[str]:
-    reached = "" if found["status"] == "CONVERGED" else "> "
-    figures = (f"{found[part]:.3g}" for part in ("training", "test"))
-    return [cell.dataset, f"{cell.gamma:g}", f"{reached}{found['epochs']}", *figures]
+    section.sheets = [sheet_of_cells("overregularised", results, ("epochs", "status", "training", "test"))]
 
 
 def _draw(figure: Figure, results: dict[Cell, Result]) -> None:
@@ -98,7 +87,7 @@ EXPERIMENT = Experiment(
     quick_plan=Plan(("DS7",), (1e-2, 1.0, 1e2, 1e4)),
     settings=Settings(),
     quick_settings=Settings(max_epochs=1000),
-    cells=cells,
+    cells=full_grid(Cell),
     datasets=lambda plan: plan.datasets,
     run=run,
     show=show,

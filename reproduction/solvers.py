@@ -1,8 +1,7 @@
-"""Whether the paper's solver leads to the same network: Algorithm 1 on one digit of MNIST, by ADMM and by our own."""
+"""Algorithm 1 on one digit of MNIST with the paper's solver (ADMM) and with the solver of this package."""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from dconnet import PaperAlgorithm
+from dconnet.convex.admm import ADMM
 from dconnet.estimators import DCONRegressor
 from dconnet.training.initialization import xavier
 from reproduction import mnist
-from reproduction.experiment import Experiment, Findings
-from reproduction.page import MISSING, Section, Sheet, Table
+from reproduction.experiment import Experiment, Findings, full_grid
+from reproduction.page import MISSING, Section, Table, sheet_of_cells
 from reproduction.store import Result, checkpoint
 
 SOLVERS = ("native", "admm", "admm-tight")
@@ -39,19 +39,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Settings:
-    """Data and limits.
-
-    Attributes
-    ----------
-    n_hidden, gamma :
-        Neurons and regularisation.
-    rows : int
-        Training images; those of the subset are 10,000.
-    epochs : int
-        Outer iterations.
-    seed : int
-        Seed of the start and of the order of the neurons.
-    """
+    """Number of neurons, training images and outer iterations; the seed is that of the start and the order."""
 
     n_hidden: int = 30
     gamma: float = 0.01
@@ -60,21 +48,17 @@ class Settings:
     seed: int = 0
 
 
-def cells(plan: Plan) -> list[Cell]:
-    """Every digit with every solver."""
-    return [Cell(*pair) for pair in itertools.product(plan.digits, plan.solvers)]
-
-
 def run(cell: Cell, settings: Settings, home: Path) -> Result:
     """Fit one digit against all others."""
     images = mnist.Settings(n_hidden=settings.n_hidden, subset_rows=settings.rows, seed=settings.seed)
     parts = mnist.load_parts(mnist.Cell("subset", 10, "paper", (settings.gamma,)), images, home)
+    solver: Any = ADMM(tol=TIGHT, max_iter=20_000) if cell.solver == "admm-tight" else cell.solver
     model = DCONRegressor(
         settings.n_hidden,
         gamma=settings.gamma,
         scale=False,
         # The same rule at kinks for all solvers, exact or not, so that only the solver differs.
-        algorithm=PaperAlgorithm(solver=_solver(cell.solver), kinks="active"),
+        algorithm=PaperAlgorithm(solver=solver, kinks="active"),
         max_epochs=settings.epochs,
         init=xavier(parts.training.X.shape[1], settings.n_hidden, np.random.default_rng(settings.seed)),
         random_state=settings.seed,
@@ -93,14 +77,8 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
     }
 
 
-def _solver(name: str) -> Any:
-    from dconnet.convex.admm import ADMM
-
-    return ADMM(tol=TIGHT, max_iter=20_000) if name == "admm-tight" else name
-
-
 def show(findings: Findings, section: Section) -> None:
-    """RegLoss after every epoch, and how far the weights are from those of our own solver."""
+    """Show RegLoss after every epoch, and the distance of the weights from those of our own solver."""
     results, settings = findings.results(), findings.settings
     rows = [_row(cell, found, results.get(Cell(cell.digit, "native"))) for cell, found in sorted(results.items())]
     section.parts += [
@@ -110,45 +88,23 @@ def show(findings: Findings, section: Section) -> None:
         f"{TIGHT:g}. The distance is that of the weights from those that our own solver led to, over their length.",
         Table("RegLoss after each epoch, and the end:", HEADER, rows),
     ]
-    names = ("programmes", "unsolved", "refused", "seconds", "test")
-    lines = [
-        [cell.digit, cell.solver, *(found[name] for name in names), *found["objective"]]
-        for cell, found in sorted(results.items())
-    ]
-    epochs = (f"epoch {k}" for k in range(max(len(found["objective"]) for found in results.values())))
-    section.sheets = [Sheet("solvers", ("digit", "solver", *names, *epochs), lines)]
+    epochs = {c: found | {f"epoch {k}": v for k, v in enumerate(found["objective"])} for c, found in results.items()}
+    names = (f"epoch {k}" for k in range(max(len(found["objective"]) for found in results.values())))
+    section.sheets = [sheet_of_cells("solvers", epochs, (*COUNTS, "seconds", "test", *names))]
 
 
-HEADER = (
-    "",
-    "solver",
-    "RegLoss",
-    "distance",
-    "programmes",
-    "unsolved",
-    "refused",
-    "seconds",
-    "accuracy on test images",
-)
+COUNTS = ("programmes", "unsolved", "refused")
+HEADER = ("", "solver", "RegLoss", "distance", *COUNTS, "seconds", "accuracy on test images")
 
 
 def _row(cell: Cell, found: Result, ours: Result | None) -> list[object]:
     curve = ", ".join(f"{value:.5g}" for value in found["objective"][1:])
-    figures = (
-        found["programmes"],
-        found["unsolved"],
-        found["refused"],
-        f"{found['seconds']:.0f}",
-        f"{found['test']:.4f}",
-    )
-    return [f"digit {cell.digit}", cell.solver, curve, _distance(found, ours), *figures]
-
-
-def _distance(found: Result, ours: Result | None) -> str:
-    if ours is None or found is ours:
-        return MISSING
-    ends = np.array(found["weights"]), np.array(ours["weights"])
-    return f"{np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(ends[1]):.2g}"
+    distance = MISSING
+    if ours is not None and found is not ours:
+        ends = np.array(found["weights"]), np.array(ours["weights"])
+        distance = f"{np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(ends[1]):.2g}"
+    figures = (*(found[name] for name in COUNTS), f"{found['seconds']:.0f}", f"{found['test']:.4f}")
+    return [f"digit {cell.digit}", cell.solver, curve, distance, *figures]
 
 
 EXPERIMENT = Experiment(
@@ -159,7 +115,7 @@ EXPERIMENT = Experiment(
     quick_plan=Plan(solvers=("native", "admm")),
     settings=Settings(),
     quick_settings=Settings(n_hidden=3, rows=300),
-    cells=cells,
+    cells=full_grid(Cell),
     datasets=lambda plan: ("MNIST",),
     run=run,
     show=show,

@@ -25,7 +25,7 @@ class Images:
     digits: NDArray[np.uint8]
 
     def signs(self, digit: int) -> FloatArray:
-        """Plus one for the images of a digit, minus one for all others."""
+        """Return +1 for the images of a digit, -1 for all others."""
         return np.where(self.digits == digit, 1.0, -1.0)
 
     @property
@@ -38,16 +38,9 @@ class Images:
 
 
 def load_mnist(side: int = 10, home: str | os.PathLike[str] | None = None) -> tuple[Images, Images]:
-    """Training and test images of ``side`` times ``side`` pixels, each pixel an average over its area.
+    """Return training and test images of ``side`` times ``side`` pixels, each pixel an average over its area.
 
-    The paper does not say by which interpolation it makes the images smaller; averages keep all the ink.
-
-    Parameters
-    ----------
-    side : int, default=10
-        Pixels along each side; 28 keeps the images as they are.
-    home : path, optional
-        Folder of the raw files, see `data_home`.
+    The paper does not state its interpolation; averages keep all the ink. 28 returns the images unchanged.
     """
     if not 1 <= side <= SIDE:
         raise ValueError(f"side must lie between 1 and {SIDE}, got {side!r}.")
@@ -57,7 +50,7 @@ def load_mnist(side: int = 10, home: str | os.PathLike[str] | None = None) -> tu
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """The bytes of an idx file in the shape that its header says."""
+    """Return the bytes of an idx file in the shape of its header."""
     with gzip.open(path) as file:
         content = file.read()
     magic = int.from_bytes(content[:4], "big")
@@ -74,7 +67,7 @@ def _shrunk(images: NDArray[np.uint8], side: int) -> FloatArray:
 
 
 def averages(before: int, after: int) -> FloatArray:
-    """The matrix (after, before) that averages intervals of equal length, fractions of pixels included.
+    """Return the matrix (after, before) that averages intervals of equal length, including fractions of pixels.
 
     Examples
     --------
