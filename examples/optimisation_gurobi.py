@@ -1,10 +1,10 @@
-"""The maximum of a trained network by gurobi-machinelearning, and the same by `dconnet.optimise`.
+"""Maximise a trained network with gurobi-machinelearning, and with `dconnet.optimise` for comparison.
 
-    pip install 'dconnet[peers,gurobi]'
+    pip install dconnet gurobipy gurobi-machinelearning
     python examples/optimisation_gurobi.py
 
-The network leaves the package as scikit-learn's MLPRegressor, which gurobi-machinelearning takes. There it may be
-part of a larger model, with further variables and constraints. Gurobi runs without a licence up to 2000 variables.
+The network is exported as scikit-learn's MLPRegressor, which gurobi-machinelearning accepts. In Gurobi it can be part
+of a larger model, with further variables and constraints. Gurobi runs without a licence up to 2000 variables.
 """
 
 import gurobipy

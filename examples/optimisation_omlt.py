@@ -1,10 +1,10 @@
-"""The maximum of a trained network by OMLT and Pyomo, and the same by `dconnet.optimise`.
+"""Maximise a trained network with OMLT and Pyomo, and with `dconnet.optimise` for comparison.
 
-    pip install 'dconnet[peers,gurobi]'
+    pip install dconnet omlt pyomo gurobipy
     python examples/optimisation_omlt.py
 
-OMLT describes a network by its layers, and adds its formulation to a Pyomo model, where it may be one part among
-others. Any solver of mixed-integer programmes that Pyomo knows will do; here it is Gurobi, without a licence.
+OMLT describes a network by its layers and adds it to a Pyomo model, which may have other parts. Any mixed-integer
+solver of Pyomo can be used; here it is Gurobi, without a licence.
 """
 
 import itertools
@@ -19,8 +19,8 @@ from sklearn.datasets import load_diabetes
 from dconnet import DCONRegressor, Network, optimise
 
 
-def definition(network: Network, bounds: list[tuple[float, float]]) -> NetworkDefinition:
-    """The two layers of a network, for OMLT."""
+def describe_layers(network: Network, bounds: list[tuple[float, float]]) -> NetworkDefinition:
+    """Return the two layers of a network for OMLT."""
     n, h = network.n_features, network.n_hidden
     described = NetworkDefinition(scaled_input_bounds=dict(enumerate(bounds)))
     layers = [
@@ -41,7 +41,7 @@ bounds = [(float(low), float(high)) for low, high in zip(X.min(axis=0), X.max(ax
 
 model = pyo.ConcreteModel()
 model.network = OmltBlock()
-model.network.build_formulation(ReluBigMFormulation(definition(network, bounds)))
+model.network.build_formulation(ReluBigMFormulation(describe_layers(network, bounds)))
 model.largest = pyo.Objective(expr=model.network.outputs[0], sense=pyo.maximize)
 pyo.SolverFactory("gurobi_direct").solve(model)
 theirs = pyo.value(model.largest)

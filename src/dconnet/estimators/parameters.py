@@ -126,7 +126,7 @@ int or None
 Maximum number of evaluations of RegLoss and its gradient by the joint search of the accelerated algorithm, for each
 network, up to the end of the current burst or hop; ``history_.evaluations`` counts them. Below 1200, the search is a
 single run of L-BFGS, without a race of starts and without hops. With few evaluations and many rows, it begins on
-samples of the rows, and an evaluation on a sample counts by its share of the rows. The fit ends with a sweep over the
+subsets of the rows, and an evaluation on a subset counts by its share of the rows. The fit ends with a sweep over the
 neurons, or, for more than 100,000 inputs, with the output weights alone. None means no limit.""",
     "tol": """\
 float
