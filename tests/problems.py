@@ -175,6 +175,19 @@ def _one_row(linear: float) -> Programme:
     return Programme(np.ones((1, 1)), np.array([linear]), np.array([1.0]), curvature=0.25, gamma=0.5)
 
 
+def make_problem(gamma=0.05, seed=0, n_rows=80):
+    """Return a problem with three features and one target."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3))
+    return Problem(X, np.abs(X[:, 0]) - X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n_rows), gamma)
+
+
+def assert_descent(history):
+    """Assert that RegLoss never rose, and that no answer of a solver was refused."""
+    assert np.all(np.diff(history.objective) <= 0.0)
+    assert history.total("refused") == history.total("unsolved") == 0
+
+
 def whitened_setting(n_hidden=5, seed=0, gamma=0.05, n_rows=70, n_columns=4):
     """Return a whitened problem and a start V, alpha."""
     rng = np.random.default_rng(seed)

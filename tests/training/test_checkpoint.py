@@ -19,7 +19,7 @@ from dconnet.training.result import Status
 
 
 class Memory(Observer):
-    """Keeps all snapshots; ``act`` is called with their number."""
+    """Keep all snapshots; ``act`` is called with their number."""
 
     def __init__(self, snapshot=None, act=lambda n: False):
         super().__init__()
@@ -60,33 +60,25 @@ class Case:
         return descent.run(start, validation=validation, observer=observer)
 
 
-def record(solution):
-    """The history without the clock."""
-    table = solution.history.to_dict()
-    table.pop("seconds")
-    return {name: np.array(values).tobytes() for name, values in table.items()}
-
-
 def assert_same(one, other):
     assert one.network.parameters.tobytes() == other.network.parameters.tobytes()
     assert np.array_equal(one.network.intercept, other.network.intercept)
-    assert record(one) == record(other)
-    assert (one.status, one.message, one.n_epochs, one.objective) == (
-        other.status,
-        other.message,
-        other.n_epochs,
-        other.objective,
-    )
+    assert (one.status, one.message, one.n_epochs) == (other.status, other.message, other.n_epochs)
+    tables = one.history.to_dict(), other.history.to_dict()
+    for name in tables[0].keys() - {"seconds"}:
+        np.testing.assert_array_equal(tables[0][name], tables[1][name])
 
 
 CASES = {
     "accelerated": Case(AcceleratedDescent, 200, 3),
-    "accelerated, early stopping": Case(AcceleratedDescent, 150, 30, patience=5),
     "accelerated, few evaluations": Case(AcceleratedDescent, 100, 3, max_evaluations=1000),
-    "accelerated, three outputs, early stopping": Case(AcceleratedDescent, 150, 30, n_outputs=3, patience=5),
-    "paper": Case(Descent, 200, 3, max_epochs=12),
+    "accelerated, three outputs, early stopping": Case(AcceleratedDescent, 80, 12, n_outputs=3, patience=5),
+    "paper": Case(Descent, 100, 3, max_epochs=8),
     "paper, early stopping": Case(Descent, 100, 5, patience=3, tol=1e-3, max_epochs=40),
     "paper, a sample of the rows": Case(Descent, 5000, 2, max_epochs=4),
+    "reference": Case(Descent, 60, 3, n_hidden=4, max_epochs=3, solver="reference"),
+    "restart": Case(Descent, 60, 3, n_hidden=4, max_epochs=5, restart=True),
+    "inexact": Case(Descent, 60, 3, n_hidden=4, max_epochs=5, inexact=True),
 }
 
 
@@ -94,18 +86,15 @@ CASES = {
 def test_a_descent_resumes_from_each_epoch_to_the_same_bits(name):
     case, memory = CASES[name], Memory()
     whole = case.run(memory)
-    assert_same(whole, case.run())
+    if not (
+        case.options.get("restart") or case.options.get("inexact")
+    ):  # a snapshot discards warm starts of the solver
+        assert_same(whole, case.run())
     assert len(memory.kept) == len(whole.history) - 1 >= 2
     for snapshot in memory.kept:
-        assert_same(case.run(Memory(snapshot)), whole)
-
-
-@pytest.mark.parametrize("options", [{"solver": "reference"}, {"restart": True}, {"inexact": True}], ids=str)
-def test_other_solvers_resume_to_the_same_bits(options):
-    case, memory = Case(Descent, 60, 3, n_hidden=4, max_epochs=5, **options), Memory()
-    whole = case.run(memory)
-    for snapshot in memory.kept:
-        assert_same(case.run(Memory(snapshot)), whole)
+        again = Memory(snapshot)
+        assert_same(case.run(again), whole)
+    assert again.kept == []  # after the last epoch
 
 
 @pytest.mark.parametrize("kind", [Descent, AcceleratedDescent])
@@ -115,15 +104,6 @@ def test_a_larger_limit_lets_a_descent_continue(kind):
     assert short.status is Status.EPOCH_LIMIT
     assert_same(case.run(Memory(memory.kept[-1]), max_epochs=6), case.run(max_epochs=6))
     assert_same(case.run(Memory(memory.kept[-1]), max_epochs=2), short)
-
-
-def test_a_converged_descent_takes_no_more_epochs():
-    case, memory = CASES["accelerated"], Memory()
-    whole = case.run(memory)
-    last = memory.kept[-1]
-    again = Memory(last)
-    assert_same(case.run(again), whole)
-    assert again.kept == []
 
 
 def test_the_time_of_a_snapshot_counts():
@@ -143,15 +123,31 @@ def test_an_interrupt_reaches_the_observer_and_the_descent_resumes():
     assert_same(case.run(Memory(memory.kept[-1])), case.run())
 
 
+def test_a_file_gives_back_its_entries(path):
+    arrays = {
+        "floats": np.array([[1.0, np.nan], [np.inf, -0.0]]),
+        "none": np.zeros((0, 3)),
+        "words": np.array([2**64 - 1], dtype="<u8"),
+        "number": np.array(2.5),
+    }
+    values = {"n": 2**100, "name": "é", "nothing": None, "infinite": float("inf"), "nested": {"a": [1, 2]}}
+    written(path, {"one": Snapshot(values, arrays), "one 1.0 above {'x': 'y'}": Snapshot()})
+    entries = Checkpoint(path).entries
+    assert list(entries) == ["one", "one 1.0 above {'x': 'y'}"]
+    assert entries["one"].values == values
+    for name, array in arrays.items():
+        assert entries["one"].array(name, array.shape, array.dtype.str).tobytes() == array.tobytes()
+        for shape, kind in [((4, *array.shape), array.dtype.str), (array.shape, "<i2")]:
+            with pytest.raises(ValueError, match="is missing or of the wrong shape"):
+                entries["one"].array(name, shape, kind)
+
+
 def test_a_stopped_descent_stays_stopped():
     case, memory = CASES["accelerated"], Memory(act=lambda n: "stop" if n == 2 else None)
     stopped = case.run(memory)
     assert stopped.status is Status.STOPPED_BY_CALLBACK
     assert stopped.n_epochs == 2
     assert_same(case.run(Memory(memory.kept[-1])), stopped)
-
-
-# --- the file ---
 
 
 @pytest.fixture
@@ -167,38 +163,11 @@ def written(path, entries=None, fingerprint=None):
     return checkpoint
 
 
-def test_a_file_gives_back_what_was_put_into_it(path):
-    arrays = {
-        "floats": np.array([[1.0, np.nan], [np.inf, -0.0]]),
-        "none": np.zeros((0, 3)),
-        "words": np.array([2**64 - 1], dtype="<u8"),
-        "number": np.array(2.5),
-    }
-    values = {"n": 2**100, "name": "é", "nothing": None, "infinite": float("inf"), "nested": {"a": [1, 2]}}
-    written(path, {"one": Snapshot(values, arrays), "one 1.0 above {'x': 'y'}": Snapshot(), "two": Snapshot()})
-    entries = Checkpoint(path).entries
-    assert list(entries) == ["one", "one 1.0 above {'x': 'y'}", "two"]
-    assert entries["one"].values == values
-    assert set(entries["one"].arrays) == set(arrays)
-    for name, array in arrays.items():
-        found = entries["one"].array(name, array.shape, array.dtype.str)
-        assert found.tobytes() == array.tobytes()
-    with np.load(path, allow_pickle=False) as archive:  # any program can read it
-        assert np.array_equal(archive["one/words"], arrays["words"])
-
-
-def test_arrays_of_another_shape_or_type_are_refused():
-    snapshot = Snapshot(arrays={"a": np.zeros(3)})
-    for name, shape, kind in [("a", (4,), "<f8"), ("a", (3,), "<u8"), ("b", (3,), "<f8")]:
-        with pytest.raises(ValueError, match="is missing or of the wrong shape"):
-            snapshot.array(name, shape, kind)
-
-
 def test_a_damaged_file_never_gives_other_values(path):
     values, array = {"n": 1}, np.arange(3.0)
     written(path, {"one": Snapshot(values, {"a": array})})
     content = path.read_bytes()
-    for at in range(0, len(content), 7):
+    for at in range(0, len(content), 17):
         path.write_bytes(content[:at])
         with pytest.raises(ValueError, match="not a usable checkpoint"):
             Checkpoint(path)
@@ -209,34 +178,26 @@ def test_a_damaged_file_never_gives_other_values(path):
             assert np.array_equal(found.arrays.get("a", array), array)
 
 
-def forged(path, header, **arrays):
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    with path.open("wb") as file:
-        np.savez(file, header=np.frombuffer(text, dtype=np.uint8), **arrays)
-
-
-def header(**changes):
-    return {"dconnet": module.__version__, "fingerprint": {}, "entries": {"x": {}}} | changes
+HEADER = {"dconnet": module.__version__, "fingerprint": {}, "entries": {"x": {}}}
 
 
 @pytest.mark.parametrize(
-    ("text", "arrays"),
+    ("header", "arrays"),
     [
         (b"", {}),
         (b"[" * 100_000, {}),
-        (b"[]", {}),
         (b"1" * 5000, {}),
-        (header(fingerprint=None), {}),
-        (header(entries=[]), {}),
-        (header(entries={"x": None}), {}),
-        (header(dconnet="0.0.1"), {}),
-        (header(), {"x/a": np.zeros((1, 1, 1, 1))}),
-        (header(), {"x/a": np.array(["text"])}),
-        (header(), {"x/a": np.array([{}], dtype=object)}),
+        (json.dumps(HEADER | {"fingerprint": None}).encode(), {}),
+        (json.dumps(HEADER | {"entries": {"x": None}}).encode(), {}),
+        (json.dumps(HEADER | {"dconnet": "0.0.1"}).encode(), {}),
+        (json.dumps(HEADER).encode(), {"x/a": np.zeros((1, 1, 1, 1))}),
+        (json.dumps(HEADER).encode(), {"x/a": np.array(["text"])}),
+        (json.dumps(HEADER).encode(), {"x/a": np.array([{}], dtype=object)}),
     ],
+    ids=range(9),
 )
-def test_a_forged_file_is_refused(path, text, arrays):
-    forged(path, text, **arrays)
+def test_a_forged_file_is_refused(path, header, arrays):
+    np.savez(path, header=np.frombuffer(header, dtype=np.uint8), **arrays)
     with pytest.raises(ValueError, match=r"not a usable checkpoint of dconnet: .* Delete the file"):
         Checkpoint(path)
 
@@ -259,12 +220,9 @@ def test_another_fit_is_refused_and_its_differences_are_named(path):
     written(path)
 
 
-def test_a_path_that_cannot_be_written_fails_at_once(tmp_path):
-    with pytest.raises(OSError, match="missing"):
-        written(tmp_path / "missing" / "fit.npz")
-
-
 def test_a_write_that_fails_later_only_warns(path, monkeypatch):
+    with pytest.raises(OSError, match="missing"):  # the first write fails at once
+        written(path.parent / "missing" / "fit.npz")
     checkpoint = written(path)
     before = path.read_bytes()
 
@@ -310,12 +268,3 @@ def test_states_of_other_networks_are_refused(kind):
         with pytest.raises(ValueError, match=r"The snapshot cannot be used: .* Delete the file"):
             case.run(Memory(snapshot))
     assert case.run(Memory(good)).n_epochs == 2
-
-
-def test_leftovers_of_killed_writers_are_removed(path):
-    mine, other = path.with_name(".fit.npz.0123abcd.tmp"), path.with_name(".fit.npz.backup.tmp")
-    for file in (mine, other):
-        file.write_text("")
-    written(path)
-    assert not mine.exists()
-    assert other.exists()

@@ -16,12 +16,6 @@ def now(monkeypatch):
     return time
 
 
-def test_without_a_limit_there_is_always_time():
-    clock = Clock(None)
-    assert not clock.has_limit
-    assert clock.left() == clock.share(0.1).left() == clock.turns(5).next() == float("inf")
-
-
 def test_a_share_ends_before_the_whole(now):
     clock = Clock(12.0, spent=2.0)
     part = clock.share(0.5)
@@ -29,6 +23,7 @@ def test_a_share_ends_before_the_whole(now):
     assert (clock.left(), part.left()) == (6.0, 1.0)
     now.seconds += 7.0
     assert (clock.left(), part.left()) == (-1.0, -6.0)
+    assert Clock(None).left() == Clock(None).share(0.1).left() == Clock(None).turns(5).next() == float("inf")
 
 
 def test_unused_time_is_shared_by_the_remaining_tasks(now):
