@@ -1,87 +1,328 @@
-"""The number of threads of the BLAS makes no difference to a fit, and a fit none to it; work in threads."""
+"""Threads change no bit of a fit, stop at Ctrl-C without losing work, and survive forks."""
 
+import os
 import signal
 import threading
+import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dconnet import DCONRegressor, Problem
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, Problem
 from dconnet._native import Stop
 from dconnet._threads import check_stop, in_threads, one_blas_thread
 from dconnet.convex.backend import get_backend
+from dconnet.convex.native import Native
+from dconnet.estimators import gamma_choice
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
+from dconnet.training.result import Status
+from dconnet.training.trainer import Trainer
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+N_ROWS = 10_000  # three leaves of rows, which threads can share
+LIMITS = {"gamma": 0.1, "max_evaluations": 10, "random_state": 0}
+X, CODES = load_iris(return_X_y=True)
+X, LABELS = X[::2], np.array(["setosa", "versicolor", "virginica"])[CODES[::2]]
 
 
-def blas_threads():
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+@pytest.fixture(scope="module")
+def data():
+    X = np.random.default_rng(0).normal(size=(N_ROWS, 6))
+    return X, np.abs(X[:, 0]) + X[:, 1] * X[:, 2]
 
 
-def test_the_limit_is_lifted_after_the_last_of_several_fits():
-    X = np.random.default_rng(0).normal(size=(50, 2))
+# --- the same bits ---
+
+
+def classes(y):
+    return np.digitize(y, [0.0, 1.0])
+
+
+def bits(model):
+    """Return networks, histories without their times, and statuses."""
+    found = []
+    for solution in (solution for solutions in model._layers for solution in solutions):
+        record = solution.history.to_dict()
+        record.pop("seconds")
+        found += [solution.network.parameters.tobytes(), np.array(list(record.values())).tobytes(), solution.status]
+    return found
+
+
+FITS = {
+    "regressor": (DCONRegressor(4, **LIMITS), lambda y: y),
+    "several targets": (DCONRegressor(4, **LIMITS), lambda y: np.column_stack([y, y**2])),
+    "classifier": (DCONClassifier(3, **LIMITS), classes),
+    "shared neurons": (DCONClassifier(4, multi_class="shared", **LIMITS), classes),
+    "layers": (LayerwiseDCONClassifier((3, 2), max_epochs=1, **LIMITS), lambda y: y > 1.0),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_the_number_of_threads_changes_no_bit(name, data):
+    (X, y), (model, coded) = data, FITS[name]
+    alone = bits(clone(model).fit(X, coded(y)))
+    for n_jobs in (2, 7):
+        assert bits(clone(model).set_params(n_jobs=n_jobs).fit(X, coded(y))) == alone
+
+
+def test_threads_change_no_bit_of_the_choice_of_gamma():
+    one, several = (DCONClassifier(3, max_epochs=1, n_jobs=n, random_state=0).fit(X, LABELS) for n in (1, 3))
+    assert one.mse_path_.tobytes() == several.mse_path_.tobytes()
+    assert one.predict_proba(X).tobytes() == several.predict_proba(X).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "n_networks", "n_at_once", "n_threads"),
+    [(1, 3, 1, 1), (2, 3, 2, 1), (3, 3, 3, 1), (7, 3, 3, 2), (7, 1, 1, 7)],
+)
+def test_threads_go_to_networks_first_and_then_to_rows(monkeypatch, data, n_jobs, n_networks, n_at_once, n_threads):
+    shared, teams = [], []
+    sharing, init = Trainer.sharing, AcceleratedDescent.init
+
+    def recorded_sharing(self, n_jobs, n_at_once):
+        shared.append((n_jobs, n_at_once))
+        return sharing(self, n_jobs, n_at_once)
+
+    def recorded_init(self, start, validation=None):
+        teams.append(self.rows.team.size)
+        return init(self, start, validation)
+
+    monkeypatch.setattr(Trainer, "sharing", recorded_sharing)
+    monkeypatch.setattr(AcceleratedDescent, "init", recorded_init)
+    X, y = data[0][:200], data[1][:200]
+    DCONClassifier(2, n_jobs=n_jobs, **LIMITS).fit(X, classes(y) if n_networks == 3 else y > 1.0)
+    assert shared == [(n_jobs, n_at_once)]
+    assert teams == n_networks * [n_threads]
+
+
+def test_the_limit_of_blas_threads_ends_with_the_last_of_several_fits():
+    def blas_threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         with one_blas_thread():
             assert set(blas_threads()) == {1}
         with ThreadPoolExecutor(4) as pool:
-            fits = [pool.submit(DCONRegressor(2, random_state=0).fit, X, X[:, 0]) for _ in range(8)]
+            fits = [pool.submit(DCONRegressor(2, **LIMITS).fit, X, X[:, 0]) for _ in range(8)]
             for fit in fits:
                 fit.result()
         assert blas_threads() == before
 
 
-class TestInThreads:
-    @pytest.mark.parametrize("n_threads", [1, 2, 8])
-    def test_results_come_in_the_order_of_the_items(self, n_threads):
-        assert in_threads(lambda n: n**2, range(20), n_threads) == [n**2 for n in range(20)]
+# --- Ctrl-C and errors ---
 
-    def test_ctrl_c_reaches_the_threads_and_is_raised_again(self):
-        begun = []
 
-        def work(item):
-            begun.append(item)
-            if item == 1:
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            while True:
-                check_stop()
+@pytest.fixture
+def ctrl_c(monkeypatch):
+    """Return a function that presses Ctrl-C after a given call of a function; processes in the background ignore it."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
 
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, it is ignored
+    def press_after(owner, name, n_calls):
+        original, left = getattr(owner, name), list(range(n_calls))
+
+        def wrapped(*arguments):
+            result = original(*arguments)
+            if left and left.pop() == 0:
+                press_ctrl_c()
+            return result
+
+        monkeypatch.setattr(owner, name, wrapped)
+
+    yield press_after
+    signal.signal(signal.SIGINT, previous)
+
+
+def press_ctrl_c():
+    """Send the signal to the main thread, as a terminal does; continue this thread when it is asked to stop."""
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    for _ in range(2000):
         try:
-            with pytest.raises(KeyboardInterrupt):
-                in_threads(work, range(10), 2)
-        finally:
-            signal.signal(signal.SIGINT, before)
-        assert sorted(begun) == [0, 1]
+            check_stop()
+        except KeyboardInterrupt:
+            return
+        time.sleep(0.01)
 
-    def test_an_error_stops_the_others_and_comes_first(self):
-        def work(item):
-            if item == 3:
-                raise ZeroDivisionError
-            while True:
-                check_stop()
 
-        with pytest.raises(ZeroDivisionError):
-            in_threads(work, range(4), 4)
+def test_ctrl_c_keeps_what_all_networks_have_reached(monkeypatch, ctrl_c):
+    ctrl_c(AcceleratedDescent, "step", 3)
+    monkeypatch.setattr(AcceleratedDescent, "has_converged", lambda self, state: False)
+    model = DCONClassifier(4, gamma=0.01, max_epochs=None, max_seconds=60, n_jobs=2, random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="Interrupted"):
+        model.fit(X, LABELS)
+    assert model.statuses_ == 3 * (Status.INTERRUPTED,)
+    # How good a network is depends on how far its thread has come, but it is better than its start.
+    assert all(history.objective[-1] < history.objective[0] for history in model.histories_)
+    assert np.isin(model.predict(X), LABELS).all()
 
-    def test_the_kernel_stops(self):
-        X = np.random.default_rng(0).normal(size=(400, 5))
-        problem = Problem(X, np.abs(X[:, 0]), 1e-3)
-        stop = Stop()
 
-        def work(seed):
-            rng = np.random.default_rng(seed)
-            descent = AcceleratedDescent(problem, get_backend("native"), Options(patience=None), rng)
-            descent.budget = 10**9
-            state = descent.init(xavier(5, 10, rng))
-            descent.prepare(state)
-            stop.set()  # just before the kernel begins to explore, for hours
-            try:
-                descent.explore(state)
-            except KeyboardInterrupt:
-                return "stopped"
+def test_ctrl_c_at_the_end_is_not_lost(ctrl_c):
+    ctrl_c(AcceleratedDescent, "solution", 3)
+    model = DCONClassifier(2, gamma=0.1, max_epochs=1, n_jobs=3, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, LABELS)
+    assert len(model.networks_) == 3
 
-        assert in_threads(work, [0, 1], 2, stop) == ["stopped", "stopped"]
+
+def test_ctrl_c_before_the_first_network_leaves_the_estimator_unchanged(ctrl_c):
+    ctrl_c(gamma_choice, "_best_fits", 1)
+    model = DCONClassifier(3, n_jobs=2, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, LABELS)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_an_error_in_a_thread_is_raised(monkeypatch):
+    def fail(self, state):
+        raise ZeroDivisionError("in a thread")
+
+    monkeypatch.setattr(AcceleratedDescent, "step", fail)
+    with pytest.raises(ZeroDivisionError, match="in a thread"):
+        DCONClassifier(2, gamma=0.1, n_jobs=2, random_state=0).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 8])
+def test_results_come_in_the_order_of_the_items(n_threads):
+    assert in_threads(lambda n: n**2, range(20), n_threads) == [n**2 for n in range(20)]
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_stops_running_items_and_starts_no_others():
+    begun = []
+
+    def work(item):
+        begun.append(item)
+        if item == 1:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        while True:
+            check_stop()
+
+    with pytest.raises(KeyboardInterrupt):
+        in_threads(work, range(10), 2)
+    assert sorted(begun) == [0, 1]
+
+
+def test_an_error_stops_the_other_items():
+    def work(item):
+        if item == 3:
+            raise ZeroDivisionError
+        while True:
+            check_stop()
+
+    with pytest.raises(ZeroDivisionError):
+        in_threads(work, range(4), 4)
+
+
+def test_the_kernel_stops():
+    rows = np.random.default_rng(0).normal(size=(400, 5))
+    problem, stop = Problem(rows, np.abs(rows[:, 0]), 1e-3), Stop()
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        descent = AcceleratedDescent(problem, get_backend("native"), Options(patience=None), rng)
+        descent.budget = 10**9
+        state = descent.init(xavier(5, 10, rng))
+        descent.prepare(state)
+        stop.set()  # just before the kernel begins to explore, for hours
+        try:
+            descent.explore(state)
+        except KeyboardInterrupt:
+            return "stopped"
+
+    assert in_threads(work, [0, 1], 2, stop) == ["stopped", "stopped"]
+
+
+# --- forks ---
+
+
+class Child:
+    """A fork of this process that sends its result to the parent."""
+
+    def __init__(self):
+        self.reader, self.writer = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # a fork of a process with threads is what is tested
+            self.process = os.fork()
+
+    def is_here(self):
+        return self.process == 0
+
+    def end(self, result):
+        os.write(self.writer, result)
+        os._exit(0)
+
+    def result(self):
+        """Return exit status and result; fail if the child does not end within a minute."""
+        os.close(self.writer)
+        deadline = time.monotonic() + 60.0
+        while (ended := os.waitpid(self.process, os.WNOHANG)) == (0, 0):
+            if time.monotonic() > deadline:
+                os.kill(self.process, signal.SIGKILL)
+                os.waitpid(self.process, 0)
+                pytest.fail("the child does not end")
+            time.sleep(0.01)
+        with os.fdopen(self.reader, "rb") as reader:
+            return ended[1], reader.read()
+
+
+def parameters(model):
+    return model.network_.parameters.tobytes()
+
+
+def test_a_fork_after_a_fit_predicts_and_fits(data):
+    X, y = data
+    model = DCONRegressor(3, n_jobs=2, **LIMITS).fit(X, y)
+    child = Child()
+    if child.is_here():
+        predicted = model.predict(X[:5]).tobytes()
+        child.end(predicted + parameters(model.fit(X, y)))
+    assert child.result() == (0, model.predict(X[:5]).tobytes() + parameters(model))
+
+
+def test_a_fork_during_a_fit_can_fit_again(data):
+    """The end of the fit destroys its team in a process in which the other threads do not exist."""
+    X, y = data
+    children = []
+
+    def fork(epoch):
+        children.append(Child())
+        if children[0].is_here():
+            raise RuntimeError("enough")
+
+    model = DCONRegressor(3, n_jobs=2, callback=fork, **LIMITS)
+    try:
+        model.fit(X, y)
+    except RuntimeError:
+        children[0].end(parameters(model.set_params(callback=None).fit(X, y)))
+    assert children[0].result() == (0, parameters(model))
+
+
+def test_a_team_that_sleeps_may_be_forked(data):
+    """Some milliseconds after the last work, the threads sleep until they are signalled."""
+    X, y = data
+    rng = np.random.default_rng(0)
+    descent = AcceleratedDescent(Problem(X, y, 0.1), get_backend("native"), Options(split="net", n_threads=3), rng)
+    assert isinstance(descent.backend, Native)
+    descent.budget = 10
+    state = descent.init(xavier(6, 3, rng))
+    descent.began = time.perf_counter()
+    descent.prepare(state)
+    descent.explore(state)
+    time.sleep(0.1)
+    child = Child()
+    if child.is_here():
+        descent.explore(state)
+        del descent
+        child.end(state.V.tobytes())
+    descent.explore(state)
+    assert child.result() == (0, state.V.tobytes())
