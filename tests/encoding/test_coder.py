@@ -6,11 +6,10 @@ import pytest
 from sklearn.preprocessing import TargetEncoder
 
 from dconnet.encoding import coder as coder_module
-from dconnet.encoding.coder import FEW_LEVELS, MAX_LEVELS, MIN_LEVEL, Coder, Coding, compute_level_means
+from dconnet.encoding.coder import FEW_LEVELS, MAX_LEVELS, MIN_LEVEL, Coder, Coding, compute_level_means, deal
 from dconnet.encoding.columns import read_columns
 from dconnet.encoding.design import CodedDesign
 from dconnet.encoding.features import MAX_SHARE, Levels, Linear, Ramps
-from dconnet.encoding.folds import deal
 from dconnet.encoding.schema import Schema
 from dconnet.ensemble.stacking import one_hot
 

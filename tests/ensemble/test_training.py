@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from dconnet._native import Stop, watch
-from dconnet.encoding.coder import Coding
+from dconnet.encoding.coder import Coding, deal
 from dconnet.encoding.columns import read_columns
-from dconnet.encoding.folds import deal
 from dconnet.encoding.schema import Schema
 from dconnet.ensemble import ensemble_training, fold_runner
 from dconnet.ensemble.ensemble_training import train_ensemble

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.encoding.design import CodedDesign
 from dconnet.encoding.features import CATEGORY, Feature, Levels, Linear, Ramps
-from dconnet.encoding.folds import deal
 from dconnet.encoding.schema import Field, FieldTable
 
 # A level needs at least MIN_LEVEL rows for a column of its own, and a category has at most MAX_LEVELS columns.
@@ -27,21 +27,11 @@ CROSS_FITS = 5
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """How fields are coded.
+    """How fields are coded."""
 
-    Attributes
-    ----------
-    n_bins : int
-        Bins of a number; 1 leaves numbers as they are.
-    every_value : bool
-        True if numbers with few distinct values get a knot at each of them.
-    by_target : bool
-        True if categories with many levels are coded by target means.
-    """
-
-    n_bins: int = 1
-    every_value: bool = False
-    by_target: bool = False
+    n_bins: int = 1  # of a number; 1 leaves numbers as they are
+    every_value: bool = False  # numbers with few distinct values get a knot at each of them
+    by_target: bool = False  # categories with many levels are coded by target means
 
     def is_by_target(self, field: Field) -> bool:
         """Return whether target means replace the levels of this field."""
@@ -64,18 +54,10 @@ class Coding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetMeans:
-    """Smoothed means of the target for the levels of a category.
+    """Smoothed means of the target for the levels of a category, from `compute_level_means`."""
 
-    Attributes
-    ----------
-    field : int
-        Index of the field.
-    means : array of shape (n_levels + 1, n_columns)
-        For each level and each column of the target; the last row is for unknown levels.
-    """
-
-    field: int
-    means: FloatArray
+    field: int  # index of the field
+    means: FloatArray  # (n_levels + 1, n_columns of the target)
 
     def values(self, table: FieldTable) -> list[FloatArray]:
         """Return the means of each row, one array for each column of the target."""
@@ -86,23 +68,12 @@ class TargetMeans:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coder:
-    """Fitted map from fields to coded features.
-
-    Attributes
-    ----------
-    coding : Coding
-    plain : tuple of int
-        Fields that are coded by their own values.
-    means : tuple of TargetMeans
-        Fields that are coded by target means.
-    features : tuple of Feature
-        Features of the plain fields, then those of the means.
-    """
+    """Fitted map from fields to coded features."""
 
     coding: Coding
-    plain: tuple[int, ...]
-    means: tuple[TargetMeans, ...]
-    features: tuple[Feature, ...]
+    plain: tuple[int, ...]  # fields that are coded by their own values
+    means: tuple[TargetMeans, ...]  # of the fields that are coded by target means
+    features: tuple[Feature, ...]  # of the plain fields, then of the means
 
     @classmethod
     def of(cls, coding: Coding, table: FieldTable) -> Coder:
@@ -184,3 +155,25 @@ def compute_level_means(
         found[:-1, k] = np.where(np.isnan(trust), overall, trust * means + (1.0 - trust) * overall)
         found[-1, k] = overall
     return found
+
+
+def deal(
+    n_rows: int,
+    n_folds: int,
+    seed: int,
+    labels: NDArray[Any] | None = None,
+    groups: NDArray[np.intp] | None = None,
+) -> list[NDArray[np.intp]]:
+    """Return the rows of each fold, in ascending order.
+
+    The rows of every class in ``labels`` are spread over all folds. Rows of the same group, numbered from zero, are in
+    the same fold; some folds are empty if there are fewer groups than folds.
+    """
+    if groups is not None:
+        first = np.unique(groups, return_index=True)[1]
+        parts = deal(len(first), n_folds, seed, None if labels is None else labels[first])
+        return [np.flatnonzero(np.isin(groups, part)) for part in parts]
+    order = np.random.default_rng(seed).permutation(n_rows)
+    if labels is not None:
+        order = order[np.argsort(labels[order], kind="stable")]
+    return [np.sort(order[first::n_folds]) for first in range(n_folds)]

@@ -87,9 +87,6 @@ def _arrow_column(name: str, column: Any) -> RawColumn:
     return RawColumn(name, values.to_numpy(zero_copy_only=False), is_category)
 
 
-# --- types ---
-
-
 def is_missing(value: Any) -> bool:
     """Return whether a cell is missing: None, NaN, pandas' NA or NaT, or blank text."""
     if value is None or (isinstance(value, str) and not value.strip()):
@@ -171,17 +168,8 @@ def find_invalid_row(raw: RawColumn) -> int | None:
     return None
 
 
-# --- values ---
-
-
 def as_numbers(raw: RawColumn) -> FloatArray:
-    """Return a column as numbers, NaN where they are missing, and days for spans of time.
-
-    Raises
-    ------
-    ValueError
-        If a cell is not a number, or infinite.
-    """
+    """Return a column as numbers, NaN where they are missing, and days for spans of time."""
     values = raw.values
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
@@ -266,32 +254,14 @@ def _date(cell: Any, name: str) -> Any:
     return cell
 
 
-# --- targets ---
-
-
 def read_target(
     values: ArrayLike, name: str, task: Literal["regression", "classification"] | None = None
 ) -> NDArray[Any]:
     """Return a column of a table as targets: float64 for a regression, int64 or str labels for a classification.
 
-    The column may be text, as read from a CSV file, or typed. Features need no such step: the estimators take tables of
-    text and type their columns by the same rules.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_rows,)
-        The column.
-    name : str
-        Name of the column, for messages.
-    task : {"regression", "classification"}, optional
-        By default, the targets are numbers if all cells are, and labels otherwise. Labels are integers if all of them
-        are whole numbers; codes such as 01 stay text.
-
-    Raises
-    ------
-    ValueError
-        If a cell is missing; if it is not a finite number in a regression; or, without a ``task``, if most cells are
-        numbers. The message names the column and the row, counted from 1.
+    Without a task, the targets are numbers if all cells are, and labels otherwise. Labels are integers if all of them
+    are whole numbers; codes such as 01 stay text. A ValueError names the column and the row, counted from 1, if a cell
+    is missing, if it is not a finite number in a regression, or, without a task, if most other cells are numbers.
 
     Examples
     --------

@@ -21,20 +21,11 @@ DEPENDENT = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedDesign:
-    """Rows of coded features, which represent a design with a column for each ramp and level, and an intercept.
+    """Rows of coded features, which represent a design with a column for each ramp and level, and an intercept."""
 
-    Attributes
-    ----------
-    features : tuple of Feature
-        Linear ones first, then ramps, then categories.
-    places : array of uint32, of shape (n_rows, n_features)
-        Places, numbered consecutively over the features.
-    shares : array of float32, of shape (n_rows, n_features)
-    """
-
-    features: tuple[Feature, ...]
-    places: NDArray[np.uint32]
-    shares: NDArray[np.float32]
+    features: tuple[Feature, ...]  # linear ones first, then ramps, then categories
+    places: NDArray[np.uint32]  # (n_rows, n_features), numbered consecutively over the features
+    shares: NDArray[np.float32]  # (n_rows, n_features)
 
     @classmethod
     def of(

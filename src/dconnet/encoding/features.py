@@ -2,12 +2,15 @@
 
 A feature represents one or more columns of the design without storing them. In a row, at most one of these columns is
 neither zero nor one. The place determines the zeros and ones, and the share is the value of the remaining column.
+
+All features have the same members: ``n_columns`` of the design, ``n_places`` that differ, ``code``, which returns place
+and share of each row, and ``columns``, which returns the columns of the design for these codes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,30 +25,6 @@ FEW_VALUES, MIN_ROWS_APART = 64, 9
 MAX_SHARE = 1e30
 
 Codes = tuple[NDArray[np.intp], FloatArray]  # place and share of each row
-
-
-class Feature(Protocol):
-    """A fitted feature."""
-
-    kind: ClassVar[int]
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns of the design."""
-        ...
-
-    @property
-    def n_places(self) -> int:
-        """Number of different places."""
-        ...
-
-    def code(self, values: FloatArray) -> Codes:
-        """Return place and share of each row."""
-        ...
-
-    def columns(self, codes: Codes) -> FloatArray:
-        """Return the columns of the design for these codes, of shape (n_rows, n_columns)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +50,12 @@ class Linear:
         return cls(float(unit * filled.mean()), float(unit * filled.std()) or 1.0, fill)
 
     def code(self, values: FloatArray) -> Codes:
-        """See `Feature.code`."""
+        """Return place and share of each row."""
         filled = np.where(np.isnan(values), self.fill, values)
         return np.zeros(len(values), dtype=np.intp), _share(filled - self.center, self.scale)
 
     def columns(self, codes: Codes) -> FloatArray:
-        """See `Feature.columns`."""
+        """Return the columns of the design."""
         return codes[1][:, None]
 
 
@@ -97,10 +76,7 @@ class Ramps:
         """Number of bins."""
         return len(self.edges) - 1
 
-    @property
-    def n_places(self) -> int:
-        """Number of bins."""
-        return len(self.edges) - 1
+    n_places = n_columns
 
     @classmethod
     def of(cls, values: FloatArray, n_bins: int, *, every_value: bool = False) -> Ramps | Linear:
@@ -116,13 +92,13 @@ class Ramps:
         return cls(edges, _median(values)) if len(edges) > 2 else Linear.of(values)
 
     def code(self, values: FloatArray) -> Codes:
-        """See `Feature.code`."""
+        """Return place and share of each row."""
         filled = np.where(np.isnan(values), self.fill, values)
         bins = np.clip(np.searchsorted(self.edges, filled, side="right") - 1, 0, self.n_columns - 1)
         return bins, _share(filled - self.edges[bins], self.edges[bins + 1] - self.edges[bins])
 
     def columns(self, codes: Codes) -> FloatArray:
-        """See `Feature.columns`."""
+        """Return the columns of the design."""
         bins, shares = codes
         ramps = (np.arange(self.n_columns) < bins[:, None]).astype(np.float64)
         ramps[np.arange(len(bins)), bins] = shares
@@ -143,14 +119,17 @@ class Levels:
         return self.n_columns + 1
 
     def code(self, values: FloatArray) -> Codes:
-        """See `Feature.code`; values are numbers of levels, or NaN for unknown levels."""
+        """Return place and share of each row; values are numbers of levels, or NaN for unknown levels."""
         places = np.where(np.isnan(values), self.n_columns, np.nan_to_num(values)).astype(np.intp)
         return np.minimum(places, self.n_columns), np.zeros(len(values))
 
     def columns(self, codes: Codes) -> FloatArray:
-        """See `Feature.columns`."""
+        """Return the columns of the design."""
         levels: FloatArray = (codes[0][:, None] == np.arange(self.n_columns)).astype(np.float64)
         return levels
+
+
+Feature = Linear | Ramps | Levels
 
 
 def _knots(ordered: FloatArray) -> FloatArray | None:

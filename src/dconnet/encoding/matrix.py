@@ -37,22 +37,6 @@ class TableEncoding:
 
     Columns of the table become fields, fields features, and features columns of the matrix, in the order of the table.
     Column j of the matrix is ``(x_j - mean_j) / scale_j`` for the coded column x_j.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.encoding.coder import Coding
-    >>> from dconnet.encoding.columns import read_columns
-    >>> from dconnet.encoding.matrix import TableEncoding
-    >>> from dconnet.encoding.schema import Schema
-    >>> raws = read_columns(np.array([[1.0, "red"], [3.0, "blue"]], dtype=object))
-    >>> schema = Schema.fit(raws)
-    >>> encoding, encoded = TableEncoding.of(Coding(), schema, schema.read(raws))
-    >>> encoding.names(["size", "colour"])
-    ['size', 'colour: blue']
-    >>> encoded
-    array([[-1., -1.],
-           [ 1.,  1.]])
     """
 
     schema: Schema

@@ -2,6 +2,10 @@
 
 The kind of a column is decided once, on the training rows. A column becomes zero or more fields, in which a missing
 number is NaN and a category is the number of its level.
+
+All columns have a ``name``; a ``kind``: number, category, date or text; a ``treatment``: how the column is used, in
+words for users; ``fields``, which takes the index of the column in the table; and ``read``, which returns the values of
+the fields in new rows.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,33 +55,6 @@ class Field:
         return 0 if self.counts is None else len(self.counts)
 
 
-class Column(Protocol):
-    """A column of the training table, and how its rows become fields."""
-
-    @property
-    def name(self) -> str:
-        """Name of the column."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """Kind of the column: number, category, date or text."""
-        ...
-
-    @property
-    def treatment(self) -> str:
-        """How the column is used, in a few words for users."""
-        ...
-
-    def fields(self, index: int) -> list[Field]:
-        """Return the fields of the column, which has this index in the table."""
-        ...
-
-    def read(self, raw: RawColumn) -> list[FloatArray]:
-        """Return the values of the fields in new rows."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class DroppedColumn:
     """A column without information; it has no fields."""
@@ -88,15 +65,15 @@ class DroppedColumn:
 
     @property
     def treatment(self) -> str:
-        """See `Column`."""
+        """How the column is used."""
         return f"dropped: {self.reason}"
 
     def fields(self, index: int) -> list[Field]:
-        """See `Column`."""
+        """Return the fields of the column."""
         return []
 
     def read(self, raw: RawColumn) -> list[FloatArray]:
-        """See `Column`."""
+        """Return the values of the fields in new rows."""
         return []
 
 
@@ -115,18 +92,18 @@ class NumberColumn:
 
     @property
     def treatment(self) -> str:
-        """See `Column`."""
+        """How the column is used."""
         if not self.n_gaps:
             return "as it is"
         return f"median for {self.n_gaps} missing values" + (", and an indicator" if self.has_indicator else "")
 
     def fields(self, index: int) -> list[Field]:
-        """See `Column`."""
+        """Return the fields of the column."""
         gaps = [Field(f"{self.name}: missing", index)] if self.has_indicator else []
         return [Field(self.name, index), *gaps]
 
     def read(self, raw: RawColumn) -> list[FloatArray]:
-        """See `Column`."""
+        """Return the values of the fields in new rows."""
         values = as_numbers(raw)
         return [values, np.isnan(values).astype(np.float64)] if self.has_indicator else [values]
 
@@ -142,15 +119,15 @@ class CategoryColumn:
 
     @property
     def treatment(self) -> str:
-        """See `Column`."""
+        """How the column is used."""
         return f"{len(self.levels)} levels"
 
     def fields(self, index: int) -> list[Field]:
-        """See `Column`."""
+        """Return the fields of the column."""
         return [Field(self.name, index, self.counts)]
 
     def read(self, raw: RawColumn) -> list[FloatArray]:
-        """See `Column`; an unknown level is NaN."""
+        """Return the number of the level of each row; NaN for an unknown level."""
         codes = {level: float(code) for code, level in enumerate(self.levels)}
         labels = as_labels(raw)
         return [np.fromiter((codes.get(label, np.nan) for label in labels), dtype=np.float64, count=len(labels))]
@@ -171,21 +148,24 @@ class DateColumn:
 
     @property
     def treatment(self) -> str:
-        """See `Column`."""
+        """How the column is used."""
         return ", ".join(self.parts)
 
     def fields(self, index: int) -> list[Field]:
-        """See `Column`."""
+        """Return the fields of the column."""
         counts = {WEEKDAY: self.weekday_counts}
         return [Field(f"{self.name}: {part}", index, counts.get(part)) for part in self.parts]
 
     def read(self, raw: RawColumn) -> list[FloatArray]:
-        """See `Column`."""
+        """Return the values of the fields in new rows."""
         values = split_dates(as_dates(raw))
         codes = np.full(8, np.nan)  # the last one is for missing dates
         codes[list(self.weekdays)] = np.arange(len(self.weekdays))
         values[WEEKDAY] = codes[np.nan_to_num(values[WEEKDAY], nan=7.0).astype(np.intp)]
         return [values[part] for part in self.parts]
+
+
+Column = DroppedColumn | NumberColumn | CategoryColumn | DateColumn
 
 
 def split_dates(dates: NDArray[np.datetime64]) -> dict[str, FloatArray]:
@@ -274,20 +254,7 @@ class FieldTable:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The fitted columns of a table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.encoding.columns import read_columns
-    >>> from dconnet.encoding.schema import Schema
-    >>> columns = read_columns(np.array([[1.5, "red", 7], [2.5, "blue", 7], [None, "red", 7]], dtype=object))
-    >>> schema = Schema.fit(columns)
-    >>> [f"{column.kind}, {column.treatment}" for column in schema.columns]
-    ['number, median for 1 missing values', 'category, 2 levels', 'number, dropped: constant']
-    >>> schema.read(columns).values
-    (array([1.5, 2.5, nan]), array([0., 1., 0.]))
-    """
+    """The fitted columns of a table."""
 
     columns: tuple[Column, ...]
 
@@ -295,11 +262,12 @@ class Schema:
     def fit(cls, raws: Sequence[RawColumn]) -> Schema:
         """Decide what each column is; drop constant columns and copies of other columns."""
         first_with: dict[bytes, Column] = {}
-        columns = []
+        columns: list[Column] = []
         for raw in raws:
             column = _fit_column(raw)
             arrays = column.read(raw)
-            if not isinstance(column, DroppedColumn) and all(map(_is_constant, arrays)):
+            same = [(values == values[0]) | (np.isnan(values) & np.isnan(values[0])) for values in arrays]
+            if not isinstance(column, DroppedColumn) and np.all(same):
                 column = DroppedColumn(column.name, column.kind, "constant")
             if not isinstance(column, DroppedColumn):
                 content = b"".join([column.kind.encode(), *(values.tobytes() for values in arrays)])
@@ -322,7 +290,3 @@ class Schema:
         """Return the fields of the rows of a table."""
         values = [array for column, raw in zip(self.columns, raws, strict=True) for array in column.read(raw)]
         return FieldTable(self.fields, tuple(values), len(raws[0].values))
-
-
-def _is_constant(values: FloatArray) -> bool:
-    return bool(np.all((values == values[0]) | (np.isnan(values) & np.isnan(values[0]))))

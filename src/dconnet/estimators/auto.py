@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet._threads import one_blas_thread
-from dconnet.encoding.folds import deal
+from dconnet.encoding.coder import deal
 from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.ensemble.ensemble_training import TrainedEnsemble, train_ensemble
 from dconnet.ensemble.families import Family, choose_classification_families, choose_regression_families, count_folds

@@ -12,9 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from dconnet._arrays import FloatArray
-from dconnet.encoding.features import Feature, Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
-from dconnet.encoding.schema import CategoryColumn, Column, DateColumn, DroppedColumn, NumberColumn, Schema
+from dconnet.encoding.schema import Schema
 from dconnet.ensemble.output_transforms import ClassScore, LogOdds, LogTarget, OutputTransform, TargetValue
 from dconnet.ensemble.prediction import Ensemble
 from dconnet.estimators import (
@@ -98,8 +97,6 @@ ATTRIBUTES: Mapping[type[BaseEstimator], Mapping[str, Any]] = {
     },
 }
 IMPLEMENTATIONS: Mapping[type, tuple[type, ...]] = {
-    Column: (NumberColumn, CategoryColumn, DateColumn, DroppedColumn),
-    Feature: (Linear, Ramps, Levels),
     OutputTransform: (TargetValue, LogTarget, ClassScore, LogOdds),
 }
 
