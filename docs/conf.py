@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 from docutils import nodes
@@ -91,9 +92,27 @@ def _plain_name(app: Sphinx, what: str, name: str, obj: object, *_: object) -> t
     return None if is_called else ("", None)
 
 
+def _pair_bars(formula: str) -> str:
+    """Mark bars as opening or closing: MathML spaces single bars like relations and detaches exponents from them."""
+    for name, bar in (
+        (r"\lVert", r"\left\|"),
+        (r"\rVert", r"\right\|"),
+        (r"\lvert", r"\left|"),
+        (r"\rvert", r"\right|"),
+    ):
+        formula = formula.replace(name, bar)
+    parts = re.split(r"((?:\\left|\\right)?(?:\\\||\|))", formula)
+    for bar in (r"\|", "|"):
+        single = [i for i, part in enumerate(parts) if part == bar]
+        if len(single) % 2 == 0:
+            for i, place in enumerate(single):
+                parts[place] = (r"\left" if i % 2 == 0 else r"\right") + bar
+    return "".join(parts)
+
+
 def _mathml(self: HTML5Translator, node: nodes.Element, *, block: bool) -> None:
     """Write a formula as MathML, which browsers draw themselves, without a script from elsewhere."""
-    formula = latex2mathml.tex2mathml(node.astext(), as_block=block)
+    formula = latex2mathml.tex2mathml(_pair_bars(node.astext()), as_block=block)
     self.body.append(f'<div class="math">{formula}</div>\n' if block else formula)
     raise nodes.SkipNode
 
