@@ -1,30 +1,27 @@
-"""The command line ``python -m reproduction``."""
+"""The command line ``python -m reproduction``, and the plans of the experiments."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from reproduction import commands
-from reproduction.commands import main
-from reproduction.experiment import NAMES, get_experiment
+from reproduction.experiment import NAMES, Findings, apply_changes, get_experiment
 from reproduction.page import Picture
 from reproduction.store import Store
 from shared_data import HOME, needs_data
 
 
 @pytest.fixture
-def invoke(capsys):
+def invoke(capsys, monkeypatch):
+    monkeypatch.setattr(Picture, "save", lambda self, folder: None)
+
     def run(*arguments, code=0):
         capsys.readouterr()
-        assert main(list(map(str, arguments))) == code
+        assert commands.main(list(map(str, arguments))) == code
         return capsys.readouterr()
 
     return run
-
-
-@pytest.fixture(autouse=True)
-def without_pictures(monkeypatch):
-    monkeypatch.setattr(Picture, "save", lambda self, folder: None)
 
 
 @pytest.mark.parametrize(
@@ -34,11 +31,11 @@ def without_pictures(monkeypatch):
         (["table1", "--set", "splits=three"], "value in JSON"),
         (["table1", "--set", 'scaler_fit="test"'], "scaler_fit must be"),
         (["baselines", "--set", 'datasets=["DS0"]'], "no dataset 'DS0'"),
+        (["render"], "no folder"),
     ],
 )
-def test_wrong_orders(tmp_path, arguments, message, invoke):
-    result = invoke(*arguments, "--results", tmp_path / "r", "--data-home", tmp_path, code=2)
-    assert message in result.err
+def test_wrong_arguments(tmp_path, arguments, message, invoke):
+    assert message in invoke(*arguments, "--results", tmp_path / "r", "--data-home", tmp_path, code=2).err
 
 
 def test_missing_data_is_one_clear_message(tmp_path, monkeypatch, invoke):
@@ -51,21 +48,9 @@ def test_missing_data_is_one_clear_message(tmp_path, monkeypatch, invoke):
     assert "--data-home or DCONNET_DATA" in result.err
 
 
-def test_rendering_nothing(tmp_path, invoke):
-    folder = tmp_path / "results"
-    folder.mkdir()
-    invoke("render", "--results", folder)
-    assert (folder / "reproduction.md").read_text().count("Not computed") == len(NAMES)
-
-
-def test_rendering_without_a_folder(tmp_path, invoke):
-    assert "no folder" in invoke("render", "--results", tmp_path / "r", code=2).err
-
-
-def test_changes_are_read_as_json():
-    experiment = get_experiment("table1")
-    changes = commands.parse_changes(["splits=10", 'datasets=["DS1", "DS2"]', "tol=1e-3"], [experiment])
-    assert changes == {"splits": 10, "datasets": ("DS1", "DS2"), "tol": 1e-3}
+def test_an_empty_folder_is_rendered(tmp_path, invoke):
+    invoke("render", "--results", tmp_path)
+    assert (tmp_path / "reproduction.md").read_text().count("Not computed") == len(NAMES)
 
 
 @needs_data
@@ -73,25 +58,58 @@ def test_baselines_from_end_to_end(tmp_path, invoke):
     arguments = ["baselines", "--results", tmp_path, "--data-home", HOME, "--jobs", 2]
     few = ["--set", 'datasets=["DS1"]', "--set", "splits=2", "--set", 'models=["linear", "ridge"]']
     invoke(*arguments, *few)
-    cells = {path: path.stat().st_mtime_ns for path in (tmp_path / "baselines").glob("*=*")}
-    assert len(cells) == 4
-    again = invoke(*arguments, *few, "--pack")
-    assert "4 of 4 cells are there" in again.err
+    assert len(list((tmp_path / "baselines").glob("*=*"))) == 4
+    assert "4 of 4 cells are there" in invoke(*arguments, *few, "--pack").err
     assert len(Store(tmp_path, "baselines").records()) == 4
     header = json.loads((tmp_path / "baselines.jsonl").read_text().splitlines()[0])
     assert header["settings"]["building_lags"] == [4]
     assert "4 of the 2160 cells" in (tmp_path / "reproduction.md").read_text()
 
 
-@needs_data
-def test_datasets_are_listed_where_they_are(tmp_path, invoke):
-    lines = invoke("datasets", "--data-home", HOME).out.splitlines()
+@pytest.mark.parametrize("is_present", [pytest.param(True, marks=needs_data), False])
+def test_datasets_are_listed_with_their_folder(tmp_path, invoke, is_present):
+    lines = invoke("datasets", "--data-home", HOME if is_present else tmp_path).out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == [*(f"DS{k}" for k in range(1, 10)), "MNIST"]
-    assert "372" in lines[6]
-    assert "DS6_residential_building" in lines[6]
+    assert lines[6].endswith("DS6_residential_building" if is_present else "missing")
 
 
-def test_datasets_that_are_missing_say_so(tmp_path, invoke):
-    lines = invoke("datasets", "--data-home", tmp_path).out.splitlines()
-    assert all(line.endswith("missing") for line in lines[1:])
-    assert len(lines) == 11
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_has_a_consistent_plan(name):
+    experiment = get_experiment(name)
+    assert experiment.name == name
+    complete, quick = (experiment.cells(experiment.defaults(flag)[0]) for flag in (False, True))
+    assert len(set(complete)) == len(complete) > len(quick) == len(set(quick)) > 0
+    assert all(isinstance(cell, experiment.cell_type) for cell in complete)
+
+
+def test_plans_are_those_of_the_paper():
+    table1, controls, mnist = map(get_experiment, ("table1", "controls", "mnist"))
+    assert len(table1.cells(table1.plan)) == 9 * 3 * 30 * 3  # datasets, widths, splits; Adam and both algorithms
+    cells = controls.cells(controls.plan)
+    assert {cell.split for cell in cells if cell.method == "restart"} == set(range(5))
+    assert {cell.split for cell in cells if cell.method == "lbfgs"} == set(range(30))
+    cells = mnist.cells(mnist.plan)
+    assert {cell.method for cell in cells if cell.side == 28} == {"accelerated", "shrinkage"}
+    assert {cell.parameters[0] for cell in cells if cell.method == "paper"} == {1e-2, 1e-3, 1e-4, 1e-5}
+
+
+def test_changes_apply_to_the_fields_they_name():
+    experiment = get_experiment("table1")
+    changes = commands.parse_changes(["splits=10", 'datasets=["DS1", "DS2"]', "tol=1e-3"], [experiment])
+    assert changes == {"splits": 10, "datasets": ("DS1", "DS2"), "tol": 1e-3}
+    assert apply_changes(experiment.plan, changes) == replace(experiment.plan, splits=10, datasets=("DS1", "DS2"))
+
+
+def test_a_section_reports_missing_cells_and_changed_settings(tmp_path):
+    experiment = get_experiment("proximal")
+    assert experiment.section(tmp_path).parts == ["Not computed: none of its 5 cells is there."]
+    store = Store(tmp_path, "proximal")
+    store.claim(replace(experiment.settings, step=0.5))
+    for q in (2, 6, 7):
+        store.write(experiment.cell_type(min(q, 6)), {"expected": 2 * q - 1, "mean": 1.0, "std": 0.1})
+    counted, changed, *_ = experiment.section(tmp_path).parts
+    assert counted == "2 of the 5 cells of the complete experiment are there."
+    assert "step 0.5 in the place of 0.1" in changed
+    # A setting that was added after the results were stored has its default.
+    (tmp_path / "proximal" / "settings.json").write_text('{"step": 0.5}')
+    assert Findings(tmp_path, experiment).settings["n_starts"] == experiment.settings.n_starts

@@ -1,11 +1,23 @@
-"""Results are kept whole, counted once, found again, and never mixed with those of other settings."""
+"""Results are stored whole, counted once, found again, and never mixed with those of other settings."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from dconnet_test_workers import write_thread_limits
+from reproduction import store as store_module
+from reproduction.processes import work_through
 from reproduction.store import Store, key_of
+
+QUIET = Console(quiet=True)
 
 
 @dataclass(frozen=True)
@@ -31,49 +43,36 @@ def store(tmp_path):
     return store
 
 
-def test_names_tell_cells_apart():
-    assert len({key_of(cell) for cell in CELLS}) == 3
+def test_results_are_found_by_their_cells(store):
     assert key_of(CELLS[0]) == "dataset=DS1_gamma=1e-05_parameters=0.5-64"
-
-
-def test_results_come_back_with_their_cells(store):
     assert store.missing(CELLS) == CELLS
     store.write(CELLS[1], {"mse": 0.123456789, "curve": [1.0, 2], "status": "CONVERGED"})
     assert store.missing(CELLS) == [CELLS[0], CELLS[2]]
     assert store.results(Cell) == {CELLS[1]: {"mse": 0.123457, "curve": [1.0, 2], "status": "CONVERGED"}}
 
 
-def test_a_cell_counts_once_even_if_it_is_written_twice_or_packed(store):
-    store.write(CELLS[0], {"mse": 1.0})
+def test_a_cell_counts_once_if_it_is_packed_and_written_again(store):
+    Store(store.folder, "empty").pack()
+    assert not (store.folder / "empty.jsonl").exists()
     store.write(CELLS[0], {"mse": 1.0})
     store.pack()
     store.claim(Settings())
     store.write(CELLS[0], {"mse": 2.0})
     store.write(CELLS[2], {"mse": 3.0})
-    assert store.results(Cell) == {CELLS[0]: {"mse": 2.0}, CELLS[2]: {"mse": 3.0}}
-    store.pack()
-    assert store.results(Cell) == {CELLS[0]: {"mse": 2.0}, CELLS[2]: {"mse": 3.0}}
+    for _ in range(3):  # not packed, packed, packed again
+        assert store.results(Cell) == {CELLS[0]: {"mse": 2.0}, CELLS[2]: {"mse": 3.0}}
+        store.pack()
     assert not store.cells.exists()
-    store.pack()  # what is packed already stays
-    assert store.missing(CELLS) == [CELLS[1]]
     assert len(store.packed.read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize("content", ["", '{"cell": {"data', "[1, 2]", '{"cell": {}}'])
-def test_a_corrupted_file_is_told_and_computed_again(store, content):
+def test_a_corrupted_file_is_reported_and_computed_again(store, content):
     store.write(CELLS[0], {"mse": 1.0})
     store.path(CELLS[1]).write_text(content)
+    store.path(CELLS[2]).with_name(f".{store.path(CELLS[2]).name}.1234.tmp").write_text('{"cell"')  # of a killed run
     with pytest.warns(UserWarning, match="computed again"):
-        assert store.missing(CELLS[:2]) == [CELLS[1]]
-    store.write(CELLS[1], {"mse": 2.0})
-    assert store.missing(CELLS[:2]) == []
-
-
-def test_files_of_a_killed_run_do_not_count(store):
-    store.path(CELLS[0]).with_name(f".{store.path(CELLS[0]).name}.1234.tmp").write_text('{"cell"')
-    assert store.missing(CELLS) == CELLS
-    store.write(CELLS[0], {"mse": 1.0})
-    assert len(store.records()) == 1
+        assert store.missing(CELLS) == CELLS[1:]
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -87,15 +86,110 @@ def test_other_settings_are_refused(store, packed):
     assert store.settings() == {"max_epochs": 10, "gammas": [0.1, 0.2]}
 
 
-def test_packing_nothing_leaves_nothing(tmp_path):
-    store = Store(tmp_path, "table")
-    store.pack()
-    assert list(tmp_path.iterdir()) == []
-    assert store.settings() is None
-
-
 def test_builds_are_counted(store):
     store.write(CELLS[0], {})
     record = json.loads(store.path(CELLS[0]).read_text())
     store.path(CELLS[1]).write_text(json.dumps(record | {"build": "another"}))
     assert store.count_builds() == 2
+
+
+def test_an_interrupted_run_continues_and_computes_no_cell_twice(store, monkeypatch):
+    computed, limit = [], [2]
+
+    def run(cell):
+        computed.append(cell)
+        return {"mse": float(len(computed))}
+
+    def work_here(work, items, n_jobs, console, title):
+        for item in items:
+            if limit[0] == 0:
+                raise KeyboardInterrupt
+            limit[0] -= 1
+            work(item)
+        return []
+
+    monkeypatch.setattr(store_module, "work_through", work_here)
+    with pytest.raises(KeyboardInterrupt):
+        store.compute(CELLS, run, 1, QUIET)
+    limit[0] = 10
+    for _ in range(2):
+        assert store.compute(CELLS, run, 1, QUIET) == []
+    assert computed == CELLS
+    store.pack()
+    store.claim(Settings())
+    store.compute(CELLS, run, 1, QUIET, redo=lambda result: result["mse"] == 2.0)
+    assert computed == [*CELLS, CELLS[1]]
+    assert [store.results(Cell)[cell]["mse"] for cell in CELLS] == [1.0, 4.0, 3.0]
+
+
+def test_processes_have_one_thread_and_failures_are_returned(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    assert work_through(write_thread_limits, [], 2, QUIET) == []
+    good = [tmp_path / "a", tmp_path / "b"]
+    (failure,) = work_through(write_thread_limits, [*good, tmp_path / "unlucky"], 2, QUIET)
+    assert [path.read_text() for path in good] == ["1 1 1"] * 2
+    assert "unlucky: ValueError: an unlucky item" in failure
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+RUN = """
+import signal
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+from rich.console import Console
+from slow_work import slow
+from reproduction.processes import work_through
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started the tests without it
+    try:
+        work_through(slow, [Path({folder!r}) / str(k) for k in range(200)], 2, Console(quiet=True))
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+SLOW = """
+import os, time
+from dconnet._files import write_atomically
+def slow(path):
+    try: time.sleep(0.05 if int(path.name) < 6 else 3600)
+    except KeyboardInterrupt: pass  # as a fit that returns its last state
+    with write_atomically(path) as file: file.write(str(os.getpid()))
+"""
+
+PATH = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
+
+
+def is_running(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_run_leaves_whole_files_and_no_process(tmp_path, signal_sent):
+    (tmp_path / "slow_work.py").write_text(SLOW)
+    folder, script = tmp_path / "cells", tmp_path / "run.py"
+    folder.mkdir()
+    script.write_text(RUN.format(here=str(tmp_path), folder=str(folder)))
+    process = subprocess.Popen([sys.executable, script], start_new_session=True, env=os.environ | {"PYTHONPATH": PATH})
+    while len(list(folder.glob("[0-9]*"))) < 3:
+        time.sleep(0.02)
+        assert process.poll() is None
+    if signal_sent == signal.SIGINT:
+        os.killpg(process.pid, signal_sent)  # as a terminal does, to the workers too
+    else:
+        process.send_signal(signal_sent)
+    assert process.wait(60) == (130 if signal_sent == signal.SIGINT else -signal_sent)
+    workers = [int(path.read_text()) for path in folder.glob("[0-9]*")]
+    assert 3 <= len(workers) <= 6
+    for _ in range(500):
+        if not any(map(is_running, workers)):
+            break
+        time.sleep(0.02)
+    else:
+        pytest.fail("a worker outlived its parent")
