@@ -59,33 +59,6 @@ def test_the_papers_condition_is_weaker():
     assert stationarity(Problem([[1.0], [2.0]], [0.0, 0.0], 0.1), zero).norm == 0.0
 
 
-def papers_vector(X, y, gamma, network, unit):
-    """Return v of the paper's proposition for one neuron, with all ε one, term by term."""
-    m = len(y)
-    z = network.preactivations(X)
-    hidden = np.maximum(z, 0.0)
-    alpha = network.alpha
-    result = np.zeros(X.shape[1] + 1)
-    for j in range(m):
-        row = np.append(X[j], 1.0)
-        products = [2.0 * alpha[i] * alpha[unit] * hidden[j, i] for i in range(len(alpha)) if i != unit]
-        beta_g = (max(-2.0 * y[j] * alpha[unit], 0.0) + sum(max(p, 0.0) for p in products)) / m
-        beta_h = (max(2.0 * y[j] * alpha[unit], 0.0) + sum(max(-p, 0.0) for p in products)) / m
-        step = float(z[j, unit] >= 0.0)
-        result += (beta_g - beta_h) * step * row
-        result += 2.0 * alpha[unit] ** 2 / m * step * z[j, unit] * row + 2.0 * gamma / m * z[j, unit] * row
-    return result
-
-
-def test_subgradient_is_the_papers_vector():
-    rng = np.random.default_rng(4)
-    X, y = rng.normal(size=(25, 2)), rng.normal(size=25)
-    network = Network(rng.normal(size=(3, 2)), rng.normal(size=3), rng.normal(size=3))
-    vector = subgradient(Problem(X, y, 0.3), network, "paper")
-    expected = [papers_vector(X, y, 0.3, network, unit) for unit in range(3)]
-    np.testing.assert_allclose(vector.hidden, expected, rtol=1e-10)
-
-
 def kinked(slope_sign, seed=6):
     """Return a problem and a neuron with one row at its kink, convex for sign one and concave for minus one."""
     rng = np.random.default_rng(seed)
@@ -122,12 +95,12 @@ def test_a_concave_kink_offers_the_slopes_of_its_two_sides_only():
     assert best.neurons[0] == pytest.approx(min(np.linalg.norm(active), np.linalg.norm(inactive)), abs=1e-4)
     assert dca.limiting.all()
     assert best.limiting.all()
-
-
-def test_dependent_rows_at_concave_kinks_are_not_proved_limiting():
-    problem, _ = kinked(-1.0)
-    dead = Network(W=[[0.0, 0.0]], b=[0.0], alpha=[0.8])  # all twelve rows at the kink
+    dead = Network(W=[[0.0, 0.0]], b=[0.0], alpha=[0.8])  # all twelve rows, which are dependent, at the kink
     assert not subgradient(problem, dead).limiting.any()
+    with pytest.raises(ValueError, match="split must be one of"):
+        stationarity(problem, network, "half")
+    with pytest.raises(ValueError, match="concave must be one of"):
+        subgradient(problem, network, concave="worst")
 
 
 def test_the_papers_split_can_leave_the_limiting_subdifferential():
@@ -139,11 +112,3 @@ def test_the_papers_split_can_leave_the_limiting_subdifferential():
     assert vector.norm < 1e-6
     assert not vector.limiting.all()
     assert subgradient(problem, model.network_, "net").norm > 1e-2
-
-
-def test_wrong_names_are_refused():
-    problem, network = kinked(1.0)
-    with pytest.raises(ValueError, match="split must be one of"):
-        stationarity(problem, network, "half")
-    with pytest.raises(ValueError, match="concave must be one of"):
-        subgradient(problem, network, concave="worst")

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from dconnet import Network, Problem, Status
-from dconnet.certificates import subgradient, trace
+from dconnet import Network, Problem
+from dconnet.certificates import trace
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
-from reproduction.datasets import TABLES
-from shared_data import load, needs_data
 
 
 def data(kind, seed=0):
@@ -32,7 +30,7 @@ def run(kind, split, gamma, **options):
 @pytest.mark.parametrize("split", ["paper", "net"])
 @pytest.mark.parametrize("gamma", [1e-2, 1.0])
 def test_every_epoch_satisfies_both_conditions(kind, split, gamma):
-    trajectory = run(kind, split, gamma, max_epochs=20)
+    trajectory = run(kind, split, gamma, max_epochs=10)
     for coordinates in ("data", "whitened"):
         decrease = trajectory.sufficient_decrease(coordinates)
         error = trajectory.relative_error(coordinates)
@@ -40,18 +38,6 @@ def test_every_epoch_satisfies_both_conditions(kind, split, gamma):
         assert error.holds
         assert decrease.theoretical <= decrease.measured
         assert 0.0 < error.measured <= error.theoretical
-
-
-@needs_data
-@pytest.mark.parametrize("name", TABLES)  # DS3 has sigma_min = 0.01, DS5 dependent features
-@pytest.mark.parametrize("split", ["paper", "net"])
-def test_runs_on_the_papers_data_satisfy_both_conditions(name, split):
-    X, y = load(name)
-    start = xavier(X.shape[1], 5, np.random.default_rng(0))
-    trajectory = trace(Problem(X, y, 1e-2), start, Options(split=split, max_epochs=8))
-    for coordinates in ("data", "whitened"):
-        assert trajectory.sufficient_decrease(coordinates).holds
-        assert trajectory.relative_error(coordinates).holds
 
 
 def test_measurements_agree_with_the_history():
@@ -65,21 +51,15 @@ def test_measurements_agree_with_the_history():
     np.testing.assert_allclose(trajectory.relative_error().ratios, norms / steps, rtol=1e-9)
 
 
-def test_subgradients_vanish():
-    trajectory = run("plain", "net", 1.0, max_epochs=400, tol=1e-9)
-    assert trajectory.status is Status.CONVERGED
-    first, last = (subgradient(trajectory.problem, trajectory.networks[k]).norm for k in (0, -1))
-    assert last < 1e-6 * first
-
-
 def test_the_accelerated_algorithm_has_no_theoretical_constant():
     X, y, _ = data("plain")
-    start = xavier(3, 4, np.random.default_rng(1))
-    trajectory = trace(Problem(X, y, 0.1), start, Options(split="net", max_epochs=3), algorithm="accelerated")
-    decrease = trajectory.sufficient_decrease()
+    problem, start = Problem(X, y, 0.1), xavier(3, 4, np.random.default_rng(1))
+    decrease = trace(problem, start, Options(max_epochs=3), algorithm="accelerated").sufficient_decrease()
     assert decrease.measured > 0.0
     assert np.isnan(decrease.theoretical)
     assert not decrease.holds
+    with pytest.raises(ValueError, match="algorithm must be one of"):
+        trace(problem, start, algorithm="adam")
 
 
 def test_a_descent_without_progress_gives_no_estimate():
@@ -91,11 +71,3 @@ def test_a_descent_without_progress_gives_no_estimate():
     assert np.isnan(error.measured)
     assert decrease.holds
     assert error.holds
-
-
-def test_wrong_names_are_refused():
-    trajectory = run("plain", "net", 1.0, max_epochs=1)
-    with pytest.raises(ValueError, match="coordinates must be one of"):
-        trajectory.sufficient_decrease("polar")
-    with pytest.raises(ValueError, match="algorithm must be one of"):
-        trace(trajectory.problem, trajectory.networks[0], algorithm="adam")
