@@ -81,8 +81,10 @@ def test_every_epoch_lowers_the_objective(inputs, algorithm):
 def test_both_solvers_agree_after_an_epoch(options):
     problem, start = build("rare categories")
     runs = [trace(problem, start, Options(max_epochs=1, **options), solver=name) for name in ("native", "reference")]
-    assert runs[0].history.objective[-1] == pytest.approx(runs[1].history.objective[-1], rel=1e-6)
-    assert runs[0].history.objective[-1] < 0.9 * runs[0].history.objective[0]
+    reached = [run.history.objective[-1] for run in runs]
+    assert max(reached) < 0.9 * runs[0].history.objective[0]
+    # Inexact answers need only their share of the decrease, so that they differ between the solvers.
+    assert reached[0] == pytest.approx(reached[1], rel=1e-2 if "inexact" in options else 1e-6)
 
 
 @pytest.mark.parametrize("algorithm", [PaperAlgorithm(split="net"), "accelerated"], ids=["paper", "accelerated"])
