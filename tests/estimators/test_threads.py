@@ -25,6 +25,7 @@ from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
 from dconnet.training.result import Status
 from dconnet.training.trainer import Trainer
+from fitted_bits import bits
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -45,16 +46,6 @@ def data():
 
 def classes(y):
     return np.digitize(y, [0.0, 1.0])
-
-
-def bits(model):
-    """Return networks, histories without their times, and statuses."""
-    found = []
-    for solution in (solution for solutions in model._layers for solution in solutions):
-        record = solution.history.to_dict()
-        record.pop("seconds")
-        found += [solution.network.parameters.tobytes(), np.array(list(record.values())).tobytes(), solution.status]
-    return found
 
 
 FITS = {
@@ -122,24 +113,16 @@ def test_the_limit_of_blas_threads_ends_with_the_last_of_several_fits():
 # --- Ctrl-C and errors ---
 
 
-@pytest.fixture
-def ctrl_c(monkeypatch):
-    """Return a function that presses Ctrl-C after a given call of a function; processes in the background ignore it."""
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+def press_after(monkeypatch, owner, name, n_calls):
+    original, left = getattr(owner, name), list(range(n_calls))
 
-    def press_after(owner, name, n_calls):
-        original, left = getattr(owner, name), list(range(n_calls))
+    def wrapped(*arguments):
+        result = original(*arguments)
+        if left and left.pop() == 0:
+            press_ctrl_c()
+        return result
 
-        def wrapped(*arguments):
-            result = original(*arguments)
-            if left and left.pop() == 0:
-                press_ctrl_c()
-            return result
-
-        monkeypatch.setattr(owner, name, wrapped)
-
-    yield press_after
-    signal.signal(signal.SIGINT, previous)
+    monkeypatch.setattr(owner, name, wrapped)
 
 
 def press_ctrl_c():
@@ -153,8 +136,8 @@ def press_ctrl_c():
         time.sleep(0.01)
 
 
-def test_ctrl_c_keeps_what_all_networks_have_reached(monkeypatch, ctrl_c):
-    ctrl_c(AcceleratedDescent, "step", 3)
+def test_ctrl_c_keeps_what_all_networks_have_reached(monkeypatch):
+    press_after(monkeypatch, AcceleratedDescent, "step", 3)
     monkeypatch.setattr(AcceleratedDescent, "has_converged", lambda self, state: False)
     model = DCONClassifier(4, gamma=0.01, max_epochs=None, max_seconds=60, n_jobs=2, random_state=0)
     with pytest.raises(KeyboardInterrupt, match="Interrupted"):
@@ -165,16 +148,16 @@ def test_ctrl_c_keeps_what_all_networks_have_reached(monkeypatch, ctrl_c):
     assert np.isin(model.predict(X), LABELS).all()
 
 
-def test_ctrl_c_at_the_end_is_not_lost(ctrl_c):
-    ctrl_c(AcceleratedDescent, "solution", 3)
+def test_ctrl_c_at_the_end_is_not_lost(monkeypatch):
+    press_after(monkeypatch, AcceleratedDescent, "solution", 3)
     model = DCONClassifier(2, gamma=0.1, max_epochs=1, n_jobs=3, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, LABELS)
     assert len(model.networks_) == 3
 
 
-def test_ctrl_c_before_the_first_network_leaves_the_estimator_unchanged(ctrl_c):
-    ctrl_c(gamma_choice, "_best_fits", 1)
+def test_ctrl_c_before_the_first_network_leaves_the_estimator_unchanged(monkeypatch):
+    press_after(monkeypatch, gamma_choice, "_best_fits", 1)
     model = DCONClassifier(3, n_jobs=2, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, LABELS)
@@ -196,7 +179,6 @@ def test_results_come_in_the_order_of_the_items(n_threads):
     assert in_threads(lambda n: n**2, range(20), n_threads) == [n**2 for n in range(20)]
 
 
-@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_stops_running_items_and_starts_no_others():
     begun = []
 
