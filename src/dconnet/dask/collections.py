@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -40,7 +41,12 @@ class PartitionedTable:
 
 def partition_table(X: Any, y: Any, sample_weight: Any = None) -> PartitionedTable:
     """Split inputs, targets and weights, as `DaskDCONRegressor.fit` accepts them, into blocks of rows."""
-    X = _read_parquet(X) if isinstance(X, (str, os.PathLike)) else X
+    if isinstance(X, (str, os.PathLike)):
+        import dask.dataframe as dd
+
+        if not Path(X).exists():
+            raise ValueError(f"There is no file or folder {os.fspath(X)}.")
+        X = dd.read_parquet(os.fspath(X))
     if y is None:
         raise ValueError("y is missing. Pass targets, or the names of their columns.")
     _check_unique_names(X, "X")
@@ -104,14 +110,6 @@ def _check_unique_names(values: Any, name: str) -> None:
         raise ValueError(f"{name} has several columns named {repeated[0]!r}. Rename them so that all names differ.")
 
 
-def _read_parquet(path: str | os.PathLike[str]) -> Any:
-    import dask.dataframe as dd
-
-    if not os.path.exists(path):  # noqa: PTH110
-        raise ValueError(f"There is no file or folder {os.fspath(path)}.")
-    return dd.read_parquet(os.fspath(path))
-
-
 def _extract_named_columns(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
     """Replace names of columns by the columns, which leave X."""
     is_list = isinstance(y, (list, tuple)) and all(isinstance(name, str) for name in y)
@@ -138,15 +136,9 @@ def _split_frames(X: Any, y: Any, weight: Any) -> tuple[Blocks, int, int]:
         raise ValueError(f"X, y and sample_weight cannot be joined: {error}.") from error
     n_features, end = len(X.columns), len(X.columns) + len(targets)
     take = delayed(lambda frame, first, stop: frame.iloc[:, first:stop])
-    split: Blocks = [
-        (
-            take(block, 0, n_features),
-            take(block, n_features, end),
-            None if weight is None else take(block, end, end + 1),
-        )
-        for block in blocks
-    ]
-    return split, n_features, len(targets)
+    weights = [None if weight is None else take(block, end, end + 1) for block in blocks]
+    rows = [(take(block, 0, n_features), take(block, n_features, end)) for block in blocks]
+    return [(*pair, own) for pair, own in zip(rows, weights, strict=True)], n_features, len(targets)
 
 
 def _split(values: Any, X: Any, name: str) -> tuple[list[Delayed], int]:

@@ -224,17 +224,14 @@ class Partitions:
                 held[emptiest].append(number)
                 moves.setdefault(emptiest, []).append(number)
             for address, numbers in moves.items():
-                self._move(numbers, address)
-
-    def _move(self, numbers: Sequence[int], address: str) -> None:
-        before = {number: self.addresses[number] for number in numbers}
-        self._run_load_tasks(numbers, address)
-        moved: dict[str, list[int]] = {}
-        for number, old in before.items():
-            if self.addresses[number] != old:
-                moved.setdefault(old, []).append(number)
-        with cluster_errors(self.client):
-            self.client.run(worker.drop_partitions, self.fit, moved, on_error="ignore")
+                before = {number: self.addresses[number] for number in numbers}
+                self._run_load_tasks(numbers, address)
+                moved: dict[str, list[int]] = {}
+                for number, old in before.items():
+                    if self.addresses[number] != old:
+                        moved.setdefault(old, []).append(number)
+                with cluster_errors(self.client):
+                    self.client.run(worker.drop_partitions, self.fit, moved, on_error="ignore")
 
 
 def _loss_message(number: int, problem: str) -> str:

@@ -77,11 +77,6 @@ class _DaskEstimator(_Shallow, Generic[Local]):
             Weights of the rows; see `DCONRegressor.fit`.
         X_val, y_val, sample_weight_val : the same, optional
             Validation data. Their error is recorded, and early stopping uses it.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
         """
         self._validate_params()
         client = self._get_client()
@@ -103,7 +98,11 @@ class _DaskEstimator(_Shallow, Generic[Local]):
         )
         with unchanged_if_it_fails(self), ExitStack() as stack:
             table = partition_table(X, y, sample_weight)
-            self._store_features(table)
+            self.n_features_in_ = table.n_features
+            for name, names in (("feature_names_in_", table.feature_names), ("target_names_in_", table.target_names)):
+                self.__dict__.pop(name, None)
+                if names is not None:
+                    setattr(self, name, names)
             partitions = self._load(stack, client, table)
             targets, class_weights = self._find_targets(partitions)
             if self.warm_start and hasattr(self, "targets_") and not self.targets_.equals(targets):
@@ -153,18 +152,10 @@ class _DaskEstimator(_Shallow, Generic[Local]):
         partitions.load()
         return partitions
 
-    def _store_features(self, table: PartitionedTable) -> None:
-        self.n_features_in_ = table.n_features
-        for name, found in (("feature_names_in_", table.feature_names), ("target_names_in_", table.target_names)):
-            self.__dict__.pop(name, None)
-            if found is not None:
-                setattr(self, name, found)
-
     def _check_validation(self, validation: PartitionedTable, training: PartitionedTable) -> None:
-        for name in ("n_features", "n_targets"):
+        for variable, name in (("X", "n_features"), ("y", "n_targets")):
             found, expected = getattr(validation, name), getattr(training, name)
             if found != expected:
-                variable = "X" if name == "n_features" else "y"
                 raise ValueError(f"{variable}_val has {found} columns, but {variable} has {expected}.")
         names, known = validation.feature_names, training.feature_names
         if names is not None and known is not None and names.tolist() != known.tolist():
@@ -187,7 +178,10 @@ class _DaskEstimator(_Shallow, Generic[Local]):
         validations: list[Validation | None] = [None] * targets.n_networks
         if validation is not None:
             columns = [None] if targets.shared else range(targets.n_networks)
-            validations = [RemoteValidation.of(validation, k, patience, units.output_scale) for k in columns]
+            no_rows, scale = (np.empty((0, 0)), np.empty(0), np.empty(0)), units.output_scale
+            validations = [
+                RemoteValidation(*no_rows, patience, scale, partitions=validation, column=k) for k in columns
+            ]
         return self._train_problems(problems, units, rows, validations, targets, observer, seed)
 
     def _lasting_params(self) -> dict[str, Any]:
@@ -212,18 +206,7 @@ class _DaskEstimator(_Shallow, Generic[Local]):
         return map_rows(getattr(local, method), X, n_columns, dtype)
 
     def predict(self, X: Any) -> Any:
-        """Predict the target of each row; see `DCONRegressor.predict`.
-
-        Parameters
-        ----------
-        X : dask.array.Array, dask.dataframe.DataFrame or array-like
-            Inputs.
-
-        Returns
-        -------
-        dask.array.Array or ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions; lazy for Dask collections.
-        """
+        """Predict the target of each row, lazily for Dask collections; see `DCONRegressor.predict`."""
         check_is_fitted(self)
         targets = self.targets_
         dtype = np.float64 if targets.classes is None else targets.classes.dtype

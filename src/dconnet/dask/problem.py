@@ -178,13 +178,10 @@ class RemoteRows:
     """The work of a descent on rows that are on workers; see `dconnet.training.row_work.RowWork`."""
 
     problem: RemoteWhitened
-    _counts: dict[str, int] = field(init=False)
+    _counts: tuple[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._counts = self._count()
-
-    def _count(self) -> dict[str, int]:
-        return {"rounds": self.problem.partitions.n_rounds, "traffic": self.problem.partitions.n_bytes}
+        self._counts = self.problem.partitions.n_rounds, self.problem.partitions.n_bytes
 
     def output_weights(self, V: FloatArray) -> FloatArray:
         """See `RowWork.output_weights`."""
@@ -217,9 +214,10 @@ class RemoteRows:
 
     def spent(self) -> dict[str, int]:
         """See `RowWork.spent`. Called between two epochs, it also moves partitions to workers that joined."""
-        self.problem.partitions.balance()
-        before, self._counts = self._counts, self._count()
-        return {name: self._counts[name] - before[name] for name in before}
+        partitions, (n_rounds, n_bytes) = self.problem.partitions, self._counts
+        partitions.balance()
+        self._counts = partitions.n_rounds, partitions.n_bytes
+        return {"rounds": partitions.n_rounds - n_rounds, "traffic": partitions.n_bytes - n_bytes}
 
 
 def _output_triangle(Q: FloatArray, y: FloatArray, V: FloatArray) -> FloatArray:
@@ -267,14 +265,6 @@ class RemoteValidation(Validation):
 
     partitions: Partitions | None = None
     column: int | None = None
-
-    @classmethod
-    def of(
-        cls, partitions: Partitions, column: int | None, patience: int | None, scale: FloatArray | None
-    ) -> RemoteValidation:
-        """Return the validation of one network."""
-        empty = np.empty(0)
-        return cls(np.empty((0, 0)), empty, empty, patience, scale, partitions=partitions, column=column)
 
     def mse(self, network: Network) -> float:
         """Return the weighted mean of the squared error."""

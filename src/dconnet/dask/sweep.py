@@ -7,7 +7,7 @@ driver fetches all of them and sweeps locally.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from dconnet.convex.backend import Backend
 from dconnet.convex.native import Native, by_output
 from dconnet.dask.partition import Partition
 from dconnet.model.problem import WhitenedProblem
-from dconnet.model.whitening import Whitening
 from dconnet.training.sweep import Sweep, Tally, make_sweep
 
 if TYPE_CHECKING:
@@ -45,21 +44,16 @@ def make_remote_sweep(
     ``max_numbers`` limits the numbers that the driver fetches for one programme.
     """
     if not _native.has_far_rows(problem.n_rows, problem.rank):
-        return make_sweep(
-            _fetch_rows(problem), backend, n_hidden, split, max_dca_iter, restart=restart, inexact=inexact
-        )
+        Q, y = zip(*problem.partitions.map(_white_rows, problem.column), strict=True)
+        plain = problem.without_rows
+        whitening = replace(plain.whitening, Q=np.concatenate(Q))
+        fetched = WhitenedProblem(whitening, np.concatenate(y), plain.gamma, plain.total_weight)
+        return make_sweep(fetched, backend, n_hidden, split, max_dca_iter, restart=restart, inexact=inexact)
     if not isinstance(backend, Native) or restart or inexact:
         raise ValueError(
             f"With {problem.n_rows} rows on a cluster, the solver must be 'native', restart False and inexact False."
         )
     return RemoteSweep(problem, backend, n_hidden, split == "net", max_dca_iter, max_numbers)
-
-
-def _fetch_rows(problem: RemoteWhitened) -> WhitenedProblem:
-    Q, y = zip(*problem.partitions.map(_white_rows, problem.column), strict=True)
-    plain = problem.without_rows
-    whitening = Whitening(np.concatenate(Q), plain.whitening.to_white, plain.whitening.from_white)
-    return WhitenedProblem(whitening, np.concatenate(y), plain.gamma, plain.total_weight)
 
 
 def _white_rows(partition: Partition, column: int) -> tuple[FloatArray, FloatArray]:
@@ -86,12 +80,26 @@ class RemoteSweep:
         kinks: FloatArray | None = None,
     ) -> Tally:
         """See `Sweep.run`."""
-        problem = self.problem
-        passes = _Passes(problem, self.n_hidden, next(_sweep_numbers))
-        n_rows = [n_rows for n_rows, _ in problem.partitions.row_counts]
-        kernel = _native.RemoteSweep(
-            n_rows, problem.rank, self.n_hidden, problem.n_outputs, passes.run, self.max_numbers
-        )
+        problem, partitions = self.problem, self.problem.partitions
+        common, queries = (problem.column, self.n_hidden, next(_sweep_numbers)), list[FloatArray]()
+
+        def run_pass(query: FloatArray) -> FloatArray:
+            """Return the concatenated results of all partitions.
+
+            Queries refer to earlier ones, so partitions keep a state. Partitions that were loaded again repeat all
+            passes of this sweep in a second round.
+            """
+            results = partitions.map(_run_pass, *common, len(queries), query)
+            queries.append(query)
+            incomplete = [number for number, result in enumerate(results) if result is None]
+            if incomplete:
+                again = partitions.map(_run_all_passes, *common, queries, own=dict.fromkeys(incomplete, ()))
+                for number, result in zip(incomplete, again, strict=True):
+                    results[number] = result
+            return np.concatenate(results)
+
+        n_rows = [n_rows for n_rows, _ in partitions.row_counts]
+        kernel = _native.RemoteSweep(n_rows, problem.rank, self.n_hidden, problem.n_outputs, run_pass, self.max_numbers)
         counts = kernel.run(
             alpha=by_output(alpha),
             gamma=problem.gamma,
@@ -108,31 +116,6 @@ class RemoteSweep:
 
     def renew(self) -> None:
         """Do nothing: a sweep keeps no state for the next one."""
-
-
-@dataclass(slots=True, eq=False)
-class _Passes:
-    """The passes of one sweep over the rows. Their queries refer to earlier ones, so partitions keep a state."""
-
-    problem: RemoteWhitened
-    n_hidden: int
-    sweep: int
-    queries: list[FloatArray] = field(default_factory=list)
-
-    def run(self, query: FloatArray) -> FloatArray:
-        """Return the concatenated results of all partitions.
-
-        Partitions that were loaded again repeat all passes of this sweep in a second round.
-        """
-        partitions, common = self.problem.partitions, (self.problem.column, self.n_hidden, self.sweep)
-        results = partitions.map(_run_pass, *common, len(self.queries), query)
-        self.queries.append(query)
-        incomplete = [number for number, result in enumerate(results) if result is None]
-        if incomplete:
-            again = partitions.map(_run_all_passes, *common, self.queries, own=dict.fromkeys(incomplete, ()))
-            for number, result in zip(incomplete, again, strict=True):
-                results[number] = result
-        return np.concatenate(results)
 
 
 @dataclass(slots=True, eq=False)

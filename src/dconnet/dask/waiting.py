@@ -57,10 +57,6 @@ class IdleTimeout:
     )
     since: float = field(default_factory=time.monotonic)
 
-    def restart(self) -> None:
-        """Note that something happened."""
-        self.since = time.monotonic()
-
     def check(self, reason: str) -> None:
         """Raise a NoWorkersError with this reason if the time is over."""
         if time.monotonic() - self.since > self.seconds:
@@ -84,32 +80,25 @@ def wait_for_workers(client: Client) -> None:
 def wait_for_tasks(client: Client, tasks: Sequence[Future]) -> None:
     """Wait until all tasks have ended or one has failed; tasks whose worker died may have no result."""
     timeout = IdleTimeout()
-    while not _have_ended(client, tasks):
-        if _is_busy(client):
-            timeout.restart()
+    while True:
+        with cluster_errors(client), client.as_current():
+            try:
+                wait(tasks, timeout=TASK_POLL_SECONDS)
+                return
+            except DaskTimeoutError:
+                if any(task.status == "error" and not isinstance(task.exception(), KilledWorker) for task in tasks):
+                    return
+            waiting, workers = client.processing(), client.scheduler_info(n_workers=-1)["workers"]
+        # Paused workers finish tasks but start none.
+        if any(
+            waiting.get(address) and (about["status"] == "running" or about["metrics"]["task_counts"].get("executing"))
+            for address, about in workers.items()
+        ):
+            timeout.since = time.monotonic()
         timeout.check(
             "The cluster has had no worker that can load the partitions (all are gone, paused for lack of memory, or "
             "not those that the data are bound to)"
         )
-
-
-def _have_ended(client: Client, tasks: Sequence[Future]) -> bool:
-    with cluster_errors(client), client.as_current():
-        try:
-            wait(tasks, timeout=TASK_POLL_SECONDS)
-        except DaskTimeoutError:
-            return any(task.status == "error" and not isinstance(task.exception(), KilledWorker) for task in tasks)
-    return True
-
-
-def _is_busy(client: Client) -> bool:
-    """Whether a worker executes a task or can start one; paused workers finish tasks but start none."""
-    with cluster_errors(client):
-        tasks, workers = client.processing(), client.scheduler_info(n_workers=-1)["workers"]
-    return any(
-        tasks.get(address) and (about["status"] == "running" or about["metrics"]["task_counts"].get("executing", 0))
-        for address, about in workers.items()
-    )
 
 
 def task_result(client: Client, task: Future) -> Any:
