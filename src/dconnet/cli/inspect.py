@@ -57,7 +57,14 @@ def run(options: argparse.Namespace) -> int:
         check_output(path, options.force)
     model = load(options.model)
     examination = None if options.data is None else _examine(model, options)
-    obstacle = None if examination is None else _write_report(examination, path, options.rows)
+    obstacle = None
+    if examination is not None:
+        try:
+            from dconnet.inspection.report import write_report
+
+            write_report(examination, path, with_rows=options.rows)
+        except ImportError as error:  # a missing package; the message names it
+            obstacle = error
     summary = summarize(model)
     if options.json:
         if examination is not None:
@@ -66,7 +73,11 @@ def run(options: argparse.Namespace) -> int:
     else:
         print_summary(summary)
         if examination is not None:
-            _print_examination(examination)
+            print(f"\n{printable(examination.summary)}")
+            for network in examination.networks:
+                print(f"\n{network.certificate.report()}")
+            print()
+            print_scores({examination.evaluated_rows: {**examination.score, "n_rows": 0}})
             if obstacle is None:
                 print(f"The report is in {path}.")
     if obstacle is not None:
@@ -91,22 +102,3 @@ def _examine(model: Any, options: argparse.Namespace) -> Examination:
     ]
     y = columns[0] if len(columns) == 1 else np.column_stack(columns)
     return examine(model, as_features(model, table), y, source=source_name(options.data), replay=options.replay)
-
-
-def _write_report(examination: Examination, path: Path, with_rows: bool) -> ImportError | None:
-    """Write the report, or return the error that names the missing package."""
-    try:
-        from dconnet.inspection.report import write_report
-
-        write_report(examination, path, with_rows=with_rows)
-    except ImportError as error:
-        return error
-    return None
-
-
-def _print_examination(examination: Examination) -> None:
-    print(f"\n{printable(examination.summary)}")
-    for network in examination.networks:
-        print(f"\n{network.certificate.report()}")
-    print()
-    print_scores({examination.evaluated_rows: {**examination.score, "n_rows": 0}})

@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dconnet.cli.shared import add_table_options, as_features, check_output, read_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def add_parser(commands: Any) -> None:
@@ -35,37 +32,30 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write predictions."""
+    from sklearn.base import is_classifier
+
     from dconnet.io.model_file import load
     from dconnet.io.table_files import write_table
 
     if options.output is not None:
         check_output(options.output, options.force)
     model = load(options.model)
-    predictions = _predict(model, read_table(options), options.coverage, options.probabilities)
-    write_table(sys.stdout if options.output is None else options.output, predictions)
-
-
-def _predict(model: Any, table: pd.DataFrame, coverage: float | None, probabilities: bool) -> pd.DataFrame:
-    from sklearn.base import is_classifier
-
-    names = model.metadata_.target_names
+    names, coverage = model.metadata_.target_names, options.coverage
     if not hasattr(model, "predict"):
         raise ValueError("The model file holds a TableEncoder, which predicts nothing. Name a file of dconnet fit.")
     if coverage is not None and not hasattr(model, "predict_interval"):
         remedy = "Use --probabilities instead." if is_classifier(model) else "Fit an ensemble, without --single."
         raise ValueError(f"This model has no intervals for --coverage. {remedy}")
-    if probabilities and not hasattr(model, "predict_proba"):
+    if options.probabilities and not hasattr(model, "predict_proba"):
         raise ValueError(f"The model has no probabilities for {names[0]!r}. Leave --probabilities out.")
+    table = read_table(options)
     X = as_features(model, table)
     predicted = model.predict(X)
-    columns: dict[str, Any] = (
-        {f"predicted_{names[0]}": predicted}
-        if predicted.ndim == 1
-        else {f"predicted_{name}": values for name, values in zip(names, predicted.T, strict=True)}
-    )
+    by_target = [predicted] if predicted.ndim == 1 else predicted.T
+    columns = {f"predicted_{name}": values for name, values in zip(names, by_target, strict=True)}
     if coverage is not None:
         columns[f"low_{names[0]}"], columns[f"high_{names[0]}"] = model.predict_interval(X, coverage)
-    if probabilities:
+    if options.probabilities:
         shares = model.predict_proba(X).T
         columns |= {f"probability_{label}": own for label, own in zip(model.classes_, shares, strict=True)}
-    return type(table)(columns)
+    write_table(sys.stdout if options.output is None else options.output, type(table)(columns))

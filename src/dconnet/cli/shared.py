@@ -33,9 +33,6 @@ class CommandParser(argparse.ArgumentParser):
         sys.exit(USER_ERROR)
 
 
-# --- arguments ---
-
-
 def add_table_options(parser: argparse.ArgumentParser) -> None:
     """Declare how a CSV file is read."""
     group = parser.add_argument_group("CSV files")
@@ -72,9 +69,6 @@ def check_output(output: Path, force: bool) -> None:
     folder = output.resolve().parent
     if not is_stream(output) and not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise ValueError(f"The folder of {output} does not exist or cannot be written to. Name another file.")
-
-
-# --- features ---
 
 
 def has_numbers_only(table: pd.DataFrame) -> bool:
@@ -119,9 +113,6 @@ def as_features(estimator: Any, table: pd.DataFrame) -> Any:
     chosen = numbers_table(table[names]) if takes_numbers(estimator) else table[names]
     first = estimator[0] if hasattr(estimator, "steps") else estimator
     return chosen if hasattr(first, "feature_names_in_") else chosen.to_numpy()
-
-
-# --- output ---
 
 
 def count(number: int, noun: str) -> str:

@@ -101,24 +101,19 @@ def print_summary(summary: dict[str, Any]) -> None:
         print(printable(summary["description"]))
     print_scores(summary["scores"])
     for network in summary.get("networks", ()):
-        _print_network(network)
+        label = "" if network["class"] is None else f" for class {network['class']}"
+        first, stationarity = network["first_objective"], network["stationarity"]
+        print(f"\nnetwork{label}: {network['n_hidden']} neurons, {network['dead_neurons']} of them dead")
+        print(f"  {network['status'].lower()}: {printable(network['message'])}")
+        print(f"  RegLoss {network['objective']:.6g}" + ("" if first is None else f" (from {first:.6g} at the start)"))
+        print(f"  stationarity {'unknown' if stationarity is None else f'{stationarity:.2e}'}")
+        for kind in ("neuron", "feature"):
+            ranked = network[f"strongest_{kind}s"][:5]
+            print(f"  strongest {kind}s: " + join([f"{each[kind]} ({each['strength']:.3g})" for each in ranked]))
     if "columns" in summary:
         print_columns(summary["columns"])
     if "members" in summary:
         print_members(summary["members"])
-
-
-def _print_network(network: dict[str, Any]) -> None:
-    label = "" if network["class"] is None else f" for class {network['class']}"
-    first, stationarity = network["first_objective"], network["stationarity"]
-    print(f"\nnetwork{label}: {network['n_hidden']} neurons, {network['dead_neurons']} of them dead")
-    print(f"  {network['status'].lower()}: {printable(network['message'])}")
-    start = "" if first is None else f" (from {first:.6g} at the start)"
-    print(f"  RegLoss {network['objective']:.6g}{start}")
-    print(f"  stationarity {'unknown' if stationarity is None else f'{stationarity:.2e}'}")
-    for kind in ("neuron", "feature"):
-        ranked = network[f"strongest_{kind}s"]
-        print(f"  strongest {kind}s: " + join([f"{entry[kind]} ({entry['strength']:.3g})" for entry in ranked[:5]]))
 
 
 def print_columns(columns: Sequence[dict[str, Any]]) -> None:
