@@ -119,19 +119,10 @@ def test_training_descends_and_ends_near_the_exact_one() -> None:
     assert model.history_.total("iterations") > model.history_.total("programmes") > 0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rho": 0.0}, "rho must be positive"),
-        ({"rho": np.nan}, "rho must be positive"),
-        ({"relaxation": 2.0}, "relaxation must be between 0 and 2"),
-        ({"max_iter": 0}, "max_iter must be at least 1"),
-        ({"tol": -1.0}, "tol must be positive"),
-    ],
-)
-def test_bad_option_is_refused(options: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ADMM(**options)
+@pytest.mark.parametrize("option", [{"rho": 0.0}, {"rho": np.nan}, {"relaxation": 2.0}, {"max_iter": 0}, {"tol": -1.0}])
+def test_bad_option_is_refused(option: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(option))} must"):
+        ADMM(**option)
 
 
 def test_missing_torch_is_named_with_its_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:

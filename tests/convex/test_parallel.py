@@ -81,14 +81,10 @@ def test_penalty_method_reaches_its_tolerance(case: str) -> None:
         assert excess(programme, answer.v) <= tol
 
 
-@pytest.mark.parametrize("case", ["typical 40x4 gamma=0.1 alpha=1", "typical 60x5 gamma=10 alpha=0.1"])
-def test_augmented_lagrangian_needs_fewer_rounds(case: str) -> None:
-    programme = CASES[case].programme
-    rounds = {
-        method: Parallel(4, method, tol=2e-3).prepare(programme.design).solve(programme).iterations
-        for method in METHODS
-    }
-    assert 4 * rounds["augmented-lagrangian"] <= rounds["penalty"]
+def test_augmented_lagrangian_needs_fewer_rounds() -> None:
+    programme = CASES["typical 40x4 gamma=0.1 alpha=1"].programme
+    better, penalty = (Parallel(4, method, tol=2e-3).prepare(programme.design).solve(programme) for method in METHODS)
+    assert 4 * better.iterations <= penalty.iterations
 
 
 def test_batches_receive_their_own_rows_only() -> None:
@@ -136,17 +132,9 @@ def test_training_is_that_with_the_native_solver() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_batches": 0}, "n_batches must be at least 1"),
-        ({"method": "admm"}, "method must be one of"),
-        ({"mu": 0.0}, "mu must be positive"),
-        ({"growth": 1.0}, "growth must be above 1"),
-        ({"n_jobs": 0}, "n_jobs must not be 0"),
-        ({"tol": 0.0}, "tol must be positive or None"),
-        ({"max_iter": 0}, "max_iter must be at least 1"),
-    ],
+    "option",
+    [{"n_batches": 0}, {"method": "admm"}, {"mu": 0.0}, {"growth": 1.0}, {"n_jobs": 0}, {"tol": 0.0}, {"max_iter": 0}],
 )
-def test_bad_option_is_refused(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Parallel(**options)
+def test_bad_option_is_refused(option: dict) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(option))} must"):
+        Parallel(**option)
