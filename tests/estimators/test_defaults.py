@@ -241,3 +241,24 @@ def test_max_evaluations_ends_the_fit(limit):
     # The fit ends after the current burst of 50 iterations; above 1,200 evaluations, after the current hop.
     assert limit <= model.history_.total("evaluations") <= (limit + 150 if limit < 1200 else 3 * limit)
     assert np.all(np.diff(model.history_.objective) <= 0.0)
+
+
+def test_folds_may_be_masks_and_may_share_rows():
+    inputs, target = np.repeat(X[:40], 2, axis=0), np.repeat(Y[:40], 2)
+    train, test = np.arange(80) < 60, np.arange(80) >= 20
+
+    def errors(*fold):
+        return DCONRegressor(3, gamma=[1.0, 0.1], cv=[fold], random_state=0).fit(inputs, target).mse_path_
+
+    both = errors(np.flatnonzero(train), np.flatnonzero(test))
+    np.testing.assert_array_equal(errors(train, test), both)
+    assert np.all(both < errors(~test, test))  # rows in both parts are trained on
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [([], "cv holds no folds"), ([([0, 1], [2, 500])], "numbered from 0 to .*500"), ([0, 1], "pairs of training")],
+)
+def test_invalid_folds_are_refused(cv, message):
+    with pytest.raises(ValueError, match=message):
+        DCONRegressor(3, gamma=[1.0, 0.1], cv=cv).fit(X, Y)

@@ -17,7 +17,7 @@ from dconnet._arrays import FloatArray
 from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.data import Rows, Units
 from dconnet.estimators.fitted import Classification
-from dconnet.estimators.gamma_choice import GAMMAS, GammaChoice, check_candidates, choose_gamma
+from dconnet.estimators.gamma_choice import GAMMAS, GammaChoice, check_candidates, check_folds, choose_gamma
 from dconnet.estimators.layer import Layer, build_problems, prepare_start, train_layer
 from dconnet.estimators.observer import Callback, FitObserver
 from dconnet.estimators.parameters import constraints, documented, store_parameters
@@ -137,7 +137,8 @@ class _Shallow(DCONEstimator):
         if isinstance(self.cv, Integral):
             return {"n_folds": int(self.cv)}
         codes = rows.Y[:, 0] if rows.Y.shape[1] == 1 else rows.Y.argmax(axis=1) if is_classifier(self) else rows.Y
-        return {"folds": list(check_cv(self.cv, codes, classifier=is_classifier(self)).split(rows.X, codes))}
+        folds = check_cv(self.cv, codes, classifier=is_classifier(self)).split(rows.X, codes)
+        return {"folds": check_folds(folds, len(rows.X))}
 
     def _set_aside(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
         if not (self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")):

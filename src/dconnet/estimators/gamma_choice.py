@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -76,7 +76,11 @@ class GammaChoice:
     def from_snapshot(cls, found: Snapshot) -> GammaChoice:
         """Return the choice of an entry of a checkpoint."""
         calibration = Calibration(**found.values) if found.values else None
-        return cls(found.arrays["gammas"], found.arrays["errors"], found.arrays["weights"], calibration)
+        gammas, errors, weights = (found.arrays[name] for name in ("gammas", "errors", "weights"))
+        is_finite = np.isfinite(errors).all() and np.isfinite(weights).all()
+        if errors.shape != (len(check_candidates(gammas)), *weights.shape) or not is_finite:
+            raise ValueError("the errors of the candidates of gamma are inconsistent")
+        return cls(gammas, errors, weights, calibration)
 
 
 def check_candidates(gammas: ArrayLike) -> FloatArray:
@@ -85,6 +89,20 @@ def check_candidates(gammas: ArrayLike) -> FloatArray:
     if given.ndim != 1 or len(given) == 0 or not np.all(np.isfinite(given) & (given > 0.0)):
         raise ValueError(f"gamma must hold positive finite numbers, at least one, got {gammas!r}.")
     return np.unique(given)
+
+
+def check_folds(folds: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int) -> list[Fold]:
+    """Return the folds of the parameter ``cv`` as numbers of rows; boolean masks are folds as well."""
+    numbers = np.arange(n_rows)
+    try:
+        checked = [(numbers[np.asarray(train)], numbers[np.asarray(test)]) for train, test in folds]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"cv must hold pairs of training and test rows, numbered from 0 to {n_rows - 1}: {error}."
+        ) from error
+    if not checked:
+        raise ValueError("cv holds no folds. Give at least one pair of training and test rows, or a number of folds.")
+    return checked
 
 
 def merged(rows: Rows, rng: np.random.Generator | None = None, most: int | None = None) -> Rows:
@@ -109,10 +127,11 @@ def merged_in_folds(rows: Rows, folds: Sequence[Fold]) -> tuple[Rows, list[Fold]
         return rows, list(folds)  # a bootstrap repeats rows
     parts = np.zeros((len(rows.X), len(folds)))
     for k, (train, test) in enumerate(folds):
-        parts[train, k], parts[test, k] = 1.0, 2.0
+        parts[train, k] += 1.0
+        parts[test, k] += 2.0  # a row may be in both parts
     both = merged(Rows(np.column_stack([rows.X, parts]), rows.Y, rows.weight))
     X, parts = np.split(both.X, [rows.X.shape[1]], axis=1)
-    numbered = [(np.flatnonzero(part == 1.0), np.flatnonzero(part == 2.0)) for part in parts.T]
+    numbered = [(np.flatnonzero(part % 2.0 == 1.0), np.flatnonzero(part >= 2.0)) for part in parts.T]
     return Rows(np.ascontiguousarray(X), both.Y, both.weight), numbered
 
 
