@@ -177,6 +177,20 @@ def test_tables_come_from_standard_input_and_go_to_standard_output(
     assert len(capsys.readouterr().out.splitlines()) == N_ROWS + 1
 
 
+def test_closed_streams(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert "standard input is closed" in fails(capsys, "fit", "-", "--target", "y")
+    with monkeypatch.context() as closed:
+        closed.setattr("sys.stderr", None)
+        run("fit", "numbers.csv", "--target", "y", *QUICK)
+    with monkeypatch.context() as closed:
+        closed.setattr("sys.stdout", None)
+        run("predict", "model.json", "numbers.csv", code=2)
+    assert "standard output is closed" in capsys.readouterr().err
+
+
 def test_separator_encoding_and_decimal_are_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f}:{2 * a:.3f}".replace(".", ",") for a in rng.normal(size=40)]

@@ -195,7 +195,7 @@ def _build_estimator(options: argparse.Namespace, is_single: bool, is_numeric: b
     chosen = options.of_network if is_single else options.of_ensemble
     parameters = {name: getattr(options, name) for name in chosen if name in options and name != "single"}
     parameters |= {"max_seconds": options.max_seconds, "n_jobs": options.jobs, "random_state": options.seed}
-    parameters["verbose"] = int(not options.quiet and sys.stderr.isatty())
+    parameters["verbose"] = int(not options.quiet and sys.stderr is not None and sys.stderr.isatty())
     kind = "Classifier" if classify else "Regressor"
     estimator = getattr(estimators, f"{'' if is_single else 'Auto'}DCON{kind}")(**parameters)
     if not is_single or is_numeric:  # numbers alone need no encoder: exports then take them in their own units

@@ -39,6 +39,8 @@ def run(options: argparse.Namespace) -> None:
 
     if options.output is not None:
         check_output(options.output, options.force)
+    elif sys.stdout is None:
+        raise ValueError("The standard output is closed. Name a file with --output.")
     model = load(options.model)
     names, coverage = model.metadata_.target_names, options.coverage
     if not hasattr(model, "predict"):

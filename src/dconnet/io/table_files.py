@@ -78,6 +78,8 @@ def read_table(
     pandas = _import_pandas()
     is_standard_input = str(path) == STANDARD_INPUT
     source = "The standard input" if is_standard_input else Path(path).name
+    if is_standard_input and sys.stdin is None:
+        raise ValueError("The standard input is closed. Name a file.")
     content = sys.stdin.buffer.read() if is_standard_input else Path(path).read_bytes()
     try:
         if content.startswith(PARQUET):
