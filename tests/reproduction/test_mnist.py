@@ -42,18 +42,6 @@ def test_the_output_closest_to_one_wins():
     assert mnist._accuracy(outputs, np.array([0, 1], dtype=np.uint8)) == 1.0
 
 
-def test_large_images_are_only_for_the_accelerated_algorithm():
-    cells = mnist.cells(mnist.Plan())
-    assert {cell.method for cell in cells if cell.side == 28} == {"accelerated", "shrinkage"}
-    assert {cell.method for cell in cells if cell.side == 10} == {"adam", "paper", "accelerated", "lbfgs"}
-    assert sum(cell.method == "adam" for cell in cells) == 2 * 36
-
-
-def test_algorithm_1_has_the_grid_of_the_paper():
-    cells = mnist.cells(mnist.Plan())
-    assert {cell.parameters[0] for cell in cells if cell.method == "paper"} == {1e-2, 1e-3, 1e-4, 1e-5}
-
-
 def images(n_rows, seed=0):
     rng = np.random.default_rng(seed)
     return Images(rng.random((n_rows, 4)), rng.integers(10, size=n_rows).astype(np.uint8))

@@ -13,7 +13,6 @@ from reproduction.datasets.uci import (
     facebook_metrics,
     fish_toxicity,
     forest_fires,
-    real_estate_valuation,
     residential_building,
     stock_portfolio,
     yacht_hydrodynamics,
@@ -28,16 +27,6 @@ CHOICES = Choices()
 def written(path, text):
     path.write_text(text, newline="")
     return path
-
-
-def test_computer_hardware(tmp_path):
-    path = written(
-        tmp_path / "raw", "adviser,32/60,125,256,6000,256,16,128,198,199\namdahl,470,29,8,32,32,8,32,269,253\n"
-    )
-    data = computer_hardware(path, CHOICES)
-    assert data.feature_names == ("MYCT", "MMIN", "MMAX", "CACH", "CHMIN", "CHMAX")
-    np.testing.assert_array_equal(data.X[0], [125, 256, 6000, 256, 16, 128])
-    np.testing.assert_array_equal(data.y, [198, 269])
 
 
 def test_forest_fires(tmp_path):
@@ -62,13 +51,6 @@ def test_stock_portfolio(tmp_path):
     data = stock_portfolio(path, CHOICES)
     assert data.X.shape == (4, 6)
     np.testing.assert_allclose(data.y, [0.3, 0.2, 0.1, 0.0])
-
-
-def test_yacht_hydrodynamics(tmp_path):
-    path = written(tmp_path / "raw", "-2.3 0.568 4.78 3.99 3.17 0.125 0.11 \n-2.3  0.568 4.78 3.99 3.17 0.150 0.27\n\n")
-    data = yacht_hydrodynamics(path, CHOICES)
-    np.testing.assert_allclose(data.X[1], [-2.3, 4.78, 3.99, 3.17, 0.15])
-    np.testing.assert_allclose(data.y, [0.11, 0.27])
 
 
 def test_facebook_metrics(tmp_path):
@@ -100,22 +82,19 @@ def test_residential_building(tmp_path):
     np.testing.assert_array_equal(two.y, [9000])
 
 
-def test_real_estate_valuation(tmp_path):
-    path = tmp_path / "raw.xlsx"
-    pd.DataFrame({"No": [1, 2], "X2 house age": [32, 19.5], "Y house price of unit area": [37.9, 42.2]}).to_excel(
-        path, index=False
-    )
-    data = real_estate_valuation(path, CHOICES)
-    np.testing.assert_array_equal(data.X, [[32], [19.5]])
-    np.testing.assert_array_equal(data.y, [37.9, 42.2])
-
-
-@pytest.mark.parametrize(("reader", "columns"), [(fish_toxicity, 7), (aquatic_toxicity, 9)])
-def test_toxicities(tmp_path, reader, columns):
-    path = written(tmp_path / "raw", ";".join(map(str, range(columns))) + "\r\n")
-    data = reader(path, CHOICES)
-    np.testing.assert_array_equal(data.X, [range(columns - 1)])
-    np.testing.assert_array_equal(data.y, [columns - 1])
+@pytest.mark.parametrize(
+    ("reader", "text", "X", "y"),
+    [
+        (computer_hardware, "adviser,32/60,125,256,6000,256,16,128,198,199", [125, 256, 6000, 256, 16, 128], 198),
+        (yacht_hydrodynamics, "-2.3 0.568 4.78 3.99 3.17 0.125 0.11 \n\n", [-2.3, 4.78, 3.99, 3.17, 0.125], 0.11),
+        (fish_toxicity, "0;1;2;3;4;5;6\r\n", range(6), 6),
+        (aquatic_toxicity, "0;1;2;3;4;5;6;7;8\r\n", range(8), 8),
+    ],
+)
+def test_plain_tables(tmp_path, reader, text, X, y):
+    data = reader(written(tmp_path / "raw", text), CHOICES)
+    np.testing.assert_allclose(data.X, [X])
+    np.testing.assert_allclose(data.y, [y])
 
 
 def test_choices_are_checked():
@@ -155,44 +134,28 @@ def test_splits_are_disjoint_and_repeatable():
         assert not np.array_equal(one, other)
 
 
-@needs_data
-@pytest.mark.parametrize("name", TABLES)
-def test_real_tables_have_the_shape_of_the_catalogue(name):
-    data, entry = load_dataset(name, HOME), CATALOGUE[name]
-    assert data.X.shape == (entry.rows, entry.columns)
-    assert np.isfinite(data.X).all()
-    assert np.isfinite(data.y).all()
-
-
 # Means of the raw targets as the descriptions of the files give them.
 TARGET_MEANS = {"DS1": 105.6220, "DS4": 10.4954, "DS6": 232.6478, "DS7": 37.9802, "DS8": 4.0644, "DS9": 4.6584}
 
 
 @needs_data
-@pytest.mark.parametrize(("name", "mean"), TARGET_MEANS.items())
-def test_real_targets_have_their_published_means(name, mean):
-    assert load_dataset(name, HOME).y.mean() == pytest.approx(mean, abs=5e-5)
+@pytest.mark.parametrize("name", TABLES)
+def test_real_tables_have_the_published_shapes_and_means(name):
+    data, entry = load_dataset(name, HOME), CATALOGUE[name]
+    assert data.X.shape == (entry.rows, entry.columns)
+    assert np.isfinite(data.X).all()
+    assert data.y.mean() == pytest.approx(TARGET_MEANS.get(name, data.y.mean()), abs=5e-5)
 
 
 @needs_data
-def test_scaling_of_the_whole_table():
-    X, y = load_scaled("DS7", HOME)
+@pytest.mark.parametrize("rows", ["all", "training"])
+def test_scalers_learn_from_the_chosen_rows(rows):
+    chosen = Split("DS7", 0).load(HOME, Choices(scaler_fit=rows)).training
+    X, y = load_scaled("DS7", HOME) if rows == "all" else chosen
     np.testing.assert_allclose(np.median(X, axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(np.subtract(*np.percentile(X, [75, 25], axis=0)), 1.0)
     np.testing.assert_allclose([y.min(), y.max()], [0.0, 1.0], atol=1e-12)
-
-
-@needs_data
-def test_scalers_learn_from_the_rows_that_were_chosen():
-    (X, y), _, _ = vars_of(Split("DS1", 0).load(HOME, Choices(scaler_fit="training")))
-    np.testing.assert_allclose(np.median(X, axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose([y.min(), y.max()], [0.0, 1.0], atol=1e-12)
-    (X_all, _), *_ = vars_of(Split("DS1", 0).load(HOME))
-    assert np.abs(np.median(X_all, axis=0)).max() > 1e-3
-
-
-def vars_of(parts):
-    return parts.training, parts.validation, parts.test
+    assert (np.abs(np.median(chosen[0], axis=0)).max() > 1e-3) == (rows == "all")
 
 
 @needs_data
