@@ -27,7 +27,6 @@ from dconnet.inspection.split import split_rows
 from inspection_cases import (
     examine_network,
     examine_outputs,
-    examine_table,
     examine_with_held_out_rows,
     make_labels,
     make_table,
@@ -119,16 +118,26 @@ def test_a_fit_can_be_repeated():
 def test_labels_may_be_text_or_numbers(data, fitted, dtype):
     X, _, labels = data
     estimator = DCONClassifier(2, **FAST).fit(X, labels.astype(fitted))
-    assert examine(estimator, X, labels.astype(dtype)).is_training_data
+    found = examine(estimator, X, labels.astype(dtype))
+    assert found.is_training_data
+    assert found.score["log_loss"] == pytest.approx(log_loss(labels, estimator.predict_proba(X)))
     with pytest.raises(ValueError, match="not trained on: huge"):
         examine(estimator, X[:1], ["huge"])
 
 
-def test_two_classes_have_one_network(data):
+def test_foreign_estimators_and_invalid_tables_are_refused(data):
     X, y, _ = data
-    found = examine(DCONClassifier(2, **FAST).fit(X, y > 10.0), X, np.where(y > 10.0, "True", "False"))
-    assert [each.name for each in found.networks] == ["True"]
-    assert found.score["log_loss"] == pytest.approx(log_loss(y > 10.0, found.model.predict_proba(X)))
+    for estimator in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
+        with pytest.raises(TypeError, match="not a Ridge"):
+            examine(estimator.fit(X, y), X, y)
+    fitted = DCONRegressor(2, **FAST).fit(X, y)
+    for table, target, message in [
+        (X, y[:5], "inconsistent numbers of samples"),
+        (X * [1.0, 1e80], y, r"Column 'x1' contains .* too large"),
+        (X[:2], [0.0, 1e200], "Column 'y' contains 1e"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            examine(fitted, table, target)
 
 
 def test_scores_of_several_targets_are_means():
@@ -146,20 +155,6 @@ def test_measures_without_a_value_are_left_out():
     y = np.column_stack([np.arange(4.0), np.ones(4)])
     assert score_predictions(y, y + 1.0) == {"n_rows": 4, "mse": 1.0}
     assert score_predictions(y[:1, 0], y[:1, 0]) == {"n_rows": 1, "mse": 0.0}
-
-
-def test_what_is_no_estimator_of_dconnet_is_refused(data):
-    X, y, _ = data
-    for estimator in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
-        with pytest.raises(TypeError, match="not a Ridge"):
-            examine(estimator.fit(X, y), X, y)
-    fitted = DCONRegressor(2, **FAST).fit(X, y)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        examine(fitted, X, y[:5])
-    with pytest.raises(ValueError, match=r"Column 'x1' contains .* too large"):
-        examine(fitted, X * [1.0, 1e80], y)
-    with pytest.raises(ValueError, match="Column 'y' contains 1e"):
-        examine(fitted, X[:2], [0.0, 1e200])
 
 
 class TestImportance:
@@ -245,9 +240,3 @@ class TestAuto:
         assert found.is_evaluated.sum() == own.sum() + 40
         low, high = estimator.predict_interval(X, 0.9)
         assert found.half_widths == pytest.approx((high - low)[0] / 2.0)
-
-
-def test_an_encoded_table_keeps_its_features_and_inputs():
-    found = examine_table()
-    assert found.feature_names == ("age", "colour", "city", "sold", "day", "same")
-    assert found.inputs.shape == (160, len(found.input_names))

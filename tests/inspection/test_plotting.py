@@ -15,10 +15,9 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dconnet import DCONClassifier, DCONRegressor, Network, Problem, Status
-from dconnet.certificates import Trajectory, subgradient
+from dconnet import DCONClassifier, DCONRegressor, Network, Problem
+from dconnet.certificates import subgradient
 from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay, PathDisplay, Run
-from dconnet.training.result import Epoch, History
 from tolerances import ROUNDING
 
 mpl.use("Agg")
@@ -148,21 +147,6 @@ class TestNetworkDisplay:
         one = NetworkDisplay.from_estimator(model, X, y, classes=["setosa"])
         assert one.networks == [model.networks_[model.classes_.tolist().index("setosa")]]
 
-    def test_two_classes_share_a_network(self, iris):
-        X, y = iris[0][:100, :1], iris[1][:100]
-        display = save(NetworkDisplay.from_estimator(DCONClassifier(2, **FAST).fit(X, y), X, y, classes=["setosa"]))
-        assert display.labels == ["class versi_color"]
-        np.testing.assert_array_equal(display.targets[:, 0], np.where(y == "setosa", -1.0, 1.0))
-
-    @pytest.mark.parametrize("n_features", [1, 2, 3])
-    def test_legend_hides_nothing(self, n_features):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(30, n_features))
-        networks = [Network(rng.normal(size=(2, n_features)), [0.1, 0.2], [1.0, -1.0]) for _ in range(10)]
-        targets = np.where(np.arange(30)[:, None] % 10 == np.arange(10), 1.0, -1.0)
-        labels = [f"class {k}" for k in range(10)]
-        check_legend_hides_nothing(NetworkDisplay(networks, X, targets, labels=labels).plot())
-
     def test_given_axes_are_used(self, models, classifier, data, iris):
         figure, axes = plt.subplots(2, 2)
         display = NetworkDisplay.from_estimator(models[4], data[0], ax=axes)
@@ -223,17 +207,7 @@ class TestConvergenceDisplay:
         with pytest.raises(ValueError, match="given together"):
             ConvergenceDisplay.from_estimator(paper_model, data[0])
 
-    def test_long_runs_are_sampled(self):
-        network, problem = Network([[1.0]], [0.0], [1.0]), Problem([[1.0], [2.0]], [1.0, 2.0], gamma=0.1)
-        history = History([Epoch(objective=1.0, mse=1.0)] * 5000)
-        run = Run.of_trajectory(Trajectory(problem, (network,) * 5000, history, Status.CONVERGED, "paper", "net", 50))
-        known = np.flatnonzero(np.isfinite(run.stationarity))
-        assert known[:100].tolist() == list(range(100))
-        assert known[-1] == 4999
-        assert 150 < len(known) <= 200
-        np.testing.assert_allclose(run.stationarity[known], subgradient(problem, network).norm)
-
-    @pytest.mark.parametrize("order", [1.0, 1.5, 2.0])
+    @pytest.mark.parametrize("order", [1.0, 2.0])
     def test_order_of_a_known_sequence(self, order):
         # e^(k+1) = c (e^k)^order has a slope of exactly that order; the last value is the limit.
         errors = [0.5]
@@ -255,15 +229,7 @@ class TestConvergenceDisplay:
         with pytest.raises(ValueError, match="at least one run"):
             ConvergenceDisplay([])
 
-    def test_classes_have_a_line_each_with_its_order(self, classifier):
-        display = save(ConvergenceDisplay.from_estimator(classifier))
-        for label, history in zip(classifier.classes_, classifier.histories_, strict=True):
-            np.testing.assert_array_equal(read_line(display.axes_[0], f"class {label}")[1], history.objective)
-        names = [text.get_text() for text in display.figure_.legends[0].get_texts()]
-        orders = [f": order {order.all:.2f}" if np.isfinite(order.all) else "" for order in display.orders_]
-        assert names == [f"class {label}{order}" for label, order in zip(classifier.classes_, orders, strict=True)]
-
-    @pytest.mark.parametrize("n_runs", [2, 10, 40])
+    @pytest.mark.parametrize("n_runs", [2, 40])
     def test_legend_hides_nothing(self, n_runs):
         runs = [Run(np.geomspace(k + 1.0, 0.01, 20), label=f"class {k}") for k in range(n_runs)]
         check_legend_hides_nothing(ConvergenceDisplay(runs).plot())
