@@ -27,7 +27,7 @@ import inspect, json, sys, time, warnings
 import numpy as np
 from dconnet import DCONRegressor, PaperAlgorithm, Problem, _native
 from dconnet.convex.backend import get_backend
-from dconnet.convex.native import by_output, padded
+from dconnet.convex.native import as_columns, pad_rows
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
 
@@ -75,7 +75,7 @@ def evaluation(X, y, n_hidden):
     problem = Problem(X, y, gamma=1e-2).whitened
     V, alpha = rng.standard_normal((n_hidden, problem.Q.shape[1])), rng.standard_normal((n_hidden, 1))
     team = [_native.Team(threads)] if has_threads else []
-    kernel = _native.Objective(padded(problem.Q), problem.Q.shape[1], by_output(problem.y), 0.01, n_hidden, *team)
+    kernel = _native.Objective(pad_rows(problem.Q), problem.Q.shape[1], as_columns(problem.y), 0.01, n_hidden, *team)
     seconds = []
     for _ in range(40):
         begin = time.perf_counter()

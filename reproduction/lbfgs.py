@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from dconnet import _native
 from dconnet._arrays import FloatArray
-from dconnet.convex.native import by_output, padded
+from dconnet.convex.native import as_columns, pad_rows
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 
@@ -47,12 +47,12 @@ def train(problem: Problem, start: Network, max_evaluations: int) -> Trained:
     """
     white = problem.whitened
     V, alpha = white.whiten(start), white.output_weights(start)
-    kernel = _native.Objective(padded(white.Q), white.Q.shape[1], by_output(white.y), white.gamma, len(alpha))
+    kernel = _native.Objective(pad_rows(white.Q), white.Q.shape[1], as_columns(white.y), white.gamma, len(alpha))
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
         gradient = np.empty_like(theta)
         (V_at, alpha_at), (of_V, of_alpha) = (_parts(whole, V.shape) for whole in (theta, gradient))
-        return kernel.gradient(V_at, by_output(alpha_at), of_V, by_output(of_alpha)), gradient
+        return kernel.gradient(V_at, as_columns(alpha_at), of_V, as_columns(of_alpha)), gradient
 
     limits = {"maxiter": max_evaluations, "maxfun": max_evaluations}
     options: Any = limits | {"maxcor": MEMORY, "ftol": FTOL, "gtol": GTOL}

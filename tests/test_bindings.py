@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dconnet import Problem, _native
-from dconnet.convex.native import padded
+from dconnet.convex.native import pad_rows
 from dconnet.encoding.design import CodedDesign
 from dconnet.encoding.features import Linear
 from dconnet.model.problem import MOST_ROWS
@@ -28,7 +28,7 @@ def weights():
 
 
 def explorer(**arrays):
-    given = {"design": padded(Q), "y": Y} | arrays
+    given = {"design": pad_rows(Q), "y": Y} | arrays
     options = {
         "starts": 1,
         "samples": 0,
@@ -43,15 +43,17 @@ def explorer(**arrays):
 
 
 def objective(**arrays):
-    return _native.Objective(columns=RANK, gamma=0.1, n_hidden=N_HIDDEN, **({"design": padded(Q), "y": Y} | arrays))
+    return _native.Objective(columns=RANK, gamma=0.1, n_hidden=N_HIDDEN, **({"design": pad_rows(Q), "y": Y} | arrays))
 
 
 def sweep(team=None, **given):
-    return _native.Sweep(n_hidden=N_HIDDEN, n_outputs=1, team=team, **({"design": padded(Q), "columns": RANK} | given))
+    return _native.Sweep(
+        n_hidden=N_HIDDEN, n_outputs=1, team=team, **({"design": pad_rows(Q), "columns": RANK} | given)
+    )
 
 
 def solver(**given):
-    return _native.Solver(**({"design": padded(Q), "columns": RANK} | given))
+    return _native.Solver(**({"design": pad_rows(Q), "columns": RANK} | given))
 
 
 def sign_search():
@@ -199,7 +201,7 @@ class SignalError(Exception):
 
 def remote_sweep():
     n_rows, rank = 9000, 60  # whose programmes take so long that some signals arrive while one is solved
-    design, y = padded(np.linalg.qr(RNG.normal(size=(n_rows, rank)))[0]), RNG.normal(size=(n_rows, 1))
+    design, y = pad_rows(np.linalg.qr(RNG.normal(size=(n_rows, rank)))[0]), RNG.normal(size=(n_rows, 1))
     leaves = _native.SweepLeaves(design, rank, y, N_HIDDEN, 0, 0)
     kernel = _native.RemoteSweep([n_rows], rank, N_HIDDEN, 1, leaves.answer, design.size)
     order, alpha = np.arange(N_HIDDEN, dtype=np.uintp), weights()[1]
@@ -217,7 +219,7 @@ class RemoteRows:
         return self.objective.block_sums(kind, question, 0)[2].sum(axis=0)
 
     def rows(self, numbers):
-        return padded(Q)[numbers], Y[numbers]
+        return pad_rows(Q)[numbers], Y[numbers]
 
 
 def remote_explorer():
@@ -258,13 +260,13 @@ class Border:
 
 
 def arrays_kept():
-    return {"design": padded(Q), "y": Y}
+    return {"design": pad_rows(Q), "y": Y}
 
 
 BORDERS = {
-    "Solver": lambda: Border(solver, {"design": padded(Q)}, ("design",)),
+    "Solver": lambda: Border(solver, {"design": pad_rows(Q)}, ("design",)),
     "Solver.solve": lambda: Border(solver().solve, solver_arguments(), ("v", "multipliers")),
-    "Sweep": lambda: Border(sweep, {"design": padded(Q)}, ("design",)),
+    "Sweep": lambda: Border(sweep, {"design": pad_rows(Q)}, ("design",)),
     "Sweep.run": lambda: Border(sweep().run, sweep_arguments(), ("V",)),
     "Objective": lambda: Border(objective, arrays_kept(), ("design", "y")),
     "Objective.gradient": lambda: Border(objective().gradient, gradient_arguments(), ("gradient_V", "gradient_alpha")),

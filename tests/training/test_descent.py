@@ -6,7 +6,7 @@ import pytest
 from dconnet import Network, Problem, Status
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
-from dconnet.convex.reference import ReferenceSolver
+from dconnet.convex.reference import Reference
 from dconnet.training.descent import Descent, Options
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
@@ -88,14 +88,14 @@ def test_the_time_limit_ends_an_epoch_before(monkeypatch, seconds):
 def test_an_interrupt_within_an_epoch_returns_the_network_reached(monkeypatch):
     problem = make_problem()
     descent, start = make_descent(problem, solver="reference")
-    real, left = ReferenceSolver.solve, iter(range(30))
+    real, left = Reference.solve, iter(range(30))
 
     def solve(self, *args):
         if next(left, None) is None:
             raise KeyboardInterrupt
         return real(self, *args)
 
-    monkeypatch.setattr(ReferenceSolver, "solve", solve)
+    monkeypatch.setattr(Reference, "solve", solve)
     solution = descent.run(start)
     assert solution.status is Status.INTERRUPTED
     assert problem.objective(solution.network) < problem.objective(start)

@@ -9,7 +9,7 @@ from scipy.optimize import check_grad
 
 from dconnet import Problem, _native
 from dconnet.convex.backend import get_backend
-from dconnet.convex.native import by_output, padded
+from dconnet.convex.native import as_columns, pad_rows
 from dconnet.training.dc import SPLITS
 from dconnet.training.initialization import xavier
 from dconnet.training.sweep import make_sweep
@@ -46,7 +46,7 @@ def sweep(problem, V, alpha, split="net", backend="native", sweeps=1):
 
 
 def explorer(problem, n_hidden, *, starts=1, hop="none", burst=True, revive=False):
-    arguments = padded(problem.Q), problem.Q.shape[1], by_output(problem.y), problem.gamma, n_hidden
+    arguments = pad_rows(problem.Q), problem.Q.shape[1], as_columns(problem.y), problem.gamma, n_hidden
     options = {"samples": 0, "stalled": 1e-2, "patience": 3, "seed": 0}
     return _native.Explorer(*arguments, starts=starts, burst=burst, hop=hop, revive=revive, **options)
 
@@ -54,7 +54,7 @@ def explorer(problem, n_hidden, *, starts=1, hop="none", burst=True, revive=Fals
 def explored(kernel, V, alpha, evaluations):
     """Return the weights that the kernel reaches from these, and its counts."""
     V, alpha = V.copy(), alpha.copy()
-    counts = kernel.explore(evaluations, np.inf, V, by_output(alpha))
+    counts = kernel.explore(evaluations, np.inf, V, as_columns(alpha))
     return V, alpha, counts
 
 
@@ -63,7 +63,7 @@ def explored(kernel, V, alpha, evaluations):
 def test_gradient_and_output_weights(n_outputs, n_hidden, n_rows):
     whole, V, alpha = setting(n_outputs, n_hidden)
     problem = SimpleNamespace(Q=whole.Q[:n_rows].copy(), y=whole.y[:n_rows].copy(), gamma=whole.gamma)
-    kernel = _native.Objective(padded(problem.Q), problem.Q.shape[1], problem.y, problem.gamma, n_hidden)
+    kernel = _native.Objective(pad_rows(problem.Q), problem.Q.shape[1], problem.y, problem.gamma, n_hidden)
     slope_V, slope_alpha = np.empty_like(V), np.empty_like(alpha)
     value = kernel.gradient(V, alpha, slope_V, slope_alpha)
     assert value == pytest.approx(objective(problem, V, alpha), rel=1e-13)
@@ -166,7 +166,7 @@ def test_arrays_that_do_not_fit_are_refused():
     kernel = explorer(problem, len(V))
     with pytest.raises(ValueError, match=r"alpha must have the shape \(5, 2\), got \(5, 3\)"):
         kernel.explore(1, np.inf, V, np.zeros((5, 3)))
-    arguments = padded(problem.Q), problem.Q.shape[1]
+    arguments = pad_rows(problem.Q), problem.Q.shape[1]
     with pytest.raises(ValueError, match=r"y must have the shape \(90, 2\), got \(89, 2\)"):
         _native.Objective(*arguments, problem.y[:-1].copy(), 0.1, 5)
     with pytest.raises(ValueError, match="y must have at least one column"):

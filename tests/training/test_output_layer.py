@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from dconnet import _native
-from dconnet.convex.native import by_output, padded
+from dconnet.convex.native import as_columns, pad_rows
 from dconnet.model.rows import QR_ROWS
 from dconnet.training.output_layer import solve_output_weights
 
@@ -79,6 +79,6 @@ def test_both_solvers_are_as_good_as_lstsq_on_nearly_equal_neurons(closeness):
 
     best = objective(np.linalg.lstsq(stacked, np.append(y, np.zeros(6)), rcond=None)[0])
     alpha = np.zeros(6)
-    _native.Objective(padded(Q), 4, by_output(y), gamma, 6).solve_output_weights(V, alpha[:, None])
+    _native.Objective(pad_rows(Q), 4, as_columns(y), gamma, 6).solve_output_weights(V, alpha[:, None])
     assert objective(solve_output_weights(Q, V, y, gamma)) <= best * (1.0 + 1e-13)
     assert objective(alpha) <= best * (1.0 + 1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dconnet import _native
-from dconnet.convex.native import padded
+from dconnet.convex.native import pad_rows
 from dconnet.model.rows import LEAF, LeafTree
 
 N_ROWS, RANK, N_HIDDEN = 5 * LEAF + 700, 5, 6
@@ -17,7 +17,7 @@ def problem(n_outputs):
     rng = np.random.default_rng(n_outputs)
     Q = np.linalg.qr(rng.normal(size=(N_ROWS, RANK)))[0]
     y = 100 * np.abs(Q[:, :n_outputs]) + 0.1 * rng.normal(size=(N_ROWS, n_outputs))
-    return padded(Q), np.ascontiguousarray(y)
+    return pad_rows(Q), np.ascontiguousarray(y)
 
 
 def start(n_outputs):

@@ -8,7 +8,7 @@ import pytest
 
 from dconnet._native import LEAF, RemoteSweep, SweepLeaves, Team
 from dconnet.convex.backend import get_backend
-from dconnet.convex.native import by_output, padded
+from dconnet.convex.native import as_columns, pad_rows
 from dconnet.training.dc import SPLITS
 from dconnet.training.sweep import make_sweep
 from problems import whitened_setting
@@ -21,10 +21,10 @@ SETTING = {"n_rows": 17_000, "n_columns": 5, "n_hidden": N_HIDDEN}
 
 def holders(problem, parts, n_threads=1):
     """Return one worker for each part of the rows that is not empty."""
-    y, found, leaf, ends = by_output(problem.y), [], 0, np.cumsum(parts)
+    y, found, leaf, ends = as_columns(problem.y), [], 0, np.cumsum(parts)
     for first, last in zip([0, *ends[:-1]], ends, strict=True):
         if first < last:
-            rows = padded(problem.Q[first:last]), problem.Q.shape[1], y[first:last].copy()
+            rows = pad_rows(problem.Q[first:last]), problem.Q.shape[1], y[first:last].copy()
             found.append(SweepLeaves(*rows, N_HIDDEN, leaf, first, Team(n_threads)))
             leaf += -(-(last - first) // LEAF)
     return found
@@ -32,12 +32,12 @@ def holders(problem, parts, n_threads=1):
 
 def remote_sweep(problem, ask, n_rows=None, most_numbers=10**9):
     n_rows, n_columns = [len(problem.Q)] if n_rows is None else n_rows, problem.Q.shape[1]
-    return RemoteSweep(n_rows, n_columns, N_HIDDEN, by_output(problem.y).shape[1], ask, most_numbers)
+    return RemoteSweep(n_rows, n_columns, N_HIDDEN, as_columns(problem.y).shape[1], ask, most_numbers)
 
 
 def run(sweep, problem, V, alpha, split, kinks=None):
     return sweep.run(
-        alpha=by_output(alpha),
+        alpha=as_columns(alpha),
         gamma=problem.gamma,
         order=np.arange(len(alpha), dtype=np.uintp),
         net_split=split == "net",
@@ -139,8 +139,8 @@ def test_samples_do_not_depend_on_the_parts():
     problem, _, _ = whitened_setting(**SETTING)
     question = np.array([11.0, 1.0, 16.0])  # sample every 16th row
     answers = [each.answer(question) for each in holders(problem, [5000, 1, 0, 4000, 5, 7994])]
-    rows = np.concatenate([answer[1:] for answer in answers]).reshape(-1, padded(problem.Q).shape[1])
-    np.testing.assert_array_equal(rows, padded(problem.Q)[::16])
+    rows = np.concatenate([answer[1:] for answer in answers]).reshape(-1, pad_rows(problem.Q).shape[1])
+    np.testing.assert_array_equal(rows, pad_rows(problem.Q)[::16])
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,13 @@ class Native:
 
     def prepare(self, design: FloatArray) -> NativeSolver:
         """Copy the design into the layout of the kernel."""
-        return NativeSolver(_native.Solver(padded(design), design.shape[1]), self.tol, self.max_iter)
+        return NativeSolver(_native.Solver(pad_rows(design), design.shape[1]), self.tol, self.max_iter)
 
     def prepare_sweep(
         self, design: FloatArray, n_hidden: int, n_outputs: int = 1, team: _native.Team | None = None
     ) -> _native.Sweep:
         """Return the kernel that sweeps over all neurons of a network without a call back into Python."""
-        return _native.Sweep(padded(design), design.shape[1], n_hidden, n_outputs, team)
+        return _native.Sweep(pad_rows(design), design.shape[1], n_hidden, n_outputs, team)
 
 
 def padded_width(n_columns: int) -> int:
@@ -48,7 +48,7 @@ def padded_width(n_columns: int) -> int:
     return -(-n_columns // 4) * 4
 
 
-def padded(design: FloatArray) -> FloatArray:
+def pad_rows(design: FloatArray) -> FloatArray:
     """Return the design with rows padded by zeros to a multiple of four, without a copy if they already are."""
     n_rows, n_columns = design.shape
     width = padded_width(n_columns)
@@ -62,7 +62,7 @@ def padded(design: FloatArray) -> FloatArray:
     return padded
 
 
-def by_output(values: FloatArray) -> FloatArray:
+def as_columns(values: FloatArray) -> FloatArray:
     """Return values of shape (n,) or (n, n_outputs) as a contiguous array with one column for each output."""
     return np.ascontiguousarray(values if values.ndim == 2 else values[:, None])
 

@@ -23,7 +23,7 @@ from dconnet.convex.programme import Programme
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Interior-point backend in NumPy.
+    """Interior-point backend in NumPy. Interior-point methods cannot use a start: it is ignored.
 
     Parameters
     ----------
@@ -36,17 +36,9 @@ class Reference:
     tol: float = 1e-10
     max_iter: int = 100
 
-    def prepare(self, design: FloatArray) -> ReferenceSolver:
-        """Return the solver; no work depends on the design alone."""
-        return ReferenceSolver(self.tol, self.max_iter)
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceSolver:
-    """The prepared backend. Interior-point methods cannot use a start: it is ignored."""
-
-    tol: float
-    max_iter: int
+    def prepare(self, design: FloatArray) -> Reference:
+        """Return the backend itself: no work depends on the design alone."""
+        return self
 
     def solve(self, programme: Programme, start: ConvexSolution | None = None) -> ConvexSolution:
         """Solve a programme."""

@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 
 from dconnet import _native
 from dconnet._arrays import FloatArray, refuse_unusable
-from dconnet.convex.native import by_output, padded_width
+from dconnet.convex.native import as_columns, padded_width
 from dconnet.dask.storage import Storage, release_pages
 from dconnet.estimators.data import ClassWeights, Units, refuse_missing
 from dconnet.model.network import Network
@@ -272,7 +272,7 @@ class Partition:
 
         def make_objective() -> _native.Objective:
             if (column, unit) not in self._targets:
-                self._targets[column, unit] = self.storage.keep(by_output(self.white_targets(column) / unit))
+                self._targets[column, unit] = self.storage.keep(as_columns(self.white_targets(column) / unit))
             return _native.Objective(self.padded, self.Q.shape[1], self._targets[column, unit], 1.0, n_hidden)
 
         objective = self.cached(("objective", column, unit, n_hidden), make_objective)
@@ -281,7 +281,7 @@ class Partition:
 
     def padded_rows(self, column: int, unit: float, numbers: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Return some padded rows of Q, and their targets divided by ``unit``."""
-        return self.padded[numbers], by_output(self.white_targets(column)[numbers] / unit)
+        return self.padded[numbers], as_columns(self.white_targets(column)[numbers] / unit)
 
     # --- certificates and validation ---
 

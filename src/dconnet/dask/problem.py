@@ -13,7 +13,7 @@ from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.certificates.stationarity import Stationarity, stationarity_of
 from dconnet.convex.backend import Backend
-from dconnet.convex.native import by_output
+from dconnet.convex.native import as_columns
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import N_PROBES, Partition
 from dconnet.dask.sweep import make_remote_sweep
@@ -225,7 +225,7 @@ def _output_triangle(Q: FloatArray, y: FloatArray, V: FloatArray) -> FloatArray:
 
 
 def _net_kinks(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> NetKinks:
-    return NetKinks.of(Q, by_output(y), V, alpha, band)
+    return NetKinks.of(Q, as_columns(y), V, alpha, band)
 
 
 def _derivatives(Q: FloatArray, y: FloatArray, shape: PieceShape) -> FloatArray:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.convex.native import Native, by_output
+from dconnet.convex.native import Native, as_columns
 from dconnet.dask.partition import Partition
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.sweep import Sweep, Tally, make_sweep
@@ -101,7 +101,7 @@ class RemoteSweep:
         n_rows = [n_rows for n_rows, _ in partitions.row_counts]
         kernel = _native.RemoteSweep(n_rows, problem.rank, self.n_hidden, problem.n_outputs, run_pass, self.max_numbers)
         counts = kernel.run(
-            alpha=by_output(alpha),
+            alpha=as_columns(alpha),
             gamma=problem.gamma,
             order=order.astype(np.uintp),
             net_split=self.net_split,
@@ -135,7 +135,7 @@ def _run_pass(
         return np.empty(0)
 
     def make_state() -> _SweepState:
-        y, rank = by_output(partition.white_targets(column)), partition.Q.shape[1]
+        y, rank = as_columns(partition.white_targets(column)), partition.Q.shape[1]
         return _SweepState(
             _native.SweepLeaves(partition.padded, rank, y, n_hidden, partition.first_leaf, partition.first_row)
         )

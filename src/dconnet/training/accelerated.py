@@ -15,7 +15,7 @@ import numpy as np
 from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.convex.native import by_output
+from dconnet.convex.native import as_columns
 from dconnet.model.piecewise import output_strengths
 from dconnet.training.checkpoint import Snapshot
 from dconnet.training.descent import Descent, Options, State
@@ -240,7 +240,7 @@ class AcceleratedDescent(Descent):
     def explore(self, state: State) -> None:
         """Let the kernel take bursts, hops and revivals."""
         root = np.sqrt(self.problem.unit)  # for s y and s gamma, all weights are √s times as large
-        V, outputs = state.V / root, by_output(state.alpha / root)
+        V, outputs = state.V / root, as_columns(state.alpha / root)
         try:
             budget = int(min(self.budget, self.evaluations_left(state)))
             counts = self.kernel.explore(evaluations=budget, seconds=self.seconds_left(), V=V, alpha=outputs)

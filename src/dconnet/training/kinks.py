@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import lsq_linear
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.convex.native import Native, by_output
+from dconnet.convex.native import Native, as_columns
 from dconnet.convex.programme import Programme
 from dconnet.model.problem import WhitenedProblem
 from dconnet.model.rows import blocks
@@ -234,7 +234,7 @@ def _shares(columns: FloatArray, target: FloatArray) -> FloatArray:
 def kinks_of(white: WhitenedProblem, V: FloatArray, alpha: FloatArray, split: str) -> Iterator[Kinks]:
     """Return the kinks of every neuron of a network with these weights."""
     if split == "net":  # as `Kinks.at`, but in two passes over the rows, block by block
-        y = by_output(white.y)
+        y = as_columns(white.y)
         largest = np.max([largest_preactivations(white.Q[rows], V) for rows in blocks(len(y))], axis=0)
         passes = [NetKinks.of(white.Q[rows], y[rows], V, alpha, KINK_WIDTH * largest) for rows in blocks(len(y))]
         return kinks_of_passes(passes, V, white.gamma)
@@ -262,7 +262,7 @@ class NetKinks:
     @classmethod
     def of(cls, Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> NetKinks:
         """Find the kinks of rows with targets y (n, n_outputs); rows within the band of a neuron are at its kink."""
-        weights = by_output(alpha)  # (n_hidden, n_outputs)
+        weights = as_columns(alpha)  # (n_hidden, n_outputs)
         curvature = np.sum(weights**2, axis=1)
         Z = V @ Q.T  # (n_hidden, n)
         active = np.maximum(Z, 0.0)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.native import by_output
+from dconnet.convex.native import as_columns
 from dconnet.model.problem import WhitenedProblem
 from dconnet.model.rows import leaves, tree_of
 from dconnet.training.dc import KINK_TOLERANCE
@@ -77,7 +77,7 @@ class PieceShape:
         These are the free directions of all neurons, followed by its own output weights.
         """
         n_free = self.n_unknowns - self.alpha.size
-        weights = by_output(self.alpha)
+        weights = as_columns(self.alpha)
         places = n_free + np.arange(self.alpha.size).reshape(weights.shape)
         free = np.arange(n_free)
         return [(weights[:, k], np.append(free, places[:, k])) for k in range(weights.shape[1])]
@@ -88,7 +88,7 @@ class PieceShape:
         gradient, hessian = np.zeros(size), np.zeros((size, size))
         Z = (self.V @ Q.T).T
         active = self.noise < Z
-        residual = by_output(y) - np.maximum(Z, 0.0) @ by_output(self.alpha)
+        residual = as_columns(y) - np.maximum(Z, 0.0) @ as_columns(self.alpha)
         hidden = [a[:, None] * (Q @ basis) for a, basis in zip(active.T, self.directions, strict=True)]
         for k, (weights, unknowns) in enumerate(self.outputs):
             weighted = [weight * part for weight, part in zip(weights, hidden, strict=True)]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.convex.backend import Backend
-from dconnet.convex.native import by_output, padded
+from dconnet.convex.native import as_columns, pad_rows
 from dconnet.model.network import Network
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.newton import newton_step
@@ -140,8 +140,8 @@ class LocalRows:
     def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
         """See `RowWork.explorer`."""
         problem = self.problem
-        y = by_output(problem.y / problem.unit)
-        design = padded(problem.Q)
+        y = as_columns(problem.y / problem.unit)
+        design = pad_rows(problem.Q)
         return _native.Explorer(design, problem.rank, y, problem.gamma / problem.unit, n_hidden, team=self.team, **plan)
 
     def newton_step(self, V: FloatArray, alpha: FloatArray, width: float) -> tuple[FloatArray, FloatArray] | None:

@@ -17,7 +17,7 @@ from dconnet._arrays import FloatArray
 from dconnet._native import Team
 from dconnet._threads import check_stop
 from dconnet.convex.backend import Backend, Solver
-from dconnet.convex.native import Native, by_output
+from dconnet.convex.native import Native, as_columns
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.dc import DCAOutcome, NeuronProblem, dca
 from dconnet.training.restart import dca_with_restarts
@@ -173,7 +173,7 @@ class NativeSweep:
     ) -> None:
         self.problem, self.backend = problem, backend
         self.net_split, self.max_dca_iter = split == "net", max_dca_iter
-        self.y = by_output(problem.y)
+        self.y = as_columns(problem.y)
         self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1], team)
 
     def run(
@@ -187,7 +187,7 @@ class NativeSweep:
         """See `Sweep.run`."""
         counts = self.kernel.run(
             y=self.y,
-            alpha=by_output(alpha),
+            alpha=as_columns(alpha),
             gamma=self.problem.gamma,
             order=order.astype(np.uintp),
             net_split=self.net_split,
