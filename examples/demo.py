@@ -17,7 +17,7 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import RidgeCV
-from sklearn.metrics import mean_absolute_error, r2_score
+from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -152,13 +152,14 @@ def main() -> None:
 
     auto, network = models["AutoDCONRegressor"], models["TableEncoder + DCONRegressor"]
     inside = plot(auto, X_test, y_test, output / "rents.png")
-    print(f"The 90 % intervals of AutoDCONRegressor contain {inside:.0%} of the held-out rents.")
+    print(f"The 90 % intervals of AutoDCONRegressor contain {100 * inside:.0f} % of the held-out rents.")
     print(f"DCONRegressor is one network of {network[-1].network_.n_hidden} neurons. {network[-1].message_}\n")
 
-    scores = {
-        part: {"n_rows": len(rows), "r2": network.score(rows, target)}
-        for part, rows, target in (("train", X, y), ("test", X_test, y_test))
-    }
+    scores = {}
+    for part, rows, target in (("train", X, y), ("test", X_test, y_test)):
+        predicted = network.predict(rows)
+        mse = mean_squared_error(target, predicted)
+        scores[part] = {"n_rows": len(rows), "mse": mse, "r2": r2_score(target, predicted)}
     dconnet.save(auto, output / "auto.json", target_names=[TARGET])
     dconnet.save(network, output / "network.json", target_names=[TARGET], scores=scores)
     loaded = dconnet.load(output / "network.json")

@@ -48,7 +48,7 @@ with style():
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.4), width_ratios=(3, 2), layout="constrained")
     left.vlines(date[is_test][shown], low[shown], high[shown], color="#0072b2", alpha=0.4, label="90 % interval")
     left.scatter(date[is_test][shown], hires[is_test][shown], s=8, color="#d55e00", zorder=3, label="observed")
-    left.set(ylabel="hires per day", title=f"Test days of 2024; {is_inside.mean():.0%} of all are inside")
+    left.set(ylabel="hires per day", title=f"Test days of 2024; {100 * is_inside.mean():.0f} % of all are inside")
     left.xaxis.set_major_formatter(DateFormatter("%b"))
     left.legend(loc="upper left", ncols=2)
     right.barh(table.columns, model.feature_importances_, color="#0072b2")
