@@ -1,14 +1,15 @@
-"""The same network, to the bit, with AVX2 and without, and, where operations are fused, with AVX-512 and without."""
+"""Networks have the same bits with and without AVX2 and, where operations are fused, with and without AVX-512."""
 
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
 from dconnet import _native
 
-# Prints which instructions are used, and the bits of two networks with one output and one with five.
+# Prints the instructions in use and the bits of two networks with one output and one with five.
 FIT = """
 import numpy as np
 from dconnet import DCONRegressor, Problem, _native
@@ -33,18 +34,19 @@ for network in networks:
 """
 
 
-def fit(**variables):
-    process = subprocess.run(
-        [sys.executable, "-c", FIT], env=os.environ | variables, text=True, stdout=subprocess.PIPE, check=True
-    )
+@cache
+def fit(variable=""):
+    """Return the instructions in use and the networks; a process of its own sets the given environment variable."""
+    command, environment = [sys.executable, "-c", FIT], os.environ | ({variable: "1"} if variable else {})
+    process = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, check=True)
     instructions, *networks = process.stdout.splitlines()
     return instructions, networks
 
 
 @pytest.mark.skipif(not _native.AVX2, reason="there is no AVX2, or it is not to be used")
 def test_avx2_changes_no_bit():
-    with_avx2, networks = fit(DCONNET_NO_FMA="1")
-    without, same_networks = fit(DCONNET_NO_AVX2="1")
+    with_avx2, networks = fit("DCONNET_NO_FMA")
+    without, same_networks = fit("DCONNET_NO_AVX2")
     assert (with_avx2, without) == ("True False False", "False False False")
     assert same_networks == networks
     assert len(networks) == 3
@@ -52,13 +54,13 @@ def test_avx2_changes_no_bit():
 
 @pytest.mark.skipif(not _native.FMA, reason="there are no fused operations, or they are not to be used")
 def test_fused_operations_give_the_same_bits_each_time():
-    assert fit() == fit()
-    assert fit()[1] != fit(DCONNET_NO_FMA="1")[1]
+    assert fit() == fit.__wrapped__()
+    assert fit()[1] != fit("DCONNET_NO_FMA")[1]
 
 
 @pytest.mark.skipif(not _native.AVX512, reason="there is no AVX-512, or it is not to be used")
 def test_wider_vectors_change_no_bit():
     with_avx512, networks = fit()
-    without, same_networks = fit(DCONNET_NO_AVX512="1")
+    without, same_networks = fit("DCONNET_NO_AVX512")
     assert (with_avx512, without) == ("True True True", "True True False")
     assert same_networks == networks

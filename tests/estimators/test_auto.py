@@ -17,7 +17,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.ensemble import fold_runner
-from dconnet.estimators.tables import MixedColumnWarning
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -101,22 +100,6 @@ def test_the_unit_of_the_weights_does_not_matter(model, y):
     assert np.isfinite(outputs(quick(clone(model)).fit(X, y, weight))).all()
 
 
-def test_weights_pull_predictions():
-    noise = RNG.normal(size=(60, 1))
-    toward = np.where(np.median(Y) < Y, 10.0, 0.1)
-    plain, weighted = (quick(regressor()).fit(noise, Y, weight).predict(noise) for weight in (None, toward))
-    assert weighted.mean() > plain.mean() + 0.3
-
-
-def test_light_rows_do_not_distort_target_means():
-    rng = np.random.default_rng(0)
-    levels = rng.integers(20, size=800)
-    labels, is_light = levels % 2, np.arange(800) % 2 == 0
-    table = pd.DataFrame({"t": [f"level {i}" for i in levels]})
-    model = quick(classifier()).fit(table, np.where(is_light, 1 - labels, labels), np.where(is_light, 1e-6, 1.0))
-    assert model.score(table, labels) == 1.0
-
-
 def test_class_weights():
     weight = np.where(LABELS == "yes", 3.0, 1.0)
     by_class = quick(classifier(class_weight={"yes": 3.0, "no": 1.0})).fit(X, LABELS)
@@ -164,23 +147,6 @@ def test_labels_of_all_types_are_predicted_as_given(labels):
     assert predicted.dtype.kind in ("b" if isinstance(labels[0], bool | np.bool_) else "UTO")
 
 
-def test_targets_of_all_types_give_the_same_bits():
-    expected = quick(regressor()).fit(X, Y).predict(X)
-    for y in (pd.Series(Y, dtype="Float64"), pd.Series(Y, dtype="double[pyarrow]"), pl.Series(Y), pa.array(Y), list(Y)):
-        np.testing.assert_array_equal(quick(regressor()).fit(X, y).predict(X), expected)
-
-
-@pytest.mark.parametrize("rare", [[1], [1, 2, 3, 4, 5]])
-def test_classes_of_a_single_row(rare):
-    labels = np.zeros(60, dtype=int)
-    labels[: len(rare)] = rare
-    many_levels = pd.DataFrame(X).assign(t=[f"level {i % 20}" for i in range(60)]).rename(columns=str)
-    for table in (X, many_levels):
-        model = quick(classifier()).fit(table, labels)
-        assert model.classes_.tolist() == [0, *rare]
-        assert np.isfinite(model.predict_proba(table)).all()
-
-
 @pytest.mark.parametrize("n_rows", [2, 5, 12])
 @BOTH
 def test_few_rows_are_enough(model, y, n_rows):
@@ -205,12 +171,6 @@ def test_constant_targets_and_tables():
 def test_unit_and_offset_of_the_target_hardly_matter(scale, offset):
     plain, other = quick(regressor()).fit(X, Y), quick(regressor()).fit(X, scale * Y + offset)
     np.testing.assert_allclose((other.predict(X) - offset) / scale, plain.predict(X), atol=0.1)
-
-
-@pytest.mark.parametrize("scale", [2.0**-1030, 2.0**1015])
-def test_units_of_columns_do_not_matter(scale):
-    plain, other = quick(regressor()).fit(X, Y), quick(regressor()).fit(X * scale, Y)
-    np.testing.assert_allclose(other.predict(X * scale), plain.predict(X), atol=1e-3)
 
 
 # --- invalid input ---
@@ -303,15 +263,6 @@ def test_new_rows_are_refused_or_have_finite_predictions(model, y):
 
 
 @BOTH
-def test_outliers_leave_finite_predictions(model, y):
-    table = X.copy()
-    table[3, 0], table[4, 1] = 1.7e308, -1.7e308
-    fitted = clone(model).fit(table[:30], y[:30])
-    assert np.isfinite(outputs(fitted, table)).all()
-    assert np.isfinite(outputs(fitted, X)).all()
-
-
-@BOTH
 def test_rows_are_predicted_alike_alone_and_among_many(model, y):
     model = quick(clone(model)).fit(X, y)
     many = RNG.normal(size=(70_000, 3))
@@ -380,19 +331,6 @@ def test_oof_scores_and_members(friedman_model):
 def test_duplicate_rows_do_not_predict_each_other():
     noise = np.random.default_rng(0).normal(size=(100, 3))
     assert regressor().fit(np.tile(noise[:, :2], (4, 1)), np.tile(noise[:, 2], 4)).oof_score_ < 0.1
-
-
-def test_columns_are_described():
-    table = FRAME.assign(const=1, copy=FRAME["a"], ids=[f"id {i}" for i in range(60)])
-    model = quick(regressor()).fit(table, Y)
-    treatments = {row["column"]: row["treatment"] for row in model.columns_}
-    assert treatments["t"] == "2 levels"
-    assert all(treatments[name].startswith("dropped") for name in ("const", "copy", "ids"))
-    assert not model.feature_importances_[5:].any()
-    table = np.array([[str(x), x] for x in np.linspace(0.0, 1.0, 30)], dtype=object)
-    table[3, 0] = "o.5"
-    with pytest.warns(MixedColumnWarning, match=r"'x0' of X is read as text.*row 4 holds 'o\.5'"):
-        quick(regressor()).fit(table, np.arange(30.0))
 
 
 def test_distilled_networks_predict_nearly_the_same():

@@ -16,7 +16,6 @@ from dconnet import (
     LayerwiseDCONRegressor,
     PaperAlgorithm,
 )
-from dconnet.inspection.replay import replay
 from dconnet.training.checkpoint import Checkpoint
 from dconnet.training.result import Status
 from dconnet_test_workers import environment_without_coverage
@@ -222,16 +221,6 @@ def test_ctrl_c_writes_the_last_epoch(data, path):
     assert model.status_ is Status.INTERRUPTED
     assert Checkpoint(path).get("network 0.0").values["n_epochs"] == 2
     assert bits(model.set_params(callback=None).fit(X, y)) == bits(whole)
-
-
-def test_a_fit_is_replayed_without_its_checkpoint_and_callback(data, path):
-    X, y, _ = data
-    model = DCONRegressor(3, gamma=0.1, random_state=0, checkpoint=path, callback=lambda epoch: False).fit(X, y)
-    before = path.read_bytes()
-    model.set_params(callback=end_at(0))
-    (run,) = replay(model, X, y)
-    assert len(run.networks) == len(model.history_)
-    assert path.read_bytes() == before
 
 
 @pytest.mark.slow

@@ -8,9 +8,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from dconnet import DCONClassifier, DCONRegressor, Network, Problem, Status
 from dconnet.certificates import certify, stationarity
-from dconnet.estimators.data import Rows
-from dconnet.estimators.gamma_choice import GAMMAS, merged, stratified_folds
-from dconnet.model.coordinates import Coordinates
+from dconnet.estimators.gamma_choice import GAMMAS, stratified_folds
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -75,16 +73,6 @@ def test_gamma_is_in_units_of_the_standard_deviation_of_the_target():
     assert model.network_.intercept == pytest.approx(mean)
 
 
-def test_coordinates_depend_neither_on_order_nor_on_copies():
-    order, counts = RNG.permutation(80), RNG.integers(0, 4, size=80)
-    first = Coordinates.of(X, counts.astype(float))
-    second = Coordinates.of(np.repeat(X, counts, axis=0)[::-1], np.ones(counts.sum()))
-    third = Coordinates.of(X[order], counts[order].astype(float))
-    for other in (second, third):
-        np.testing.assert_array_equal(first.mean, other.mean)
-        np.testing.assert_array_equal(first.scale, other.scale)
-
-
 @pytest.mark.parametrize("offset", [0.0, 5e5, -1e-8])
 def test_a_constant_target_is_the_intercept(offset):
     model = DCONRegressor(3, random_state=0).fit(X, np.full(80, offset))
@@ -125,21 +113,6 @@ def test_folds_test_every_row_once_and_are_stratified():
     assert {int(labels[test].size - labels[test].sum()) for _, test in folds} == {1, 2}
     for train, test in folds:
         np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(57))
-
-
-def test_copies_of_a_row_are_merged():
-    rows = merged(Rows(np.array([[1.0], [0.0], [1.0]]), np.array([[1.0], [5.0], [4.0]]), np.array([2.0, 1.0, 1.0])))
-    np.testing.assert_array_equal(rows.X, [[0.0], [1.0]])
-    np.testing.assert_array_equal(rows.Y, [[5.0], [2.0]])
-    np.testing.assert_array_equal(rows.weight, [1.0, 3.0])
-
-
-def test_a_class_of_one_row_and_rows_of_weight_zero_do_no_harm():
-    labels, weight = LABELS.copy(), np.ones(80)
-    labels[0], labels[1], weight[1] = 7, 8, 0.0
-    model = DCONClassifier(2, random_state=0).fit(X, labels, sample_weight=weight)
-    assert model.classes_.tolist() == [0, 1, 2, 7]
-    assert np.isfinite(model.mse_path_).all()
 
 
 @pytest.mark.parametrize("shrinkage", [0.0, 1.0])

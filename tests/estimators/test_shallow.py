@@ -69,15 +69,6 @@ def test_each_network_is_a_regression_on_plus_and_minus_one(fitted_classifier):
         assert objective == pytest.approx(problem.objective(network), rel=1e-12)
 
 
-def test_problems_are_those_of_the_fit():
-    data = X.copy()
-    model = regressor().fit(data, Y).set_params(gamma=5.0)
-    (problem,) = model.problems(data, Y)
-    data[:] = 0.0
-    assert problem.gamma == 0.3
-    assert problem.objective(model.network_) == pytest.approx(model.objective_)
-
-
 def test_pickles_and_clones():
     model = regressor(algorithm=PaperAlgorithm(solver=Reference(tol=1e-9)), max_epochs=3, tol=1.0).fit(X, Y)
     restored = pickle.loads(pickle.dumps(model))

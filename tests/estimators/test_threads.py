@@ -24,7 +24,6 @@ from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
 from dconnet.training.result import Status
-from dconnet.training.trainer import Trainer
 from fitted_bits import bits
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -69,30 +68,6 @@ def test_threads_change_no_bit_of_the_choice_of_gamma():
     one, several = (DCONClassifier(3, max_epochs=1, n_jobs=n, random_state=0).fit(X, LABELS) for n in (1, 3))
     assert one.mse_path_.tobytes() == several.mse_path_.tobytes()
     assert one.predict_proba(X).tobytes() == several.predict_proba(X).tobytes()
-
-
-@pytest.mark.parametrize(
-    ("n_jobs", "n_networks", "n_at_once", "n_threads"),
-    [(1, 3, 1, 1), (2, 3, 2, 1), (3, 3, 3, 1), (7, 3, 3, 2), (7, 1, 1, 7)],
-)
-def test_threads_go_to_networks_first_and_then_to_rows(monkeypatch, data, n_jobs, n_networks, n_at_once, n_threads):
-    shared, teams = [], []
-    sharing, init = Trainer.sharing, AcceleratedDescent.init
-
-    def recorded_sharing(self, n_jobs, n_at_once):
-        shared.append((n_jobs, n_at_once))
-        return sharing(self, n_jobs, n_at_once)
-
-    def recorded_init(self, start, validation=None):
-        teams.append(self.rows.team.size)
-        return init(self, start, validation)
-
-    monkeypatch.setattr(Trainer, "sharing", recorded_sharing)
-    monkeypatch.setattr(AcceleratedDescent, "init", recorded_init)
-    X, y = data[0][:200], data[1][:200]
-    DCONClassifier(2, n_jobs=n_jobs, **LIMITS).fit(X, classes(y) if n_networks == 3 else y > 1.0)
-    assert shared == [(n_jobs, n_at_once)]
-    assert teams == n_networks * [n_threads]
 
 
 def test_the_limit_of_blas_threads_ends_with_the_last_of_several_fits():
@@ -163,20 +138,6 @@ def test_ctrl_c_before_the_first_network_leaves_the_estimator_unchanged(monkeypa
         model.fit(X, LABELS)
     with pytest.raises(NotFittedError):
         model.predict(X)
-
-
-def test_an_error_in_a_thread_is_raised(monkeypatch):
-    def fail(self, state):
-        raise ZeroDivisionError("in a thread")
-
-    monkeypatch.setattr(AcceleratedDescent, "step", fail)
-    with pytest.raises(ZeroDivisionError, match="in a thread"):
-        DCONClassifier(2, gamma=0.1, n_jobs=2, random_state=0).fit(X, LABELS)
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 8])
-def test_results_come_in_the_order_of_the_items(n_threads):
-    assert in_threads(lambda n: n**2, range(20), n_threads) == [n**2 for n in range(20)]
 
 
 def test_ctrl_c_stops_running_items_and_starts_no_others():
