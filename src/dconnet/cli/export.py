@@ -21,18 +21,16 @@ def add_parser(commands: Any) -> None:
         description="Write the network of a model file for another library or language: a model for ONNX Runtime, a "
         "program for torch.export.load, a file for keras.saving.load_model, or the source of a function in C99 or "
         "Python that needs nothing else. Inputs have the order of the features; inputs and outputs are in the units of "
-        "the data."
-        "If the table held text, dates or missing values, the inputs are the columns of its TableEncoder.",
+        "the data. If the table held text, dates or missing values, the inputs are the columns of its TableEncoder.",
     )
-    parser.add_argument("model", metavar="MODEL", help="model file written by dconnet fit --single")
-    parser.add_argument("output", metavar="OUT", type=Path, help="file to write")
-    parser.add_argument("--to", choices=TARGETS, help="what to write [default: by the ending of OUT]")
-    parser.add_argument("--name", help="name of the function in C or Python [default: predict]")
-    parser.add_argument(
-        "--probabilities", action="store_true", help="the probability of each class, not the outputs of the networks"
-    )
-    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="precision of all numbers")
-    parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="model file written by dconnet fit --single")
+    add("output", metavar="OUT", type=Path, help="file to write")
+    add("--to", choices=TARGETS, help="what to write [default: by the ending of OUT]")
+    add("--name", help="name of the function in C or Python [default: predict]")
+    add("--probabilities", action="store_true", help="the probability of each class, not the outputs of the networks")
+    add("--dtype", choices=("float64", "float32"), default="float64", help="precision of all numbers")
+    add("--force", action="store_true", help="replace the output file if it exists")
     parser.set_defaults(run=run)
 
 

@@ -43,45 +43,35 @@ def add_parser(commands: Any) -> None:
         "missing values. The model is an ensemble of short fits; with --single, or with an option of a single network, "
         "it is one network, trained to convergence. Ctrl-C ends the training early and saves what was reached.",
     )
-    parser.add_argument("data", metavar="DATA", help="CSV, Parquet or Excel file; - for the standard input")
-    parser.add_argument(
-        "--target", action="append", required=True, metavar="COL", help="column to predict; repeatable with --single"
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, default=Path("model.json"), help="model file [default: model.json]"
-    )
-    parser.add_argument(
-        "--task",
-        choices=("auto", "regression", "classification"),
-        default="auto",
-        help="auto: regression if the target is numeric, otherwise classification",
-    )
-    parser.add_argument("--drop", action="append", default=[], metavar="COL", help="column to leave out; repeatable")
-    parser.add_argument("--max-seconds", type=float, help="time limit in seconds [default: none]")
-    parser.add_argument(
-        "--test-fraction", type=float, help="fraction of the rows held out as test data [default: 0; 0.2 with --single]"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="random seed of the fit and of the split [default: 0]")
-    parser.add_argument("--jobs", type=int, default=1, help="number of threads; -1 for all cores [default: 1]")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print errors and warnings only")
-    parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
+    add = parser.add_argument
+    add("data", metavar="DATA", help="CSV, Parquet or Excel file; - for the standard input")
+    add("--target", action="append", required=True, metavar="COL", help="column to predict; repeatable with --single")
+    add("-o", "--output", type=Path, default=Path("model.json"), help="model file [default: model.json]")
+    tasks = "auto", "regression", "classification"
+    add("--task", choices=tasks, default="auto", help="auto: regression if the target is numeric, else classification")
+    add("--drop", action="append", default=[], metavar="COL", help="column to leave out; repeatable")
+    add("--max-seconds", type=float, help="time limit in seconds [default: none]")
+    add("--test-fraction", type=float, help="fraction of the rows to test on [default: 0; 0.2 with --single]")
+    add("--seed", type=int, default=0, help="random seed of the fit and of the split [default: 0]")
+    add("--jobs", type=int, default=1, help="number of threads; -1 for all cores [default: 1]")
+    add("-q", "--quiet", action="store_true", help="print errors and warnings only")
+    add("--force", action="store_true", help="replace the output file if it exists")
     ensemble = parser.add_argument_group("ensemble", argument_default=argparse.SUPPRESS)
     ensemble.add_argument(
-        "--quality", choices=("default", "high"), help="high: a few per cent less error, for about three times the time"
+        "--quality", choices=("default", "high"), help="high: a few per cent less error in three times the time"
     )
     network = parser.add_argument_group("single network", argument_default=argparse.SUPPRESS)
-    network.add_argument("--single", action="store_true", help="train one network instead of an ensemble")
-    network.add_argument("--n-hidden", type=_parse_width, metavar="N", help="hidden neurons, or auto [default: 20]")
-    network.add_argument("--gamma", type=float, help="strength of the regularisation [default: by cross-validation]")
-    network.add_argument("--shrinkage", type=float, help="penalty on the weights, for many nearly dependent columns")
-    network.add_argument("--algorithm", choices=("accelerated", "paper"), help="paper: Algorithm 1 of the paper alone")
-    network.add_argument("--max-epochs", type=int, help="maximum number of epochs [default: 1000]")
-    network.add_argument("--tol", type=float, help="stop when the progress of an epoch is below this [default: 1e-6]")
-    network.add_argument("--no-scale", dest="scale", action="store_false", help="do not standardise the columns")
-    network.add_argument(
-        "--early-stopping", action="store_true", help="stop when the validation error stops decreasing"
-    )
-    network.add_argument("--checkpoint", help="file for the state: after a kill, the same command resumes from there")
+    add = network.add_argument
+    add("--single", action="store_true", help="train one network instead of an ensemble")
+    add("--n-hidden", type=_parse_width, metavar="N", help="hidden neurons, or auto [default: 20]")
+    add("--gamma", type=float, help="strength of the regularisation [default: by cross-validation]")
+    add("--shrinkage", type=float, help="penalty on the weights, for many nearly dependent columns")
+    add("--algorithm", choices=("accelerated", "paper"), help="paper: Algorithm 1 of the paper alone")
+    add("--max-epochs", type=int, help="maximum number of epochs [default: 1000]")
+    add("--tol", type=float, help="stop when the progress of an epoch is below this [default: 1e-6]")
+    add("--no-scale", dest="scale", action="store_false", help="do not standardise the columns")
+    add("--early-stopping", action="store_true", help="stop when the validation error stops decreasing")
+    add("--checkpoint", help="file for the state: after a kill, the same command resumes from there")
     add_table_options(parser)
     parser.set_defaults(
         run=run,

@@ -33,15 +33,14 @@ def add_parser(commands: Any) -> None:
         "an ensemble on these rows, and write a report with plots to an HTML file. The strength of a neuron is "
         "|alpha| |w|; that of a feature is the sum of |alpha w| over the neurons.",
     )
-    parser.add_argument("model", metavar="MODEL", help="model file written by dconnet fit")
-    parser.add_argument("--data", metavar="DATA", help="table to evaluate the model on; - for the standard input")
-    parser.add_argument("-o", "--output", type=Path, help="HTML file of the report [default: report.html]")
-    parser.add_argument(
-        "--replay", action="store_true", help="repeat the training on DATA to record the network of every epoch"
-    )
-    parser.add_argument("--no-rows", dest="rows", action="store_false", help="leave rows of DATA out of the report")
-    parser.add_argument("--json", action="store_true", help="print JSON, with all neurons and features")
-    parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="model file written by dconnet fit")
+    add("--data", metavar="DATA", help="table to evaluate the model on; - for the standard input")
+    add("-o", "--output", type=Path, help="HTML file of the report [default: report.html]")
+    add("--replay", action="store_true", help="repeat the training on DATA to record the network of every epoch")
+    add("--no-rows", dest="rows", action="store_false", help="leave rows of DATA out of the report")
+    add("--json", action="store_true", help="print JSON, with all neurons and features")
+    add("--force", action="store_true", help="replace the output file if it exists")
     add_table_options(parser)
     parser.set_defaults(run=run)
 

@@ -18,14 +18,13 @@ def add_parser(commands: Any) -> None:
         description="Predict the rows of a table. Columns are matched by name; other columns are ignored. The output "
         "is CSV with a line for each row.",
     )
-    parser.add_argument("model", metavar="MODEL", help="model file written by dconnet fit")
-    parser.add_argument("data", metavar="DATA", help="CSV, Parquet or Excel file; - for the standard input")
-    parser.add_argument("-o", "--output", type=Path, help="CSV file to write [default: standard output]")
-    parser.add_argument(
-        "--coverage", type=float, help="add the ends of intervals that hold this share of the targets, for example 0.9"
-    )
-    parser.add_argument("--probabilities", action="store_true", help="add the probability of each class")
-    parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="model file written by dconnet fit")
+    add("data", metavar="DATA", help="CSV, Parquet or Excel file; - for the standard input")
+    add("-o", "--output", type=Path, help="CSV file to write [default: standard output]")
+    add("--coverage", type=float, help="add the ends of intervals that hold this share of the targets, for example 0.9")
+    add("--probabilities", action="store_true", help="add the probability of each class")
+    add("--force", action="store_true", help="replace the output file if it exists")
     add_table_options(parser)
     parser.set_defaults(run=run)
 
