@@ -35,6 +35,8 @@ BOOLEANS = {"true": 1.0, "false": 0.0}
 # Text that float() accepts although it is a code: 1_0 is not ten, and 01 differs from 1.
 CODE = re.compile(r"_|^\s*[+-]?0\d+\s*$", re.MULTILINE)
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+# Text that is meant as a number but is none: 1,5 or 12 % or $3.50 or 1,234,567.
+NUMBER_WITH_MARKS = re.compile(r"[+-]?[$€£]?\s?(\d+|\d{1,3}([,' ]\d{3})+)([.,]\d+)?\s?[%$€£]?")
 # Larger numbers are clipped to this, so that the difference of two is finite.
 LARGEST = np.finfo(np.float64).max / 2.0
 # Whole numbers below this are exact as floats.
@@ -154,14 +156,18 @@ def _is_date_text(text: str) -> bool:
 def find_invalid_row(raw: RawColumn) -> int | None:
     """Return the first row whose text makes a category of a column in which most cells are numbers or dates.
 
-    None if there is no such row. Codes with leading zeros are valid text. Numbers with a decimal comma are invalid.
+    None if there is no such row. Codes with leading zeros are valid text. Numbers with a decimal comma, a percent sign,
+    a currency or separated thousands are invalid.
     """
     if raw.is_category or raw.values.dtype.kind not in "OUT" or infer_type(raw) != "category":
         return None
     cells = {row: cell for row, cell in enumerate(raw.values.tolist()) if not is_missing(cell)}
     known = {row: cell for row, cell in cells.items() if not (isinstance(cell, str) and _is_placeholder(cell))}
-    commas = [row for row, cell in known.items() if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell)]
-    for is_valid, intended in ((_is_number_text, len(commas)), (_is_date_text, 0)):
+    n_marked = sum(
+        isinstance(cell, str) and not _is_number_text(cell) and bool(NUMBER_WITH_MARKS.fullmatch(cell.strip()))
+        for cell in known.values()
+    )
+    for is_valid, intended in ((_is_number_text, n_marked), (_is_date_text, 0)):
         invalid = [row for row, cell in known.items() if isinstance(cell, str) and not is_valid(cell)]
         if invalid and 2 * (len(known) - len(invalid) + intended) > len(known):
             return invalid[0]
@@ -281,9 +287,7 @@ def read_target(
     if task == "regression" or (task is None and is_number):
         return _regression_target(raw, cells)
     if task is None and (row := find_invalid_row(raw)) is not None:
-        raise _invalid_target(
-            raw, row, f"{_describe(cells[row])}, unlike most of the column. Correct it, or choose a classification"
-        )
+        raise _invalid_target(raw, row, f"{_describe(cells[row])}. Correct it, or choose a classification")
     with suppress(ValueError):  # text such as NA among numbers
         numbers = np.array(cells if is_number else "text", dtype=np.float64)
         if np.all(numbers == np.round(numbers)) and np.all(np.abs(numbers) < EXACT):
@@ -308,7 +312,7 @@ def _regression_target(raw: RawColumn, cells: list[Any]) -> FloatArray:
 
 def _describe(cell: object) -> str:
     if DECIMAL_COMMA.fullmatch(str(cell)):
-        return f"{cell!r} has a comma instead of a decimal point"
+        return f"{cell!r} has a comma instead of a decimal point (for a CSV file, use --decimal ,)"
     return f"{_shorten(cell)} is not a number"
 
 
