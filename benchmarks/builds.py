@@ -15,10 +15,8 @@ import statistics
 import sys
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from dconnet._files import write_atomically
+from report import Report
 from timing import run_python
 
 # Prints one JSON object: seconds, and figures that show whether both builds did the same work.
@@ -124,9 +122,9 @@ def main() -> None:
     runners = [(f"{threads} threads", sys.executable, threads) for threads in options.threads]
     if options.against:
         runners.insert(0, ("other build", options.against, 1))
-    table = Table(title=f"Seconds, and as a share of those of: {runners[0][0]}")
-    for column in ("task", *(name for name, _, _ in runners)):
-        table.add_column(column, justify="left" if column == "task" else "right")
+    report = Report(
+        f"Seconds, and as a share of those of: {runners[0][0]}", ("task", *(name for name, _, _ in runners))
+    )
     lines = []
     for task in options.tasks:
         found: dict[str, list[dict[str, float]]] = {name: [] for name, _, _ in runners}
@@ -136,11 +134,11 @@ def main() -> None:
                 lines.append(json.dumps({"task": task, "runner": name, "repetition": repetition, **found[name][-1]}))
         seconds = {name: statistics.median(run["seconds"] for run in runs) for name, runs in found.items()}
         unit = seconds[runners[0][0]]
-        table.add_row(task, *(f"{value:.3g} s ({value / unit:.2f})" for value in seconds.values()))
+        report.add(task, *(f"{value:.3g} s ({value / unit:.2f})" for value in seconds.values()))
         options.output.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(options.output) as file:
             file.writelines(line + "\n" for line in lines)
-    Console().print(table)
+    report.publish("builds", options.output.parent)
 
 
 if __name__ == "__main__":

@@ -168,31 +168,6 @@ def run(cell: Cell) -> Result:
 Found = dict[Cell, Result]
 
 
-def report_proofs(found: Found) -> Report:
-    report = Report(
-        "Growth on two features of real data, up to 1000 rows",
-        ("data", "different rows", "gamma", "neurons", "RegLoss", "proved gap", "seconds of CPU"),
-        notes=["The gap to the best network of any width, as a share of RegLoss."],
-    )
-    for cell, result in found.items():
-        figures = (f"{result['regloss']:.6g}", f"{result['proved_gap']:.1e}", f"{result['cpu_seconds']:.1f}")
-        report.add(cell.dataset, result["rows"], cell.gamma, result["width"], *figures)
-    return report
-
-
-def report_bounds(found: Found) -> Report:
-    report = Report(
-        "Growth and branch and bound with three to five features, up to 300 rows",
-        ("data", "rows", "rank", "gamma", "neurons", "estimated gap", "proved gap", "growth, s", "bound, s"),
-        notes=["Gaps to the best network of any width, as shares of RegLoss; seconds of CPU."],
-    )
-    for cell, result in found.items():
-        gaps = (f"{result[name]:.1e}" for name in ("estimated_gap", "proved_gap"))
-        seconds = (f"{result[name]:.1f}" for name in ("growth_cpu_seconds", "bound_cpu_seconds"))
-        report.add(cell.dataset, result["rows"], result["rank"], cell.gamma, result["neurons"], *gaps, *seconds)
-    return report
-
-
 def describe_end(result: Result) -> str:
     """Return which criterion ended growth."""
     if result["status"] != "CONVERGED":
@@ -202,16 +177,44 @@ def describe_end(result: Result) -> str:
     return "estimated gap" if "estimated" in result["message"] else "proved gap or nothing found"
 
 
-def report_defaults(found: Found) -> Report:
-    report = Report(
-        "Growth with default settings",
-        ("data", "rows", "features", "gamma", "neurons", "RegLoss", "rounds", "ended by", "seconds of CPU"),
-        notes=["RegLoss in units of the variance of the target, gamma in units of its standard deviation."],
-    )
+TITLES = {
+    "proofs": "Growth on two features of real data, up to 1000 rows",
+    "bounds": "Growth and branch and bound with three to five features, up to 300 rows",
+    "defaults": "Growth with default settings",
+}
+HEADERS = {
+    "proofs": ("data", "different rows", "gamma", "neurons", "RegLoss", "proved gap", "seconds of CPU"),
+    "bounds": ("data", "rows", "rank", "gamma", "neurons", "estimated gap", "proved gap", "growth, s", "bound, s"),
+    "defaults": ("data", "rows", "features", "gamma", "neurons", "RegLoss", "rounds", "ended by", "seconds of CPU"),
+}
+NOTES = {
+    "proofs": "The gap to the best network of any width, as a share of RegLoss.",
+    "bounds": "Gaps to the best network of any width, as shares of RegLoss; seconds of CPU.",
+    "defaults": "RegLoss in units of the variance of the target, gamma in units of its standard deviation.",
+}
+
+
+def make_line(cell: Cell, result: Result) -> tuple[object, ...]:
+    """Return the line of a cell in the table of its part, without widths."""
+    if cell.part == "proofs":
+        figures = (f"{result['regloss']:.6g}", f"{result['proved_gap']:.1e}", f"{result['cpu_seconds']:.1f}")
+        return cell.dataset, result["rows"], cell.gamma, result["width"], *figures
+    if cell.part == "bounds":
+        gaps = (f"{result[name]:.1e}" for name in ("estimated_gap", "proved_gap"))
+        seconds = (f"{result[name]:.1f}" for name in ("growth_cpu_seconds", "bound_cpu_seconds"))
+        return cell.dataset, result["rows"], result["rank"], cell.gamma, result["neurons"], *gaps, *seconds
+    gamma = f"{result['gamma']:.3g}" + (" (auto)" if cell.gamma == 0.0 else "")
+    figures = (f"{result['regloss']:.6f}", result["rounds"], describe_end(result), f"{result['cpu_seconds']:.1f}")
+    return cell.dataset, result["rows"], result["features"], gamma, result["neurons"], *figures
+
+
+def make_report(part: str, found: Found) -> Report:
+    """Return the table of one part."""
+    if part == "widths":
+        return report_widths(found)
+    report = Report(TITLES[part], HEADERS[part], notes=[NOTES[part]])
     for cell, result in found.items():
-        gamma = f"{result['gamma']:.3g}" + (" (auto)" if cell.gamma == 0.0 else "")
-        figures = (f"{result['regloss']:.6f}", result["rounds"], describe_end(result), f"{result['cpu_seconds']:.1f}")
-        report.add(cell.dataset, result["rows"], result["features"], gamma, result["neurons"], *figures)
+        report.add(*make_line(cell, result))
     return report
 
 
@@ -232,9 +235,6 @@ def report_widths(found: Found) -> Report:
         means = (f"{geometric_mean(column):.3f}" for column in zip(*ratios, strict=True))
         report.add("geometric mean", "", "", *means)
     return report
-
-
-REPORTS = {"proofs": report_proofs, "bounds": report_bounds, "defaults": report_defaults, "widths": report_widths}
 
 
 def make_cells(options: argparse.Namespace) -> Iterator[Cell]:
@@ -286,7 +286,7 @@ def main() -> None:
     for cell, result in store.results(Cell).items():
         by_part[cell.part][cell] = result
     for part in options.part:
-        report = REPORTS[part](by_part[part])
+        report = make_report(part, by_part[part])
         report.notes += build_warnings(store)
         report.publish(f"growth-{part}", options.results)
     if options.picture:

@@ -265,7 +265,6 @@ EXPERIMENT = Experiment(
     settings=Settings(),
     quick_settings=Settings(max_epochs=100, watched_epochs=20),
     cells=full_grid(Cell),
-    datasets=lambda plan: plan.datasets,
     run=run,
     show=show,
 )

@@ -183,7 +183,6 @@ EXPERIMENT = Experiment(
     settings=Choices(),
     quick_settings=Choices(),
     cells=cells,
-    datasets=lambda plan: plan.datasets,
     run=run,
     show=show,
 )

@@ -118,7 +118,6 @@ EXPERIMENT = Experiment(
     settings=Settings(),
     quick_settings=Settings(max_epochs=100, adam_epochs=100, lbfgs_evaluations=500),
     cells=cells,
-    datasets=lambda plan: plan.datasets,
     run=run,
     show=show,
 )

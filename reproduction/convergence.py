@@ -224,7 +224,6 @@ EXPERIMENT = Experiment(
     settings=Settings(),
     quick_settings=Settings(max_epochs=100, convergence_epochs=1000),
     cells=full_grid(Cell),
-    datasets=lambda plan: plan.datasets,
     run=run,
     show=show,
 )

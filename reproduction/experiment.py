@@ -50,12 +50,12 @@ class Experiment:
         How each cell is computed: grids of hyper-parameters and limits.
     cells : callable
         Returns the cells of a plan.
-    datasets : callable
-        Returns the names of the datasets that a plan needs.
     run : callable
         Returns the result of a cell, given the settings and the folder of the data.
     show : callable
         Fills a section of the page from stored results.
+    datasets : callable
+        Returns the names of the datasets that a plan needs; ``plan.datasets`` by default.
     """
 
     name: str
@@ -66,9 +66,9 @@ class Experiment:
     settings: Any
     quick_settings: Any
     cells: Callable[[Any], Sequence[Any]]
-    datasets: Callable[[Any], Sequence[str]]
     run: Callable[[Any, Any, Path], Result]
     show: Callable[[Findings, Section], None]
+    datasets: Callable[[Any], Sequence[str]] = lambda plan: plan.datasets
 
     def defaults(self, quick: bool) -> tuple[Any, Any]:
         """Return plan and settings, complete or small."""

@@ -121,7 +121,6 @@ EXPERIMENT = Experiment(
     settings=Settings(),
     quick_settings=Settings(max_epochs=20),
     cells=cells,
-    datasets=lambda plan: plan.datasets,
     run=run,
     show=show,
 )

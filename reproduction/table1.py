@@ -110,7 +110,6 @@ EXPERIMENT = Experiment(
     settings=FitSettings(),
     quick_settings=FitSettings(max_epochs=200, accelerated_epochs=50, adam_epochs=200),
     cells=cells,
-    datasets=lambda plan: plan.datasets,
     run=run,
     show=show,
 )

@@ -12,21 +12,11 @@ import pandas as pd
 from dconnet._files import write_atomically
 from reproduction.page import MISSING, Picture, Section, Sheet, Table, number, significant
 from reproduction.store import Store
+from tables import standings
 from tables.datasets import CHOOSING, CLASSIFICATION, DATASETS, NUMERIC, REAL, REGRESSION, REPORTING
 from tables.methods import METHODS
 from tables.pictures import draw_ranks, draw_sets, draw_times
-from tables.standings import (
-    LEVEL,
-    UNLIMITED,
-    Ranks,
-    by_split,
-    compare,
-    compare_all,
-    count_wins,
-    load_outcomes,
-    p_value,
-    select,
-)
+from tables.standings import LEVEL, UNLIMITED, Ranks, by_split, compare, compare_all, select
 
 TASKS = (REGRESSION, CLASSIFICATION)
 HALVES = (None, CHOOSING, REPORTING)
@@ -43,7 +33,7 @@ RANKED_BY = {REGRESSION: "mean squared error", CLASSIFICATION: "logarithmic loss
 def write_page(store: Store, folder: Path, ours: str, links: str = "") -> None:
     """Write tables as one Markdown file, and pictures and CSV files beside it; ``links`` precedes their names."""
     folder.mkdir(parents=True, exist_ok=True)
-    found, failures = load_outcomes(store)
+    found, failures = standings.load_outcomes(store)
     by_task = [_task(select(found, task=task), task, ours) for task in TASKS]
     sections = [_overview(found, ours, failures), *by_task, _times(found, ours), _datasets(found)]
     for section in sections:
@@ -107,8 +97,8 @@ def _duel_table(found: pd.DataFrame, title: str, ours: str) -> Table:
     rows = []
     for duel in compare_all(found, ours):
         ratios = (number(ratio, 3) for ratio in (duel.ratio, duel.ratio_without_hard, duel.median))
-        wins = (count_wins(duel.sets), count_wins(duel.pairs))
-        p_values = (f"{p_value(duel.sets):.2g}", f"{p_value(duel.pairs):.2g}")
+        wins = (standings.count_wins(duel.sets), standings.count_wins(duel.pairs))
+        p_values = (f"{standings.p_value(duel.sets):.2g}", f"{standings.p_value(duel.pairs):.2g}")
         time = significant(compare(found, ours, duel.rival, "cpu").ratio, 2)
         rows.append((duel.rival, len(duel.sets), *ratios, *wins, *p_values, time))
     return Table(f"**{title.capitalize()}**", header, rows)

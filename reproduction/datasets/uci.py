@@ -169,14 +169,20 @@ def _pandas() -> Any:
     return pd
 
 
+def _read_plain(path: Path, names: str, drop: str = "", **options: Any) -> Dataset:
+    """Read a table without header; the last of the names that is not dropped is the target."""
+    columns = names.split()
+    frame = _pandas().read_csv(path, names=columns, **options).drop(columns=drop.split())
+    return Dataset.of(frame, frame.columns[-1])
+
+
 def computer_hardware(path: Path, choices: Choices) -> Dataset:
-    """DS1 without vendor, model and the performance that the original article estimated."""
-    names = ["VENDOR", "MODEL", "MYCT", "MMIN", "MMAX", "CACH", "CHMIN", "CHMAX", "PRP", "ERP"]
-    return Dataset.of(_pandas().read_csv(path, names=names).drop(columns=["VENDOR", "MODEL", "ERP"]), "PRP")
+    """Read DS1 without vendor, model and the performance that the original article estimated."""
+    return _read_plain(path, "VENDOR MODEL MYCT MMIN MMAX CACH CHMIN CHMAX PRP ERP", drop="VENDOR MODEL ERP")
 
 
 def forest_fires(path: Path, choices: Choices) -> Dataset:
-    """DS2 with months and days as numbers, and the logarithm of one plus the area."""
+    """Read DS2 with months and days as numbers, and the logarithm of one plus the area."""
     frame = _pandas().read_csv(path)
     frame["month"] = frame["month"].map(MONTHS.index) + 1
     frame["day"] = frame["day"].map(DAYS.index) + 1
@@ -185,7 +191,7 @@ def forest_fires(path: Path, choices: Choices) -> Dataset:
 
 
 def stock_portfolio(path: Path, choices: Choices) -> Dataset:
-    """DS3: the weights of the portfolios and their normalised annual return, four periods one below the other."""
+    """Read DS3: the weights of the portfolios and their normalised annual return, four periods one below the other."""
     pd = _pandas()
     periods = ["1st period", "2nd period", "3rd period", "4th period"]
     sheets = pd.read_excel(path, sheet_name=periods, header=1)
@@ -197,44 +203,41 @@ def stock_portfolio(path: Path, choices: Choices) -> Dataset:
 
 
 def yacht_hydrodynamics(path: Path, choices: Choices) -> Dataset:
-    """DS4 without the prismatic coefficient, which the paper drops for missing values (this file has none)."""
-    names = ["buoyancy", "prismatic", "length-displacement", "beam-draught", "length-beam", "Froude", "resistance"]
-    frame = _pandas().read_csv(path, sep=r"\s+", names=names)
-    return Dataset.of(frame.drop(columns="prismatic"), "resistance")
+    """Read DS4 without the prismatic coefficient, which the paper drops for missing values (this file has none)."""
+    names = "buoyancy prismatic length-displacement beam-draught length-beam Froude resistance"
+    return _read_plain(path, names, drop="prismatic", sep=r"\s+")
 
 
 def facebook_metrics(path: Path, choices: Choices) -> Dataset:
-    """DS5: complete rows, the type one-hot, without the summands of the total interactions."""
+    """Read DS5: complete rows, the type one-hot, without the summands of the total interactions."""
     pd = _pandas()
     frame = pd.read_csv(path, sep=";").dropna().drop(columns=["comment", "like", "share"])
     return Dataset.of(pd.get_dummies(frame, columns=["Type"], dtype=float), choices.facebook_target)
 
 
 def residential_building(path: Path, choices: Choices) -> Dataset:
-    """DS6: eight variables of the project, nineteen economic ones for each chosen lag, and one of the two outputs."""
+    """Read DS6: eight project variables, nineteen economic ones for each chosen lag, and one of the two outputs."""
     frame = _pandas().read_excel(path, header=1)
     project = [f"V-{number}" for number in range(1, 9)]
-    # pandas tells equal names apart by .1, .2 and so on: the fourth lag has .3.
+    # pandas appends .1, .2 and so on to equal names: the fourth lag has .3.
     ends = ["" if lag == 1 else f".{lag - 1}" for lag in choices.building_lags]
     economic = [f"V-{number}{end}" for end in ends for number in range(11, 30)]
     return Dataset.of(frame[[*project, *economic, choices.building_target]], choices.building_target)
 
 
 def real_estate_valuation(path: Path, choices: Choices) -> Dataset:
-    """DS7 without the number of the row."""
+    """Read DS7 without the number of the row."""
     return Dataset.of(_pandas().read_excel(path).drop(columns="No"), "Y house price of unit area")
 
 
 def fish_toxicity(path: Path, choices: Choices) -> Dataset:
-    """DS8 as it is."""
-    names = ["CIC0", "SM1_Dz(Z)", "GATS1i", "NdsCH", "NdssC", "MLOGP", "LC50"]
-    return Dataset.of(_pandas().read_csv(path, sep=";", names=names), "LC50")
+    """Read DS8."""
+    return _read_plain(path, "CIC0 SM1_Dz(Z) GATS1i NdsCH NdssC MLOGP LC50", sep=";")
 
 
 def aquatic_toxicity(path: Path, choices: Choices) -> Dataset:
-    """DS9 as it is."""
-    names = ["TPSA(Tot)", "SAacc", "H-050", "MLOGP", "RDCHI", "GATS1p", "nN", "C-040", "LC50"]
-    return Dataset.of(_pandas().read_csv(path, sep=";", names=names), "LC50")
+    """Read DS9."""
+    return _read_plain(path, "TPSA(Tot) SAacc H-050 MLOGP RDCHI GATS1p nN C-040 LC50", sep=";")
 
 
 _READERS: dict[str, Callable[[Path, Choices], Dataset]] = {
