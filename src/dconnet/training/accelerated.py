@@ -244,7 +244,8 @@ class AcceleratedDescent(Descent):
         try:
             budget = int(min(self.budget, self.evaluations_left(state)))
             counts = self.kernel.explore(evaluations=budget, seconds=self.seconds_left(), V=V, alpha=outputs)
-            state.tally = Tally.from_exploration(*counts)
+            evaluations, hops, accepted, revived, barren = counts
+            state.tally = Tally(evaluations=evaluations, hops=hops, accepted=accepted, revived=revived, barren=barren)
         finally:  # an interrupt, too, leaves the best network in V and outputs
             self.move(state, root * V, root * outputs.reshape(state.alpha.shape))
 

@@ -67,14 +67,6 @@ def largest_correlation(Q: FloatArray, r: FloatArray) -> tuple[float, FloatArray
 
     The design Q (n_rows, rank) has rank one to three and need not be orthonormal. The residual r has shape (n_rows,) or
     (n_rows, n_outputs).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.training.arrangement import largest_correlation
-    >>> value, v = largest_correlation(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([3.0, 4.0]))
-    >>> round(value, 12), v.round(12)
-    (5.0, array([0.6, 0.8]))
     """
     values, directions = candidates(Q, r)
     best = directions[int(np.argmax(values))]
@@ -86,10 +78,20 @@ def candidates(Q: FloatArray, r: FloatArray, floor: float = 0.0) -> tuple[FloatA
 
     The largest value of all is among them, unless it is below the floor; smaller values are skipped to save time.
     """
-    search = {1: _two_points, 2: _search_circle, 3: _search_sphere}
-    if Q.shape[1] not in search:
+    if Q.shape[1] == 1:
+        directions = np.array([[1.0], [-1.0]])
+        values = _values(Q, r, directions)
+    elif Q.shape[1] == 2:
+        arcs = Arcs.of(Q, _weighted(Q, r))
+        values, directions = _on_circle(arcs.begin, arcs.sums)
+    elif Q.shape[1] == 3 and r.ndim == 2:
+        best = _best_on_sphere(Q, r)
+        values, directions = np.array([best.value]), best.v[None, :]
+    elif Q.shape[1] == 3:
+        values, directions = np.empty(len(Q)), np.empty((len(Q), 3))
+        _native.search_sphere(np.ascontiguousarray(Q), np.ascontiguousarray(r), floor, values, directions)
+    else:
         raise ValueError(f"The cells are enumerated for designs of rank one to three, not {Q.shape[1]}.")
-    values, directions = search[Q.shape[1]](Q, r, floor)
     kept = (values >= floor) | (values == np.max(values))
     return values[kept], directions[kept]
 
@@ -144,25 +146,6 @@ def _weighted(Q: FloatArray, r: FloatArray) -> FloatArray:
     return r[:, None] * Q if r.ndim == 1 else Q[:, :, None] * r[:, None, :]
 
 
-def _two_points(Q: FloatArray, r: FloatArray, floor: float) -> tuple[FloatArray, FloatArray]:
-    ends = np.array([[1.0], [-1.0]])
-    return _values(Q, r, ends), ends
-
-
-def _search_circle(Q: FloatArray, r: FloatArray, floor: float) -> tuple[FloatArray, FloatArray]:
-    arcs = Arcs.of(Q, _weighted(Q, r))
-    return _on_circle(arcs.begin, arcs.sums)
-
-
-def _search_sphere(Q: FloatArray, r: FloatArray, floor: float) -> tuple[FloatArray, FloatArray]:
-    if r.ndim == 2:
-        best = _best_on_sphere(Q, r)
-        return np.array([best.value]), best.v[None, :]
-    values, directions = np.empty(len(Q)), np.empty((len(Q), 3))
-    _native.search_sphere(np.ascontiguousarray(Q), np.ascontiguousarray(r), floor, values, directions)
-    return values, directions
-
-
 def _best_on_sphere(Q: FloatArray, r: FloatArray) -> Best:
     """Search the sphere circle by circle, for any number of outputs; the kernel does the same for one output."""
     best = Best(0.0, np.eye(3)[0])
@@ -173,7 +156,8 @@ def _best_on_sphere(Q: FloatArray, r: FloatArray) -> Best:
         points = Q @ plane
         crossing = np.linalg.norm(points, axis=1) > ANGLE * lengths
         arcs = Arcs.of(points[crossing], weighted[crossing])
-        values, directions = _on_circle(arcs.begin, _projected(arcs.sums, plane))
+        projected = arcs.sums @ plane if arcs.sums.ndim == 2 else plane.T @ arcs.sums
+        values, directions = _on_circle(arcs.begin, projected)
         best.update(values, directions @ plane.T)
         neighbours = arcs.outward(Q[crossing])
         # Rows along the normal itself are active on one side of the circle and not on the other.
@@ -220,7 +204,7 @@ class Arcs:
     def of(cls, points: FloatArray, vectors: FloatArray) -> Arcs:
         """Sort the two angles of every point at which its product is zero."""
         phase = np.arctan2(points[:, 1], points[:, 0])
-        on, off = _wrapped(phase - np.pi / 2.0), _wrapped(phase + np.pi / 2.0)
+        on, off = ((phase + turn + np.pi) % (2.0 * np.pi) - np.pi for turn in (-np.pi / 2.0, np.pi / 2.0))
         events = np.concatenate([on, off])
         order = np.argsort(events, kind="stable")
         sign = np.where(order < len(points), 1.0, -1.0)
@@ -236,15 +220,14 @@ class Arcs:
         return begin, -np.roll(begin, -1, axis=0)  # at the end, a point changes to its sign on the next arc
 
 
-def _wrapped(angles: FloatArray) -> FloatArray:
-    return np.asarray((angles + np.pi) % (2.0 * np.pi) - np.pi)
-
-
 def _on_circle(angles: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return values and directions of all candidates on a circle: the ends of the arcs and the inner maximisers."""
     ends = _directions(angles)
-    at_ends = _lengths_along(sums, ends)
-    sums = sums if sums.ndim == 2 else _steepest(sums)
+    if sums.ndim == 2:
+        at_ends = np.abs(np.sum(sums * ends, axis=1))
+    else:
+        at_ends = np.linalg.norm(np.einsum("nd...,nd->n...", sums, ends), axis=1)
+        sums = _steepest(sums)
     lengths = np.diff(angles, append=angles[0] + 2.0 * np.pi) if len(angles) else angles
     steepest = np.arctan2(sums[:, 1], sums[:, 0])
     up, down = _within(steepest, angles, lengths), _within(steepest + np.pi, angles, lengths)
@@ -253,22 +236,11 @@ def _on_circle(angles: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatA
     return np.concatenate([at_ends, sizes[up], sizes[down]]), np.vstack([ends, _directions(inner)])
 
 
-def _lengths_along(sums: FloatArray, directions: FloatArray) -> FloatArray:
-    """Return ``|aᵀv|`` or ``|Aᵀv|`` of each arc and its direction."""
-    products = np.einsum("nd...,nd->n...", sums, directions) if sums.ndim == 3 else np.sum(sums * directions, axis=1)
-    return np.asarray(np.abs(products) if sums.ndim == 2 else np.linalg.norm(products, axis=1))
-
-
 def _steepest(matrices: FloatArray) -> FloatArray:
     """Return for each matrix A the maximiser v of ``|Aᵀv|``, scaled to that length; it replaces a of one output."""
     squares, directions = np.linalg.eigh(matrices @ np.swapaxes(matrices, 1, 2))
     lengths = np.sqrt(np.maximum(squares[:, -1], 0.0))
     return np.asarray(lengths[:, None] * directions[:, :, -1])
-
-
-def _projected(sums: FloatArray, plane: FloatArray) -> FloatArray:
-    """Return vectors or matrices of three rows in the coordinates of a plane (3, 2)."""
-    return sums @ plane if sums.ndim == 2 else np.asarray(plane.T @ sums)
 
 
 def _within(angle: FloatArray, begin: FloatArray, length: FloatArray) -> BoolArray:

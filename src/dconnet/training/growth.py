@@ -88,30 +88,8 @@ class NewNeurons:
 class GrowingDescent(AcceleratedDescent):
     """Descent that adds and removes neurons; an epoch is a round.
 
-    Attributes
-    ----------
-    new_neurons : NewNeurons or None
-        Result of the last search.
-    dual : DualPoint
-        Lower bound by the residual of the last round; an estimate unless the search was exact.
-    proved : DualPoint
-        Lower bound by searches with proved results alone.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.convex.backend import get_backend
-    >>> from dconnet.model.problem import Problem
-    >>> from dconnet.training.descent import Options
-    >>> from dconnet.training.growth import GrowingDescent
-    >>> from dconnet.training.initialization import xavier
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(50, 2))
-    >>> problem = Problem(X, np.abs(X[:, 0]), gamma=0.01)
-    >>> descent = GrowingDescent(problem, get_backend("native"), Options(split="net"), rng)
-    >>> solution = descent.run(xavier(n_features=2, n_hidden=4, rng=rng))
-    >>> solution.status.name, solution.objective - descent.proved.bound < 1e-6 * solution.objective
-    ('CONVERGED', True)
+    ``new_neurons`` is the result of the last search. ``dual`` is the lower bound by the residual of the last round, an
+    estimate unless the search was exact; ``proved`` uses searches with proved results alone.
     """
 
     def __init__(self, problem: Problem, backend: Backend, options: Options, rng: np.random.Generator) -> None:
@@ -121,11 +99,7 @@ class GrowingDescent(AcceleratedDescent):
         self.dual = self.proved = DualPoint.zero(self.white)
         self.is_enumerable = can_enumerate(self.white.Q, self.problem.n_outputs)
         self.work = 0.0  # multiplications in joint steps
-
-    @property
-    def most(self) -> int:
-        """Number of neurons that always suffices."""
-        return len(self.white.Q) + 1
+        self.most = len(self.white.Q) + 1  # neurons that always suffice
 
     def step(self, state: State) -> None:
         """Run one round: joint steps, simplification, Newton steps, new neurons."""
@@ -143,11 +117,6 @@ class GrowingDescent(AcceleratedDescent):
             state.n_epochs += 1
 
     @property
-    def correlation(self) -> float:
-        """Largest correlation of the last search."""
-        return np.inf if self.new_neurons is None else self.new_neurons.correlation
-
-    @property
     def is_late(self) -> bool:
         """True if neurons are only exchanged by enumeration; joint steps would move them off the kinks."""
         if self.new_neurons is None or not self.is_enumerable or self.problem.n_outputs > 1:
@@ -158,8 +127,8 @@ class GrowingDescent(AcceleratedDescent):
         """Simplify the network and move it to a minimum."""
         if self.problem.n_outputs == 1 and self.fits_in_memory(len(state.alpha)):
             self.simplify(state)
-            if self.correlation <= CLOSE:
-                self.polish(state)
+            if self.new_neurons is not None and self.new_neurons.correlation <= CLOSE:
+                self.polish(state, self.new_neurons.correlation)
         else:
             self.block_descent(state)
             self.balance(state)
@@ -179,11 +148,10 @@ class GrowingDescent(AcceleratedDescent):
             W, signs = reduce_neurons(self.white.Q, W, signs)
         self.replace(state, *balance_neurons(W, signs))
 
-    def polish(self, state: State) -> None:
+    def polish(self, state: State, correlation: float) -> None:
         """Minimise with fixed activation patterns, or by a sweep if the problem is too large."""
         patterns = PatternDescent(self.white, *neuron_vectors(state.V, state.alpha))
-        is_last = self.new_neurons is not None and self.new_neurons.correlation <= 1.0 + LAST_DIGITS
-        tol = 0.0 if is_last else NEWTON_SHARE * self.gap(state, self.dual)
+        tol = 0.0 if correlation <= 1.0 + LAST_DIGITS else NEWTON_SHARE * self.gap(state, self.dual)
         if patterns.descend(NEWTON_STEPS, tol, self.seconds_left):
             self.replace(state, *balance_neurons(patterns.W, patterns.signs))
             self.simplify(state)

@@ -104,11 +104,6 @@ class Kinks:
         """Kinked rows at which h has more than one tangent."""
         return self.beta_h > 0.0
 
-    @property
-    def independent(self) -> bool:
-        """Whether the kinked rows are linearly independent."""
-        return len(self.rows) <= self.rows.shape[1] and int(np.linalg.matrix_rank(self.rows)) == len(self.rows)
-
     def tangents(self) -> Iterator[FloatArray]:
         """Yield tangents of h at the kinked rows, first that of the DCA, with all rows active.
 
@@ -211,7 +206,10 @@ class Kinks:
         concave = net < -noise
         between = (slopes >= np.minimum(net, 0.0) - noise) & (slopes <= np.maximum(net, 0.0) + noise)
         at_an_end = np.minimum(np.abs(slopes), np.abs(slopes - net)) <= noise
-        return bool(np.all(np.where(concave, at_an_end, between))) and (not concave.any() or self.independent)
+        if not np.all(np.where(concave, at_an_end, between)):
+            return False
+        n_rows, rank = self.rows.shape
+        return not concave.any() or (n_rows <= rank and int(np.linalg.matrix_rank(self.rows)) == n_rows)
 
 
 def _shares(columns: FloatArray, target: FloatArray) -> FloatArray:

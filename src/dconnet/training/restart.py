@@ -73,17 +73,13 @@ def dca_with_restarts(
         if tangent is None:
             break
         again = dca(neuron, outcome.v, solver, max_iter, tangent=tangent)
-        escaped = _is_lower(neuron, again.v, outcome.v)
+        z, before = neuron.design @ again.v, neuron.design @ outcome.v
+        rounding = neuron.rounding(z) + neuron.rounding(before)
+        escaped = neuron.value(again.v, z) < neuron.value(outcome.v, before) - rounding
         outcome = replace(_join(outcome, again, escaped), restarts=outcome.restarts + escaped)
         if not escaped:
             break
     return outcome
-
-
-def _is_lower(neuron: NeuronProblem, v: FloatArray, than: FloatArray) -> bool:
-    z, before = neuron.design @ v, neuron.design @ than
-    rounding = neuron.rounding(z) + neuron.rounding(before)
-    return neuron.value(v, z) < neuron.value(than, before) - rounding
 
 
 def _join(first: DCAOutcome, second: DCAOutcome, use_second: bool) -> DCAOutcome:

@@ -53,40 +53,11 @@ def short_fits(
     A fit can begin with a part of the rows and continue with all of them, if both have the same ``from_white`` and the
     sample weights of the part add up to those of all rows.
 
-    Parameters
-    ----------
-    design : CodedDesign
-        The training rows.
-    from_white : array of shape (n_columns + 1, rank)
-        Map from whitened weights to weights of the columns, from `Standardisation.from_white`.
-    targets : array-like of shape (n_samples,) or (n_targets, n_samples)
-    gammas : array-like of shape (n_fits,)
-    seeds : array-like of int, of shape (n_fits,), optional
-        Seeds of the random starts; required without ``start``.
-    start : pair of arrays V and alpha, optional
-        Initial networks in whitened coordinates, as in the result; the final loss is not higher than theirs.
-    which : array-like of int, of shape (n_fits,), optional
-        Index of the target of each fit; by default the first.
-    evaluations : int, default=200
-        Limit on the evaluations of loss and gradient, up to the end of the last line search.
-    seconds : callable, optional
-        Called before each fit; returns its time limit in seconds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.encoding.design import CodedDesign, Standardisation
-    >>> from dconnet.encoding.features import Ramps
-    >>> from dconnet.training.short_fits import short_fits
-    >>> x = np.linspace(-1, 1, 200)
-    >>> y = np.sin(4 * x)
-    >>> design = CodedDesign.of([Ramps.of(x, n_bins=6)], [x])
-    >>> gram = design.gram(np.ones(200))
-    >>> from_white = Standardisation.of(gram).from_white(gram, shrinkage=0.1)
-    >>> U, alpha = short_fits(design, from_white, y, gammas=[1e-4, 1e-3], seeds=[0, 1], n_hidden=8)
-    >>> errors = np.mean((design.predict(U, alpha) - y[:, None]) ** 2, axis=0)
-    >>> bool(errors.max() < 0.01)
-    True
+    ``from_white`` (n_columns + 1, rank) comes from `Standardisation.from_white`. ``targets`` has shape (n_samples,) or
+    (n_targets, n_samples); ``which`` selects the target of each fit, by default the first. A fit starts from the random
+    network of its entry of ``seeds``, or from V and alpha of ``start``, and never ends above its start.
+    ``evaluations`` limits the evaluations of loss and gradient, up to the end of the last line search. ``seconds`` is
+    called before each fit and returns its time limit.
     """
     gammas, targets = np.asarray(gammas, dtype=np.float64), np.atleast_2d(np.asarray(targets, dtype=np.float64))
     if not np.all(np.isfinite(gammas) & (gammas > 0.0)):

@@ -41,12 +41,7 @@ class Tally:
 
     def counts(self) -> dict[str, int]:
         """Return the counts for the record of the epoch."""
-        return {name: getattr(self, name) for name in _COUNTS}
-
-    @classmethod
-    def from_exploration(cls, evaluations: int, hops: int, accepted: int, revived: int, barren: int) -> Tally:
-        """Build the counts of an exploration by the kernel."""
-        return cls(evaluations=evaluations, hops=hops, accepted=accepted, revived=revived, barren=barren)
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "visited"}
 
     def with_sweep(self, swept: Tally) -> Tally:
         """Return the counts of this exploration and of the sweep after it."""
@@ -58,7 +53,6 @@ class Tally:
         return Tally(visited=self.visited + 1, **sums)
 
 
-_COUNTS = tuple(field.name for field in fields(Tally) if field.name != "visited")
 _SWEEP_COUNTS = ("programmes", "iterations", "refused", "unsolved", "restarts")
 
 
@@ -73,20 +67,10 @@ class Sweep(Protocol):
         seconds: float,
         kinks: FloatArray | None = None,
     ) -> Tally:
-        """Improve the neurons in place, in this order, until the time is over.
+        """Improve the neurons in place, in this order; start none after ``seconds``.
 
-        Parameters
-        ----------
-        V : array of shape (n_hidden, rank)
-            Hidden weights in whitened coordinates; each neuron changes in one assignment.
-        alpha : array of shape (n_hidden,) or (n_hidden, n_outputs)
-            Output weights.
-        order : array of shape (n_hidden,)
-            The neurons in the order of their visits.
-        seconds : float
-            No neuron is started after this time.
-        kinks : array of shape (n_hidden, rank), optional
-            Kink directions of the neurons; see `NeuronProblem.not_negative`.
+        V (n_hidden, rank) are the whitened hidden weights; each neuron changes in one assignment. ``kinks`` are the
+        kink directions of the neurons; see `NeuronProblem.not_negative`.
         """
         ...
 
@@ -147,16 +131,12 @@ class PythonSweep:
                 break
             direction = None if kinks is None else kinks[unit]
             neuron = NeuronProblem.of(self.problem, hidden, alpha, int(unit), self.split, size, direction)
-            outcome = self.improve(neuron, V[unit])
+            improve = dca_with_restarts if self.restart else dca
+            outcome = improve(neuron, V[unit], self.solver, self.max_dca_iter, inexact=self.inexact)
             V[unit] = outcome.v
             hidden[:, unit] = np.maximum(self.problem.Q @ outcome.v, 0.0)
             tally = tally.add(outcome)
         return tally
-
-    def improve(self, neuron: NeuronProblem, v: FloatArray) -> DCAOutcome:
-        """Run the DCA of one neuron."""
-        improve = dca_with_restarts if self.restart else dca
-        return improve(neuron, v, self.solver, self.max_dca_iter, inexact=self.inexact)
 
 
 class NativeSweep:
