@@ -1,4 +1,4 @@
-"""The border of the kernel: one thread at a time, signals, arrays that are the caller's own, and limits on the rows."""
+"""Bindings of the kernel: one thread at a time, signals, arrays without copies, and the largest number of rows."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ N_ROWS, RANK, N_HIDDEN = 3000, 4, 5
 RNG = np.random.default_rng(0)
 Q = np.linalg.qr(RNG.normal(size=(N_ROWS, RANK)))[0]
 Y = RNG.normal(size=(N_ROWS, 1))
-CALLS = 100_000  # without a collision, after which there is something wrong
+CALLS = 100_000  # per thread, more than enough for a collision
 
 
 def weights():
@@ -58,7 +58,7 @@ def solver(**given):
 
 def sign_search():
     rng = np.random.default_rng(2)
-    n_neurons, n_inputs = 80, 12  # it takes far longer than a call may
+    n_neurons, n_inputs = 80, 12  # so large that a search takes far longer than a test
     low = np.concatenate([np.zeros(n_inputs), np.full(n_neurons, -9.0)])
     high = np.concatenate([np.ones(n_inputs), np.full(n_neurons, 9.0)])
     G, alpha = rng.normal(size=(n_neurons, n_inputs)), rng.normal(size=n_neurons)
@@ -122,7 +122,7 @@ def short_fit_arguments():
 
 # --- one thread at a time ---
 
-SHARED = {
+KERNELS = {
     "Solver": (solver, lambda kernel: kernel.solve(**solver_arguments())),
     "Sweep": (sweep, lambda kernel: kernel.run(**sweep_arguments())),
     "Objective": (objective, lambda kernel: kernel.gradient(**gradient_arguments())),
@@ -131,19 +131,19 @@ SHARED = {
 }
 
 
-def collide(calls):
-    """Make the calls at once, over and over, until one is refused; the errors that there were."""
+def run_at_once(calls, n_calls=CALLS):
+    """Run the calls in threads, over and over, until one of them fails; return the errors."""
     errors: list[Exception] = []
     begin = Barrier(len(calls))
 
     def work(call):
         begin.wait()
-        for _ in range(CALLS):
+        for _ in range(n_calls):
             if errors:
                 return
             try:
                 call()
-            except Exception as error:  # whatever it is, the test looks at it
+            except Exception as error:
                 errors.append(error)
 
     threads = [Thread(target=work, args=(call,)) for call in calls]
@@ -154,42 +154,40 @@ def collide(calls):
     return errors
 
 
-@pytest.mark.parametrize("name", SHARED)
-def test_an_object_in_use_by_another_thread_says_so(name):
-    make, call = SHARED[name]
+@pytest.mark.parametrize("name", KERNELS)
+def test_an_object_in_use_by_another_thread_raises_an_error(name):
+    make, call = KERNELS[name]
     kernel = make()
-    errors = collide([lambda: call(kernel)] * 2)
-    assert errors
+    errors = run_at_once([lambda: call(kernel)] * 2)
     assert {type(error) for error in errors} == {RuntimeError}
     assert "in use by another thread" in str(errors[0])
-    call(kernel)  # it is free again
+    call(kernel)  # the object is free again
 
 
-def test_what_is_read_from_an_object_in_use_is_refused_too():
+def calls_with_state():
     kernel = explorer()
-    errors = collide([lambda: kernel.explore(**explorer_arguments()), lambda: kernel.state()])
-    assert errors
-    assert {type(error) for error in errors} == {RuntimeError}
+    return [lambda: kernel.explore(**explorer_arguments()), lambda: kernel.state()]
 
 
-def test_objects_of_two_threads_must_not_share_a_team():
+def calls_with_one_team():
     team = _native.Team(2)
-    errors = collide([lambda kernel=kernel: kernel.run(**sweep_arguments()) for kernel in (sweep(team), sweep(team))])
-    assert errors
-    assert {type(error) for error in errors} == {RuntimeError}
+    return [lambda kernel=kernel: kernel.run(**sweep_arguments()) for kernel in (sweep(team), sweep(team))]
 
 
-def test_an_object_must_not_be_made_with_a_team_in_use():
+def calls_with_a_team_for_a_new_object():
     team = _native.Team(2)
     kernel = sweep(team)
-    errors = collide([lambda: kernel.run(**sweep_arguments()), lambda: sweep(team)])
-    assert errors
-    assert {type(error) for error in errors} == {RuntimeError}
+    return [lambda: kernel.run(**sweep_arguments()), lambda: sweep(team)]
 
 
-def test_objects_of_their_own_do_not_get_in_the_way(monkeypatch):
-    monkeypatch.setitem(globals(), "CALLS", 20)
-    assert collide([lambda kernel=kernel: kernel.run(**sweep_arguments()) for kernel in (sweep(), sweep())]) == []
+@pytest.mark.parametrize("make", [calls_with_state, calls_with_one_team, calls_with_a_team_for_a_new_object])
+def test_threads_must_not_share_states_or_teams(make):
+    assert {type(error) for error in run_at_once(make())} == {RuntimeError}
+
+
+def test_threads_with_their_own_objects_do_not_collide():
+    kernels = sweep(), sweep()
+    assert run_at_once([lambda kernel=kernel: kernel.run(**sweep_arguments()) for kernel in kernels], 20) == []
 
 
 # --- signals ---
@@ -200,7 +198,7 @@ class SignalError(Exception):
 
 
 def remote_sweep():
-    n_rows, rank = 9000, 60  # whose programmes take so long that some signals arrive while one is solved
+    n_rows, rank = 9000, 60  # so large that some signals arrive while a programme is solved
     design, y = pad_rows(np.linalg.qr(RNG.normal(size=(n_rows, rank)))[0]), RNG.normal(size=(n_rows, 1))
     leaves = _native.SweepLeaves(design, rank, y, N_HIDDEN, 0, 0)
     kernel = _native.RemoteSweep([n_rows], rank, N_HIDDEN, 1, leaves.answer, design.size)
@@ -210,7 +208,7 @@ def remote_sweep():
 
 
 class RemoteRows:
-    """Rows as another process would have them."""
+    """Rows that answer as if they were in another process."""
 
     def __init__(self):
         self.objective = objective()
@@ -236,47 +234,47 @@ def test_a_signal_ends_a_call_over_remote_rows(make):
 
     previous = signal.signal(signal.SIGUSR1, interrupt)
     try:
-        for delay in np.linspace(0.03, 0.2, 8):
+        for delay in np.linspace(0.03, 0.2, 5):
             call = make()
             timer = Timer(delay, os.kill, (os.getpid(), signal.SIGUSR1))
             timer.start()
-            with pytest.raises(SignalError):  # at the latest of the calls
+            with pytest.raises(SignalError):
                 [call() for _ in range(CALLS)]
             timer.join()
     finally:
         signal.signal(signal.SIGUSR1, previous)
 
 
-# --- arrays that are written to or kept ---
+# --- arrays ---
 
 
 @dataclass
-class Border:
-    """A function of the kernel with arguments that it takes, and the arrays among them that must be the caller's."""
+class Call:
+    """A function of the kernel, valid arguments, and the names of arrays that it writes to or keeps."""
 
-    call: Any
+    function: Any
     arguments: dict[str, Any]
-    own: tuple[str, ...]
+    uncopied: tuple[str, ...]
 
 
-def arrays_kept():
+def design_and_y():
     return {"design": pad_rows(Q), "y": Y}
 
 
-BORDERS = {
-    "Solver": lambda: Border(solver, {"design": pad_rows(Q)}, ("design",)),
-    "Solver.solve": lambda: Border(solver().solve, solver_arguments(), ("v", "multipliers")),
-    "Sweep": lambda: Border(sweep, {"design": pad_rows(Q)}, ("design",)),
-    "Sweep.run": lambda: Border(sweep().run, sweep_arguments(), ("V",)),
-    "Objective": lambda: Border(objective, arrays_kept(), ("design", "y")),
-    "Objective.gradient": lambda: Border(objective().gradient, gradient_arguments(), ("gradient_V", "gradient_alpha")),
-    "Objective.solve_output_weights": lambda: Border(objective().solve_output_weights, output_arguments(), ("alpha",)),
-    "Explorer": lambda: Border(explorer, arrays_kept(), ("design", "y")),
-    "Explorer.explore": lambda: Border(explorer().explore, explorer_arguments(), ("V", "alpha")),
-    "predict": lambda: Border(_native.predict, predict_arguments(), ("outputs",)),
-    "short_fits": lambda: Border(_native.short_fits, short_fit_arguments(), ("V", "alpha")),
+FUNCTIONS = {
+    "Solver": lambda: Call(solver, {"design": pad_rows(Q)}, ("design",)),
+    "Solver.solve": lambda: Call(solver().solve, solver_arguments(), ("v", "multipliers")),
+    "Sweep": lambda: Call(sweep, {"design": pad_rows(Q)}, ("design",)),
+    "Sweep.run": lambda: Call(sweep().run, sweep_arguments(), ("V",)),
+    "Objective": lambda: Call(objective, design_and_y(), ("design", "y")),
+    "Objective.gradient": lambda: Call(objective().gradient, gradient_arguments(), ("gradient_V", "gradient_alpha")),
+    "Objective.solve_output_weights": lambda: Call(objective().solve_output_weights, output_arguments(), ("alpha",)),
+    "Explorer": lambda: Call(explorer, design_and_y(), ("design", "y")),
+    "Explorer.explore": lambda: Call(explorer().explore, explorer_arguments(), ("V", "alpha")),
+    "predict": lambda: Call(_native.predict, predict_arguments(), ("outputs",)),
+    "short_fits": lambda: Call(_native.short_fits, short_fit_arguments(), ("V", "alpha")),
 }
-OWN = [(name, own) for name, make in BORDERS.items() for own in make().own]
+UNCOPIED = [(name, array) for name, make in FUNCTIONS.items() for array in make().uncopied]
 
 
 def strided(array):
@@ -293,7 +291,6 @@ def read_only(array):
 
 FORMS = {
     "float32": lambda array: array.astype(np.float32),
-    "integers": lambda array: array.astype(np.int64),
     "strided": strided,
     "other byte order": lambda array: array.astype(">f8"),
     "list": lambda array: array.tolist(),
@@ -302,47 +299,43 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("border", "own"), OWN)
-def test_no_copy_takes_the_place_of_an_array(border, own, form):
-    given = BORDERS[border]()
-    given.call(**given.arguments)
+@pytest.mark.parametrize(("name", "array"), UNCOPIED)
+def test_arrays_that_are_written_or_kept_are_never_copied(name, array, form):
+    call = FUNCTIONS[name]()
+    call.function(**call.arguments)
     with pytest.raises(TypeError, match=r"incompatible function arguments[\s\S]*dtype=float64[\s\S]*order='C'"):
-        given.call(**given.arguments | {own: FORMS[form](given.arguments[own])})
+        call.function(**call.arguments | {array: FORMS[form](call.arguments[array])})
 
 
-@pytest.mark.parametrize(("border", "own"), [(border, own) for border, own in OWN if own not in ("design", "y")])
-def test_what_is_written_to_must_be_writable(border, own):
-    given = BORDERS[border]()
+@pytest.mark.parametrize(("name", "array"), [each for each in UNCOPIED if each[1] not in ("design", "y")])
+def test_arrays_that_are_written_must_be_writable(name, array):
+    call = FUNCTIONS[name]()
     with pytest.raises(TypeError, match="incompatible function arguments"):
-        given.call(**given.arguments | {own: read_only(given.arguments[own])})
+        call.function(**call.arguments | {array: read_only(call.arguments[array])})
 
 
-@pytest.mark.parametrize("form", ["float32", "strided"])
-def test_what_is_only_read_may_be_converted(form):
-    V, alpha = weights()
-    V, alpha = V.astype(np.float32).astype(float), alpha.astype(np.float32).astype(float)
-    exact = gradient_arguments() | {"V": V, "alpha": alpha}
-    expected = objective().gradient(**exact)
-    assert objective().gradient(**exact | {"V": FORMS[form](V), "alpha": FORMS[form](alpha)}) == expected
-
-
-def test_bytes_in_another_order_are_not_misread():
-    given = gradient_arguments()
+def test_arrays_that_are_only_read_may_be_converted():
+    V, alpha = (array.astype(np.float32).astype(float) for array in weights())
+    arguments = gradient_arguments() | {"V": V, "alpha": alpha}
+    expected = objective().gradient(**arguments)
+    for form in ("float32", "strided"):
+        converted = {"V": FORMS[form](V), "alpha": FORMS[form](alpha)}
+        assert objective().gradient(**arguments | converted) == expected
     with pytest.raises(TypeError, match="incompatible function arguments"):
-        objective().gradient(**given | {"V": given["V"].astype(">f8")})
+        objective().gradient(**arguments | {"V": V.astype(">f8")})
 
 
 # --- rows ---
 
 
 @pytest.mark.parametrize("make", [solver, sweep])
-def test_the_kernel_refuses_rows_that_it_cannot_number(make):
+def test_the_kernel_refuses_too_many_rows(make):
     with pytest.raises(ValueError, match="the design has 4294967296 rows, but the kernel numbers at most 4294967295"):
         make(design=np.empty((MOST_ROWS + 1, 0)), columns=0)
 
 
-def test_a_problem_refuses_rows_that_the_kernel_cannot_number():
+def test_a_problem_refuses_too_many_rows():
     assert MOST_ROWS == 2**32 - 1
-    X = np.broadcast_to(np.zeros((1, 2)), (MOST_ROWS + 1, 2))  # of which a copy would need 64 GB
+    X = np.broadcast_to(np.zeros((1, 2)), (MOST_ROWS + 1, 2))  # a copy would need 64 GB
     with pytest.raises(ValueError, match="X has 4,294,967,296 rows"):
         Problem(X, np.broadcast_to(0.0, MOST_ROWS + 1), 0.1)
