@@ -258,7 +258,6 @@ def test_a_team_that_sleeps_may_be_forked(data):
     assert isinstance(descent.backend, Native)
     descent.budget = 10
     state = descent.init(xavier(6, 3, rng))
-    descent.began = time.perf_counter()
     descent.prepare(state)
     descent.explore(state)
     time.sleep(0.1)

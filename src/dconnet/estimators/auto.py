@@ -38,7 +38,7 @@ from dconnet.estimators.tables import TakesTables, check_labels, check_table, ch
 from dconnet.model.calibration import probabilities_of
 from dconnet.model.targets import Targets
 from dconnet.training.clock import Clock
-from dconnet.training.progress import work_bar
+from dconnet.training.observer import work_bar
 
 # For `distil`: training rows at most, synthetic rows for each, ramps of a number, and gamma.
 MAX_DISTILLED, SYNTHETIC_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6, 0.01

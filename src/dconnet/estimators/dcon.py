@@ -18,7 +18,7 @@ from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.data import Rows, Units
 from dconnet.estimators.fitted import Classification
 from dconnet.estimators.gamma_choice import GAMMAS, GammaChoice, check_candidates, check_folds, choose_gamma
-from dconnet.estimators.layer import Layer, build_problems, prepare_start, train_layer
+from dconnet.estimators.layer import Layer, LayerTraining, NetworkTask, build_problems, prepare_start
 from dconnet.estimators.observer import Callback, FitObserver
 from dconnet.estimators.parameters import constraints, documented, store_parameters
 from dconnet.model.calibration import PLAIN_SLOPE, Calibration
@@ -89,25 +89,15 @@ class _Shallow(DCONEstimator):
         problems = [problem.with_gamma(gamma * units.size) for problem in problems]
         starts = [self._start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
         labels = [label or type(self).__name__ for label in targets.labels]
-
-        is_uncalibrated = choice is not None and choice.calibration is None and observer.clock.left() <= 0.0
+        tasks = [NetworkTask(*parts) for parts in zip(problems, starts, generators, labels, validations, strict=True)]
+        has_no_slope = is_classifier(self) and choice is not None and choice.calibration is None
+        is_uncalibrated = has_no_slope and observer.clock.left() <= 0.0
 
         def complete(layer: Layer) -> list[Layer]:
-            uncalibrated = is_classifier(self) and is_uncalibrated
-            return [replace(layer, units=units, choice=choice, is_uncalibrated=uncalibrated)]
+            return [replace(layer, units=units, choice=choice, is_uncalibrated=is_uncalibrated)]
 
-        layer = train_layer(
-            self._trainer(),
-            problems,
-            starts,
-            generators,
-            labels,
-            validations,
-            observer,
-            n_jobs=self._n_threads(),
-            complete=complete,
-        )
-        return complete(layer)
+        training = LayerTraining(self._trainer(), tasks, observer, n_jobs=self._n_threads(), complete=complete)
+        return complete(training.run())
 
     def _choose_gamma(self, rows: Rows, units: Units, seed: int, clock: Clock) -> GammaChoice | None:
         """Compare the candidates of gamma and calibrate probabilities; None for a regressor with a given gamma."""
@@ -151,11 +141,12 @@ class _Shallow(DCONEstimator):
         """The network to start from: that of the last fit, the given one, or a random one."""
         n_hidden = None if self._grows else int(self.n_hidden)
         if self.warm_start and hasattr(self, "solutions_"):
-            return prepare_start(problem, self.solutions_[column].network, n_hidden)
-        if isinstance(self.init, Network):
-            return prepare_start(problem, self.init, n_hidden)
-        n_outputs = problem.output_shape[0] if problem.output_shape else None
-        start = units.start(xavier(problem.n_features, START if n_hidden is None else n_hidden, rng, n_outputs))
+            start = self.solutions_[column].network
+        elif isinstance(self.init, Network):
+            start = self.init
+        else:
+            n_outputs = problem.output_shape[0] if problem.output_shape else None
+            start = units.start(xavier(problem.n_features, START if n_hidden is None else n_hidden, rng, n_outputs))
         return prepare_start(problem, start, n_hidden)
 
     @property

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
@@ -19,12 +18,11 @@ from dconnet.estimators.gamma_choice import GammaChoice
 from dconnet.estimators.observer import NETWORK, FitObserver, NetworkObserver, seconds_of
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, check_outputs
-from dconnet.training.clock import Turns
+from dconnet.training.clock import Clock, Turns
 from dconnet.training.descent import State
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import check_start
-from dconnet.training.observer import Observer, Recorder
-from dconnet.training.progress import EpochProgress, work_bar
+from dconnet.training.observer import EpochProgress, Observer, Recorder, work_bar
 from dconnet.training.result import History, Solution, Status
 from dconnet.training.row_work import DataProblem
 from dconnet.training.trainer import Trainer
@@ -84,11 +82,6 @@ class Layer:
         """The trained networks."""
         return tuple(solution.network for solution in self.solutions)
 
-    @property
-    def objectives(self) -> FloatArray:
-        """RegLoss of each network."""
-        return np.array([solution.objective for solution in self.solutions])
-
     def stationarities(self) -> FloatArray:
         """Return the norm of a subgradient at each network."""
         pairs = zip(self.problems, self.networks, strict=True)
@@ -106,8 +99,8 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Column:
-    """Everything that the network of one column of the target is trained from."""
+class NetworkTask:
+    """Everything that one network of a layer is trained from."""
 
     problem: DataProblem
     start: Network
@@ -116,136 +109,91 @@ class _Column:
     validation: Validation | None
 
 
-@dataclass(frozen=True, slots=True)
-class _RemoteTraining:
-    """Trains the network of one column in another process; returns also the state of its generator."""
-
-    trainer: Trainer
-    verbose: int
-
-    def __call__(self, column: _Column) -> tuple[Solution, dict[str, Any]]:
-        progress = EpochProgress(self.verbose, self.trainer.options.max_epochs, column.label, is_one_of_several=True)
-        with one_blas_thread():
-            solution = self.trainer.train(
-                column.problem, column.start, column.rng, validation=column.validation, observer=Observer(progress)
-            )
-        return solution, dict(column.rng.bit_generator.state)
-
-
-def train_layer(
-    trainer: Trainer,
-    problems: Sequence[DataProblem],
-    starts: Sequence[Network],
-    generators: Sequence[np.random.Generator],
-    labels: Sequence[str],
-    validations: Sequence[Validation | None],
-    observer: FitObserver,
-    *,
-    n_jobs: int = 1,
-    depth: int = 0,
-    name_below: str = "",
-    title: str = "network",
-    complete: Callable[[Layer], list[Layer]] = lambda layer: [layer],
-    n_layers_left: int = 1,
-    is_interrupted: bool = False,
-) -> Layer:
-    """Train a network for each column; after an interrupt, only the output layers of the networks that are left.
+@dataclass(slots=True, eq=False)
+class LayerTraining:
+    """Trains all networks of a layer.
 
     The networks do not depend on ``n_jobs``, the number of threads: several networks are trained at once, and
     remaining threads share the rows of each. All networks of the ``n_layers_left`` layers, this one included, get the
     same share of the time. ``name_below`` distinguishes checkpoints of networks with different inputs, ``title`` names
     the networks for scikit-learn's callbacks, and ``complete`` returns all layers of the estimator for this one.
-    """
-    n_at_once = min(n_jobs, len(problems)) if observer.recorded is None else 1
-    trainer = trainer.sharing(n_jobs, n_at_once)
-    _ = problems[0].whitened  # shared by all problems: computed before threads begin
-    seconds = _certificate_seconds(problems, starts[0]) if observer.clock.has_limit else 0.0
-    turns = observer.clock.turns(n_layers_left * len(problems), n_at_once, reserve=RESERVE * seconds)
-    columns = [_Column(*parts) for parts in zip(problems, starts, generators, labels, validations, strict=True)]
-    training = _LayerTraining(trainer, columns, observer, turns, depth, name_below, title, complete, n_at_once)
-    if is_interrupted:
-        training.stop.set()
-    with work_bar(int(observer.verbose == 1 and n_at_once > 1), "networks", len(problems)) as done:
-        training.train_elsewhere()
-        solutions = in_threads(partial(training.run, done=done), range(len(problems)), n_at_once, training.stop)
-    least = 0.5 * seconds if seconds > GRACE else float("-inf")
-    return Layer(problems, tuple(solutions), is_stopped=training.stop.is_set(), least_seconds=least)
-
-
-def _certificate_seconds(problems: Sequence[DataProblem], start: Network) -> float:
-    """Estimate the time for the stationarity of all networks by the time of a pass over the rows."""
-    began = time.perf_counter()
-    problems[0].objective(start)
-    return CERTIFICATE_PASSES * (time.perf_counter() - began) * len(problems)
-
-
-@dataclass(slots=True, eq=False)
-class _LayerTraining:
-    """Trains all networks of a layer, by several threads if there are any.
-
     ``reached`` has a function for each network that returns its current solution; only scikit-learn's callbacks use it.
     """
 
     trainer: Trainer
-    columns: Sequence[_Column]
+    tasks: Sequence[NetworkTask]
     observer: FitObserver
-    turns: Turns
-    depth: int
-    name_below: str
-    title: str
-    complete: Callable[[Layer], list[Layer]]
-    n_at_once: int
+    n_jobs: int = 1
+    depth: int = 0
+    name_below: str = ""
+    title: str = "network"
+    complete: Callable[[Layer], list[Layer]] = lambda layer: [layer]
+    n_layers_left: int = 1
     stop: Stop = field(default_factory=Stop)
-    trained_elsewhere: dict[int, Solution] = field(default_factory=dict)
+    n_at_once: int = field(init=False)
+    turns: Turns = field(init=False)
     reached: list[Callable[[], Solution]] = field(init=False)
 
-    def __post_init__(self) -> None:
-        # The best output weights do not depend on the generator, and those of the columns must not be used.
+    def run(self) -> Layer:
+        """Train all networks; after Ctrl-C, fit only the output layers of the networks that are left."""
+        tasks, observer = self.tasks, self.observer
+        self.n_at_once = min(self.n_jobs, len(tasks)) if observer.recorded is None else 1
+        self.trainer = self.trainer.sharing(self.n_jobs, self.n_at_once)
+        # The best output weights do not depend on the generator, and those of the tasks must not be used.
         rng = np.random.default_rng(0)
-        self.reached = [
-            cache(partial(self.trainer.fit_output_layer, column.problem, column.start, rng, Status.RUNNING))
-            for column in self.columns
-        ]
+        self.reached = [cache(partial(self.fit_output_layer, task, Status.RUNNING, rng)) for task in tasks]
+        problems = [task.problem for task in tasks]
+        _ = problems[0].whitened  # shared by all problems: computed before threads begin
+        seconds = _certificate_seconds(problems, tasks[0].start) if observer.clock.has_limit else 0.0
+        self.turns = observer.clock.turns(self.n_layers_left * len(tasks), self.n_at_once, reserve=RESERVE * seconds)
+        with work_bar(int(observer.verbose == 1 and self.n_at_once > 1), "networks", len(tasks)) as done:
+            known = self.train_elsewhere()
 
-    def train_elsewhere(self) -> None:
+            def train(number: int) -> Solution:
+                found = known.get(number)
+                if found is None and not self.stop.is_set():
+                    found = self.train(number)
+                if found is None:
+                    status = Status.INTERRUPTED if self.stop.is_set() else Status.STOPPED_BY_CALLBACK
+                    found = self.fit_output_layer(tasks[number], status, tasks[number].rng)
+                done(1)
+                return found
+
+            solutions = in_threads(train, range(len(tasks)), self.n_at_once, self.stop)
+        least = 0.5 * seconds if seconds > GRACE else float("-inf")
+        return Layer(problems, tuple(solutions), is_stopped=self.stop.is_set(), least_seconds=least)
+
+    def fit_output_layer(self, task: NetworkTask, status: Status, rng: np.random.Generator) -> Solution:
+        """Fit the output weights of the start alone, which is fast."""
+        return self.trainer.descent(task.problem, rng).output_layer_only(task.start, status)
+
+    def train_elsewhere(self) -> dict[int, Solution]:
         """Train the networks with joblib's backend of another package, if nothing observes them; see `is_carried`."""
-        is_plain = self.observer.is_plain and all(isinstance(column.problem, Problem) for column in self.columns)
-        if not is_carried() or len(self.columns) == 1 or not is_plain or self.stop.is_set():
-            return
-        train = _RemoteTraining(self.trainer.sharing(1, len(self.columns)), self.observer.verbose)
+        solutions: dict[int, Solution] = {}
+        is_plain = self.observer.is_plain and all(isinstance(task.problem, Problem) for task in self.tasks)
+        if not is_carried() or len(self.tasks) == 1 or not is_plain or self.stop.is_set():
+            return solutions
+        train = partial(_train_remotely, self.trainer.sharing(1, len(self.tasks)), self.observer.verbose)
         try:
-            for number, (solution, state) in as_carried(train, self.columns):
-                self.columns[number].rng.bit_generator.state = state
-                self.trained_elsewhere[number] = solution
+            for number, (solution, state) in as_carried(train, self.tasks):
+                self.tasks[number].rng.bit_generator.state = state
+                solutions[number] = solution
         except KeyboardInterrupt:
             self.stop.set()
-
-    def run(self, number: int, done: Callable[[float], None]) -> Solution:
-        """Train the network of one column; after the end of the fit, only its output layer."""
-        found = self.trained_elsewhere.get(number)
-        if found is None and not self.stop.is_set():
-            found = self.train(number)
-        if found is None:
-            column, status = self.columns[number], Status.STOPPED_BY_CALLBACK
-            status = Status.INTERRUPTED if self.stop.is_set() else status
-            found = self.trainer.fit_output_layer(column.problem, column.start, column.rng, status)
-        done(1)
-        return found
+        return solutions
 
     def train(self, number: int) -> Solution | None:
         """Train one network; return None if the fit ends before its first epoch."""
-        column, observer = self.columns[number], self.observe(number)
+        task, observer = self.tasks[number], self.observe(number)
         if self.observer.is_over and observer.snapshot is None:
             return None
         try:
-            if self.observer.context is not None and isinstance(observer, NetworkObserver):
-                place = self.depth * len(self.columns) + number
-                limit = self.trainer.options.max_epochs
-                observer.begin_task(self.title, place, limit, partial(self.note, number), self.layers)
+            if isinstance(observer, NetworkObserver):
+                place = self.depth * len(self.tasks) + number
+                observer.begin_task(self.title, place, partial(self.note, number), self.layers)
             spent = 0.0 if observer.snapshot is None else seconds_of(observer.snapshot)
-            found = self.trainer.within(spent + self.turns.next()).train(
-                column.problem, column.start, column.rng, validation=column.validation, observer=observer
-            )
+            descent = self.trainer.within(spent + self.turns.next()).descent(task.problem, task.rng)
+            found = descent.run(task.start, validation=task.validation, observer=observer)
         except KeyboardInterrupt:
             self.stop.set()
             return None
@@ -254,42 +202,57 @@ class _LayerTraining:
         if isinstance(observer, NetworkObserver):
             self.reached[number] = lambda: found
             try:
-                observer.end_task(found)
+                observer.end_task()
             except KeyboardInterrupt:  # the network is trained all the same
                 self.stop.set()
         return found
 
     def observe(self, number: int) -> Observer:
         """Return the observer of a network."""
-        column, fit = self.columns[number], self.observer
-        if fit.recorded is not None:
-            assert isinstance(column.problem, Problem)
-            fit.recorded.append((column.problem, Recorder()))
-            return fit.recorded[-1][1]
-        limit, is_one_of_several = self.trainer.options.max_epochs, self.n_at_once > 1
-        progress = EpochProgress(fit.verbose, limit, column.label, is_one_of_several=is_one_of_several)
-        return NetworkObserver(fit, f"{NETWORK} {self.depth}.{number}{self.name_below}", number, column.label, progress)
+        task, recorded = self.tasks[number], self.observer.recorded
+        if recorded is not None:
+            assert isinstance(task.problem, Problem)
+            recorded.append((task.problem, Recorder()))
+            return recorded[-1][1]
+        return NetworkObserver(
+            self.observer,
+            f"{NETWORK} {self.depth}.{number}{self.name_below}",
+            number,
+            task.label,
+            self.trainer.options.max_epochs,
+            is_one_of_several=self.n_at_once > 1,
+        )
 
     def note(self, number: int, state: State) -> None:
         """Remember what a network has reached after an epoch."""
-        column = self.columns[number]
-        network = state.network if column.validation is None else column.validation.choose(state.network)
+        task = self.tasks[number]
+        network = state.network if task.validation is None else task.validation.choose(state.network)
         history, n_epochs = History(list(state.history.epochs)), state.n_epochs
         message = Status.RUNNING.message(n_epochs)
         self.reached[number] = lambda: Solution(
-            network, history, Status.RUNNING, n_epochs, message, column.problem.objective(network)
+            network, history, Status.RUNNING, n_epochs, message, task.problem.objective(network)
         )
 
     def layers(self) -> list[Layer]:
         """Return the layers of the estimator as if the fit stopped now."""
-        problems = [column.problem for column in self.columns]
+        problems = [task.problem for task in self.tasks]
         return self.complete(Layer(problems, tuple(reached() for reached in self.reached)))
 
 
-def kept_layer(problems: Sequence[DataProblem], solutions: tuple[Solution, ...]) -> Layer:
-    """Return networks of an earlier fit as a layer of this one."""
-    pairs = zip(problems, solutions, strict=True)
-    return Layer(problems, tuple(replace(s, objective=problem.objective(s.network)) for problem, s in pairs))
+def _train_remotely(trainer: Trainer, verbose: int, task: NetworkTask) -> tuple[Solution, dict[str, Any]]:
+    """Train a network in another process; return also the state of its generator."""
+    progress = EpochProgress(verbose, trainer.options.max_epochs, task.label, is_one_of_several=True)
+    with one_blas_thread():
+        descent = trainer.descent(task.problem, task.rng)
+        solution = descent.run(task.start, validation=task.validation, observer=progress)
+    return solution, dict(task.rng.bit_generator.state)
+
+
+def _certificate_seconds(problems: Sequence[DataProblem], start: Network) -> float:
+    """Estimate the time for the stationarity of all networks by the time of a pass over the rows."""
+    clock = Clock(None)
+    problems[0].objective(start)
+    return CERTIFICATE_PASSES * clock.spent() * len(problems)
 
 
 def prepare_start(problem: DataProblem, start: Network, n_hidden: int | None) -> Network:

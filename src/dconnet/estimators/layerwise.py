@@ -17,7 +17,7 @@ from dconnet._arrays import FloatArray
 from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.data import Rows
 from dconnet.estimators.fitted import Classification
-from dconnet.estimators.layer import Layer, build_problems, kept_layer, prepare_start, train_layer
+from dconnet.estimators.layer import Layer, LayerTraining, NetworkTask, build_problems, prepare_start
 from dconnet.estimators.observer import Callback, FitObserver
 from dconnet.estimators.parameters import CONSTRAINTS, COUNT, POSITIVE, constraints, documented, store_parameters
 from dconnet.model.problem import Problem
@@ -78,18 +78,17 @@ class _Layerwise(DCONEstimator):
                 prepare_start(problem, start, sizes[depth])
             is_top, title = depth == len(sizes) - 1, f"layer {depth + 1} of {len(sizes)}"
             if known and not is_top and not any(solution.status is Status.INTERRUPTED for solution in known):
-                layer = kept_layer(problems, known)  # a warm start keeps the layers below the top
+                # A warm start keeps the layers below the top.
+                pairs = zip(problems, known, strict=True)
+                layer = Layer(problems, tuple(replace(s, objective=p.objective(s.network)) for p, s in pairs))
             else:
                 below = None if validation is None else replace(validation, X=stack.features(validation.X))
-                layer = train_layer(
+                labels = [f"{title}, {label}" if label else title for label in targets.labels]
+                parts = zip(problems, starts, generators, labels, self._validations(below, targets), strict=True)
+                training = LayerTraining(
                     self._trainer(**({} if is_top or self.lower_epochs is None else {"max_epochs": self.lower_epochs})),
-                    problems,
-                    starts,
-                    generators,
-                    labels=[f"{title}, {label}" if label else title for label in targets.labels],
-                    validations=self._validations(below, targets),
-                    observer=observer,
-                    is_interrupted=any(layer.is_interrupted for layer in layers),
+                    [NetworkTask(*part) for part in parts],
+                    observer,
                     n_jobs=self._n_threads(),
                     depth=depth,
                     # With larger limits, the layers below may be other networks.
@@ -98,6 +97,9 @@ class _Layerwise(DCONEstimator):
                     complete=lambda layer: [*layers, layer],
                     n_layers_left=len(sizes) - depth,
                 )
+                if any(layer.is_interrupted for layer in layers):
+                    training.stop.set()
+                layer = training.run()
             layers.append(layer)
             stack = stack.with_layer(layer.networks)
         return layers

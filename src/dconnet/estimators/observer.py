@@ -17,9 +17,8 @@ from dconnet.model.problem import Problem
 from dconnet.training.checkpoint import FORGED, REMEDY, Checkpoint, Snapshot
 from dconnet.training.clock import Clock
 from dconnet.training.descent import State
-from dconnet.training.observer import Observer, Recorder
-from dconnet.training.progress import EpochProgress
-from dconnet.training.result import Solution, TrainingEpoch
+from dconnet.training.observer import EpochProgress, Recorder
+from dconnet.training.result import TrainingEpoch
 
 try:
     from sklearn import callback as sklearn_callbacks
@@ -50,26 +49,11 @@ def with_callbacks(method: Method) -> Method:
 
 
 class FitObserver:
-    """Observes one call of `fit`.
+    """Observes one call of `fit`, whose time begins now.
 
-    Parameters
-    ----------
-    random_state : int, RandomState or None
-        Source of the seeds.
-    callback : callable, optional
-        Called after each epoch; the fit stops if it returns True.
-    checkpoint : path, optional
-        File for the state of the fit.
-    recorded : list, optional
-        Receives the problem of each network and the `Recorder` of its training.
-    verbose : int, default=0
-        1 shows a progress bar, 2 prints a line for each epoch.
-    max_seconds : float, optional
-        Limit on the time of the fit, which begins now.
-    n_threads : int, default=1
-        Number of networks that are trained at once.
-    estimator : BaseEstimator, optional
-        The estimator whose scikit-learn callbacks are called.
+    It draws seeds from ``random_state``, calls ``callback`` after each epoch, and writes the checkpoint. ``recorded``
+    receives the problem of each network and the `Recorder` of its training. ``n_threads`` is the number of networks
+    that are trained at once, and ``estimator`` the one whose scikit-learn callbacks are called.
     """
 
     def __init__(
@@ -106,13 +90,7 @@ class FitObserver:
         return not self.clock.has_limit and all(observer is None for observer in observers)
 
     def seed(self) -> int:
-        """Return the next seed, from the checkpoint if it has one.
-
-        Raises
-        ------
-        ValueError
-            If the checkpoint has another seed than ``random_state`` gives.
-        """
+        """Return the next seed; raise ValueError if the checkpoint has another one than ``random_state`` gives."""
         drawn = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         name = f"seed {self._n_seeds}"
         self._n_seeds += 1
@@ -166,40 +144,40 @@ class FitObserver:
             self.checkpoint.put("ended", Snapshot())
 
 
-class NetworkObserver(Observer):
+class NetworkObserver(EpochProgress):
     """Observes the training of one network for a `FitObserver`.
 
-    Parameters
-    ----------
-    fit : FitObserver
-        The observer of the fit.
-    name : str
-        Name of the network in the checkpoint.
-    column : int
-        Column of the target that it learns.
-    label : str
-        Class or layer, in words.
-    progress : EpochProgress
-        Shows the epochs.
+    ``name`` is that of the network in the checkpoint, ``column`` the column of the target that it learns, and
+    ``label`` its class or layer, in words.
     """
 
-    def __init__(self, fit: FitObserver, name: str, column: int, label: str, progress: EpochProgress) -> None:
-        super().__init__(progress)
-        self.fit, self.name, self.column, self.label = fit, name, column, label
+    def __init__(
+        self,
+        fit: FitObserver,
+        name: str,
+        column: int,
+        label: str,
+        max_epochs: int | None,
+        *,
+        is_one_of_several: bool,
+    ) -> None:
+        super().__init__(fit.verbose, max_epochs, label, is_one_of_several=is_one_of_several)
+        self.fit, self.name, self.column = fit, name, column
         self.snapshot = None if fit.checkpoint is None else fit.checkpoint.get(name)
         self._context: Any = None
         self._epoch: Any = None
 
-    def begin_task(
-        self, title: str, number: int, max_epochs: int | None, note: Callable[[State], None], layers: Callable[[], Any]
-    ) -> None:
-        """Begin the task of scikit-learn's callbacks.
+    def begin_task(self, title: str, number: int, note: Callable[[State], None], layers: Callable[[], Any]) -> None:
+        """Begin the task of scikit-learn's callbacks, if there are any.
 
         ``note`` receives the state after each epoch, and ``layers`` returns all layers as they are now.
         """
         fit = self.fit
+        if fit.context is None:
+            return
         with fit.lock:
-            self._note, self._context = note, fit.context.subcontext(title, task_id=number, max_subtasks=max_epochs)
+            self._note = note
+            self._context = fit.context.subcontext(title, task_id=number, max_subtasks=self.max_epochs)
             # The attributes are computed only if a callback uses them.
             self._task = fit._task | {"reconstruction_attributes": lambda: fit.attributes(layers())}
             self._context.call_on_fit_task_begin(**self._task)
@@ -238,7 +216,7 @@ class NetworkObserver(Observer):
         if self.fit.checkpoint is not None:
             self.fit.checkpoint.write()
 
-    def end_task(self, solution: Solution) -> None:
+    def end_task(self) -> None:
         """End the task of scikit-learn's callbacks, which may stop the fit."""
         if self._context is not None:
             with self.fit.lock:

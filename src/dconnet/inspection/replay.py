@@ -57,8 +57,8 @@ def replay(
     check_is_fitted(estimator)
     copy, recorded = clone(estimator).set_params(verbose=0), list[tuple[Problem, Recorder]]()
     copy._fit(X, y, **(fit_params or {}), recorded=recorded)
-    trainer = copy._trainer()
-    algorithm, options = "accelerated" if trainer.is_accelerated else "paper", trainer.options
+    options = copy._trainer().options
+    algorithm = "accelerated" if copy.algorithm == "accelerated" else "paper"
     trajectories = []
     for (problem, recorder), solution, network in zip(recorded, copy.solutions_, estimator.networks_, strict=True):
         # After early stopping, the fitted network is not the last one.

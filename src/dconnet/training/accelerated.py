@@ -209,7 +209,7 @@ class AcceleratedDescent(Descent):
     def step(self, state: State) -> None:
         """Take one round: explore, then a sweep with the output layer, then balance."""
         self.explore(state)
-        if self.seconds_left() <= 0.0:
+        if self.clock.left() <= 0.0:
             return
         if self.moves.sweep and not self.is_spent(state):
             self.block_descent(state)
@@ -243,7 +243,7 @@ class AcceleratedDescent(Descent):
         V, outputs = state.V / root, as_columns(state.alpha / root)
         try:
             budget = int(min(self.budget, self.evaluations_left(state)))
-            counts = self.kernel.explore(evaluations=budget, seconds=self.seconds_left(), V=V, alpha=outputs)
+            counts = self.kernel.explore(evaluations=budget, seconds=self.clock.left(), V=V, alpha=outputs)
             evaluations, hops, accepted, revived, barren = counts
             state.tally = Tally(evaluations=evaluations, hops=hops, accepted=accepted, revived=revived, barren=barren)
         finally:  # an interrupt, too, leaves the best network in V and outputs
@@ -253,7 +253,7 @@ class AcceleratedDescent(Descent):
         """Continue in the direction of the sweep from these weights, twice as far each time, while RegLoss falls."""
         step_V, step_alpha = state.V - V, state.alpha - alpha
         length = 1.0
-        while self.seconds_left() > 0.0 and self.advance(state, length * step_V, length * step_alpha):
+        while self.clock.left() > 0.0 and self.advance(state, length * step_V, length * step_alpha):
             length *= 2.0
 
     def newton(self, state: State) -> None:
@@ -263,7 +263,7 @@ class AcceleratedDescent(Descent):
         most = max(cost, round_work)
         self.credit = most if self.credit is None else min(self.credit + round_work, most)
         n_failed = 0
-        while self.credit >= cost and n_failed < len(NEWTON_WIDTHS) and self.seconds_left() > 0.0:
+        while self.credit >= cost and n_failed < len(NEWTON_WIDTHS) and self.clock.left() > 0.0:
             self.credit -= cost
             if self.newton_step(state, NEWTON_WIDTHS[self.width]):
                 n_failed = 0

@@ -11,14 +11,10 @@ NONE_LEFT = 1e-9
 
 
 class Clock:
-    """The remaining time of a fit, which begins when the clock is created.
+    """The time of a fit or of a descent, which begins when the clock is created.
 
-    Parameters
-    ----------
-    limit : float or None
-        Seconds for the whole fit; None for no limit.
-    spent : float, default=0.0
-        Seconds spent by an earlier process from which this one resumes.
+    ``limit`` is in seconds, None for no limit; ``spent`` are the seconds of an earlier process from which this one
+    resumes.
 
     Examples
     --------
@@ -33,16 +29,20 @@ class Clock:
     """
 
     def __init__(self, limit: float | None, spent: float = 0.0) -> None:
-        self._end = float("inf") if limit is None else time.perf_counter() + limit - spent
+        self._began, self._limit = time.perf_counter() - spent, float("inf") if limit is None else limit
 
     @property
     def has_limit(self) -> bool:
         """Whether there is a limit."""
-        return self._end < float("inf")
+        return self._limit < float("inf")
+
+    def spent(self) -> float:
+        """Return the seconds spent."""
+        return time.perf_counter() - self._began
 
     def left(self) -> float:
         """Return the seconds left; negative after the limit."""
-        return self._end - time.perf_counter() if self.has_limit else float("inf")
+        return self._limit - self.spent()
 
     def share(self, share: float) -> Clock:
         """Return a clock for a share of the remaining time."""

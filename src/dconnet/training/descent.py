@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -15,6 +14,7 @@ from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import check_outputs
 from dconnet.training.checkpoint import FORGED, REMEDY, Snapshot
+from dconnet.training.clock import Clock
 from dconnet.training.dc import KINKS, ROUNDING, SPLITS
 from dconnet.training.early_stopping import Validation
 from dconnet.training.observer import Observer
@@ -144,12 +144,10 @@ class Descent:
             as without the interruption.
         """
         observer = Observer() if observer is None else observer
-        self.began = time.perf_counter()
         state = self.init(start, validation)
-        if observer.snapshot is None and self.seconds_left() <= 0.0:
-            observer.begin(state.network)
-            return self.output_layer_of(state, Status.TIME_LIMIT, validation)
-        self.prepare(state)
+        has_time = observer.snapshot is not None or self.clock.left() > 0.0
+        if has_time:
+            self.prepare(state)
         if observer.snapshot is not None:
             try:
                 self.resume(state, observer.snapshot, validation)
@@ -157,6 +155,8 @@ class Descent:
                 raise ValueError(f"{observer.snapshot.source} cannot be used: {error}. {REMEDY}") from error
         observer.begin(state.network)
         try:
+            if not has_time:
+                self.finish_at_start(state, Status.TIME_LIMIT, validation)
             while state.status is Status.RUNNING:
                 check_stop()
                 observer.begin_epoch()
@@ -170,6 +170,8 @@ class Descent:
             observer.interrupt()
             state.status = Status.INTERRUPTED
             self.record(state, validation)
+        finally:
+            observer.end()
         return self.solution(state, validation)
 
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
@@ -178,7 +180,7 @@ class Descent:
             "status": state.status.name,
             "n_epochs": state.n_epochs,
             "risen": bool(state.risen),
-            "seconds": time.perf_counter() - self.began,
+            "seconds": self.clock.spent(),
             "rng": self.rng.bit_generator.state,
         }
         arrays = {"V": state.V.copy(), "alpha": state.alpha.copy(), "history": state.history.table()}
@@ -206,7 +208,7 @@ class Descent:
         state.recorded = (state.V.copy(), state.alpha)
         state.network = self.problem.network(state.V, state.alpha)
         self.rng.bit_generator.state = found.values["rng"]
-        self.began = time.perf_counter() - float(found.values["seconds"])
+        self.clock = Clock(self.options.max_seconds, spent=float(found.values["seconds"]))
         if validation is not None:
             validation.restore(found.part("validation_"), state.network)
         if _may_continue(state.status):
@@ -214,15 +216,15 @@ class Descent:
 
     def output_layer_only(self, start: Network, status: Status = Status.INTERRUPTED) -> Solution:
         """Return the start with its best output weights, after an interrupt or the end of the fit by a callback."""
-        self.began = time.perf_counter()
-        return self.output_layer_of(self.init(start), status)
+        state = self.init(start)
+        self.finish_at_start(state, status)
+        return self.solution(state, None)
 
-    def output_layer_of(self, state: State, status: Status, validation: Validation | None = None) -> Solution:
-        """Return the best output weights for the state at the start."""
-        state.status = status
+    def finish_at_start(self, state: State, status: Status, validation: Validation | None = None) -> None:
+        """Finish with the best output weights for the hidden weights of the start."""
         self.improve_output_layer(state)
+        state.status = status
         self.record(state, validation)
-        return self.solution(state, validation)
 
     def solution(self, state: State, validation: Validation | None) -> Solution:
         """Return the result; with early stopping, with the best network instead of the last.
@@ -250,7 +252,8 @@ class Descent:
         return Solution(best, state.history, state.status, state.n_epochs, message, objective)
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
-        """Return the state at the start, recorded as epoch 0."""
+        """Start the clock and return the state at the start, recorded as epoch 0."""
+        self.clock = Clock(self.options.max_seconds)
         check_outputs(start, self.problem.output_shape)
         start = start.with_intercept(self.problem.intercept)
         V, alpha = self.problem.whiten(start), self.problem.output_weights(start).copy()
@@ -286,8 +289,8 @@ class Descent:
         order = self.rng.permutation(len(state.alpha))
         kinks = self.rng.standard_normal(state.V.shape) if self.options.kinks == "random" else None
         state.swept = True
-        state.tally = self.sweep.run(state.V, state.alpha, order, self.seconds_left(), kinks)
-        if state.tally.visited == len(order) and self.seconds_left() > 0.0:
+        state.tally = self.sweep.run(state.V, state.alpha, order, self.clock.left(), kinks)
+        if state.tally.visited == len(order) and self.clock.left() > 0.0:
             self.improve_output_layer(state)
             state.n_epochs += 1
         else:
@@ -316,7 +319,7 @@ class Descent:
                 objective=self.objective(state),
                 mse=state.mse,
                 step_norm=step_norm,
-                seconds=time.perf_counter() - self.began,
+                seconds=self.clock.spent(),
                 **state.tally.counts(),
                 **self.rows.spent(),
                 validation_mse=float("nan") if validation is None else validation.observe(network),
@@ -342,7 +345,7 @@ class Descent:
 
     def verdict(self, state: State, validation: Validation | None) -> Status:
         """Return the status after an epoch."""
-        if self.seconds_left() <= 0.0:
+        if self.clock.left() <= 0.0:
             return Status.TIME_LIMIT
         if self.has_converged(state):
             return Status.CONVERGED
@@ -362,11 +365,6 @@ class Descent:
         """Return the distance from convergence, for the message."""
         step, tol = state.history.epochs[-1].step_norm, self.options.tol
         return f"step {step:.1e} (tol {tol:g})"
-
-    def seconds_left(self) -> float:
-        """Return the seconds left of `max_seconds`."""
-        limit = self.options.max_seconds
-        return float("inf") if limit is None else limit - (time.perf_counter() - self.began)
 
     def evaluations_left(self, state: State) -> float:
         """Return the evaluations left of `max_evaluations`, without those of the current epoch."""

@@ -152,7 +152,7 @@ class GrowingDescent(AcceleratedDescent):
         """Minimise with fixed activation patterns, or by a sweep if the problem is too large."""
         patterns = PatternDescent(self.white, *neuron_vectors(state.V, state.alpha))
         tol = 0.0 if correlation <= 1.0 + LAST_DIGITS else NEWTON_SHARE * self.gap(state, self.dual)
-        if patterns.descend(NEWTON_STEPS, tol, self.seconds_left):
+        if patterns.descend(NEWTON_STEPS, tol, self.clock.left):
             self.replace(state, *balance_neurons(patterns.W, patterns.signs))
             self.simplify(state)
         else:
@@ -235,13 +235,13 @@ class GrowingDescent(AcceleratedDescent):
 
     def has_time(self) -> bool:
         """Return whether time is left."""
-        return self.seconds_left() > 0.0
+        return self.clock.left() > 0.0
 
     def branch_and_bound(
         self, residual: FloatArray, values: FloatArray, directions: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Prove a lower bound by branch and bound, and add its best direction to those found before."""
-        limit = None if self.options.max_seconds is None else max(self.seconds_left(), 0.0)
+        limit = None if self.options.max_seconds is None else max(self.clock.left(), 0.0)
         first = directions[np.argmax(values)][None, :]
         bound, v = search_cones(self.white.Q, residual, first, max_parts=PARTS, max_seconds=limit)
         self.proved = self.proved.combine(DualPoint.scaled(self.white, residual, bound))
@@ -269,7 +269,7 @@ class GrowingDescent(AcceleratedDescent):
         n_hidden = len(state.alpha) + len(directions)
         work = self.problem.n_rows * n_hidden**2
         has_lasso = self.problem.n_outputs == 1 and self.fits_in_memory(n_hidden)
-        has_lasso &= work <= min(LARGEST_LASSO, LASSO_SPEED * self.seconds_left())
+        has_lasso &= work <= min(LARGEST_LASSO, LASSO_SPEED * self.clock.left())
         if not (has_lasso and self.add_by_lasso(state, directions)):
             self.append(state, directions)
 

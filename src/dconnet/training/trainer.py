@@ -1,21 +1,16 @@
-"""Training of networks with fixed settings: the algorithm, its options and its backend."""
+"""The choice of an algorithm with its options and its convex backend."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from dconnet.convex.backend import Backend, get_backend
-from dconnet.model.network import Network
-from dconnet.model.problem import Problem
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Descent, Options
-from dconnet.training.early_stopping import Validation
 from dconnet.training.growth import GrowingDescent
-from dconnet.training.observer import Observer
-from dconnet.training.result import Solution, Status
 from dconnet.training.row_work import DataProblem
 
 # The DC split of the accelerated algorithm.
@@ -70,81 +65,39 @@ class PaperAlgorithm:
 
     def options(self, **limits: Any) -> Options:
         """Return these settings and limits as the options of a descent."""
-        return Options(
-            split=self.split,
-            kinks=self.kinks,
-            max_dca_iter=self.max_dca_iter,
-            restart=self.restart,
-            inexact=self.inexact,
-            **limits,
-        )
+        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "solver"}
+        return Options(**settings, **limits)
 
 
 @dataclass(frozen=True, slots=True)
 class Trainer:
-    """Training with fixed settings.
+    """An algorithm, its convex backend and its options: everything of a descent but the problem."""
 
-    Parameters
-    ----------
-    is_accelerated : bool
-        Whether to run the accelerated algorithm instead of Algorithm 1.
-    backend : Backend
-        Solver of the convex programmes.
-    options : Options
-        Limits and choices of the descent.
-    grows : bool, default=False
-        Whether the network grows from the start.
-    """
-
-    is_accelerated: bool
+    algorithm: type[Descent]
     backend: Backend
     options: Options
-    grows: bool = False
 
     @classmethod
     def of(cls, algorithm: str | PaperAlgorithm, *, grows: bool = False, **limits: Any) -> Trainer:
         """Return the trainer for the parameter ``algorithm`` of an estimator and limits of `Options`."""
         if algorithm == "accelerated":
-            return cls(True, get_backend("native"), Options(ACCELERATED_SPLIT, **limits), grows)
+            kind = GrowingDescent if grows else AcceleratedDescent
+            return cls(kind, get_backend("native"), Options(ACCELERATED_SPLIT, **limits))
         if grows:
             raise ValueError(
                 'n_hidden="auto" needs algorithm="accelerated": the algorithm of the paper has a fixed width.'
             )
         paper = algorithm if isinstance(algorithm, PaperAlgorithm) else PaperAlgorithm()
-        return cls(False, get_backend(paper.solver), paper.options(**limits))
+        return cls(Descent, get_backend(paper.solver), paper.options(**limits))
 
     def within(self, seconds: float) -> Trainer:
         """Return the trainer with a limit on the time of each network; infinity for none."""
         return replace(self, options=replace(self.options, max_seconds=None if seconds == np.inf else seconds))
 
-    def train(
-        self,
-        problem: DataProblem,
-        start: Network,
-        rng: np.random.Generator,
-        *,
-        validation: Validation | None = None,
-        observer: Observer | None = None,
-    ) -> Solution:
-        """Train a network from ``start``; see `Descent.run`."""
-        with Observer() if observer is None else observer as observer:
-            return self._descent(problem, rng).run(start, validation=validation, observer=observer)
-
     def sharing(self, n_threads: int, n_networks: int) -> Trainer:
         """Return the trainer for networks that are trained at once: remaining threads share the rows of each."""
-        each = max(1, n_threads // n_networks)
-        return replace(self, options=replace(self.options, n_threads=each))
+        return replace(self, options=replace(self.options, n_threads=max(1, n_threads // n_networks)))
 
-    def fit_output_layer(
-        self, problem: DataProblem, start: Network, rng: np.random.Generator, status: Status = Status.INTERRUPTED
-    ) -> Solution:
-        """Fit the output weights of ``start`` alone, which is fast."""
-        return self._descent(problem, rng).output_layer_only(start, status)
-
-    def _descent(self, problem: DataProblem, rng: np.random.Generator) -> Descent:
-        if self.grows:
-            if not isinstance(problem, Problem):
-                raise ValueError('n_hidden="auto" needs the rows in this process, not with workers. Give a number.')
-            return GrowingDescent(problem, self.backend, self.options, rng)
-        descent = AcceleratedDescent if self.is_accelerated else Descent
-        return descent(problem, self.backend, self.options, rng)
+    def descent(self, problem: DataProblem, rng: np.random.Generator) -> Descent:
+        """Return a descent on a problem."""
+        return self.algorithm(problem, self.backend, self.options, rng)
