@@ -18,20 +18,9 @@ from reproduction.store import Result, Store, key_of, to_json_types
 
 # In the order of the paper; each is the module of that name.
 NAMES = (
-    "table1",
-    "kinks",
-    "controls",
-    "scalers",
-    "baselines",
-    "convergence",
-    "assumptions",
-    "mnist",
-    "solvers",
-    "proximal",
-    "runtime",
-    "overparameterised",
-    "overregularised",
-)
+    "table1", "kinks", "controls", "scalers", "baselines", "convergence", "assumptions", "mnist", "solvers", "proximal",
+    "runtime", "overparameterised", "overregularised",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""The page of the reproduction: tables that follow from the stored cells, and sentences that follow from them, too.
+"""The tables and the sentences of the page follow from the stored cells.
 
-The cells are read as they stand in their files and averaged here anew, not by the functions that write the page.
+The cells are read from their files and averaged here, not by the functions that write the page.
 """
 
 import csv
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not STORED.is_dir(), reason="the documentation i
 
 
 def stored(name, *key):
-    """The results of an experiment by these fields of their cells."""
+    """Return the results of an experiment by these fields of their cells."""
     lines = (STORED / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[1:]
     records = [json.loads(line) for line in lines]
     return {tuple(record["cell"][field] for field in key): record["result"] for record in records}
@@ -39,7 +39,7 @@ def text_of(path):
 
 @pytest.fixture(scope="module")
 def page():
-    """All of the page in one line."""
+    """The whole page in one line."""
     return text_of(DOCS / "reproduction.md")
 
 
@@ -66,7 +66,7 @@ def improvement(networks):
 
 
 def ahead(improvements):
-    """The combinations whose median is above zero."""
+    """Return the combinations whose median is above zero."""
     return [place for place, values in improvements.items() if np.median(values) > 0.0]
 
 
@@ -110,7 +110,7 @@ def paper_means():
 
 
 def other_signs(ours, theirs):
-    """Where the signs differ; what is printed as 0.00 has none."""
+    """Return where the signs differ; 0.00 has no sign."""
     return {place for place in GRID if ours[place] * theirs[place] < 0.0 and abs(theirs[place]) > 0.005}
 
 
@@ -289,7 +289,7 @@ def test_baselines_and_the_accelerated_algorithm(over_baselines):
 
 
 @pytest.mark.parametrize("average", [np.mean, np.median])
-def test_who_predicts_best(networks, average):
+def test_best_methods_by_dataset(networks, average):
     found = stored("baselines", "dataset", "split", "model")
     errors = {}
     for dataset in DATASETS:
@@ -330,7 +330,7 @@ def test_last_subgradients():
 
 
 def percent(cells, name):
-    """Least and largest share of the visits."""
+    """Return the least and largest share of the visits."""
     shares = [100.0 * found[name] / found["visits"] for found in cells]
     return min(shares), max(shares)
 
