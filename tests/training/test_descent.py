@@ -40,17 +40,12 @@ def test_a_converged_network_satisfies_the_conditions_of_every_block(split):
     assert max(blocks.neurons.max(), blocks.output_layer) < 1e-7
 
 
-@pytest.mark.parametrize("solver", ["reference", "osqp", "clarabel", "piqp"])
 @pytest.mark.parametrize("split", ["paper", "net"])
-def test_backends_agree_after_an_epoch(solver, split):
-    if solver != "reference":
-        pytest.importorskip("qpsolvers")
-        pytest.importorskip(solver)
-    problem = make_problem(1e-2)
-    native, start = make_descent(problem, split=split, max_epochs=1)
-    other, _ = make_descent(problem, split=split, max_epochs=1, solver=solver)
-    # Both generators have drawn the start and now draw the same order of neurons.
-    reached = [descent.run(start).history.objective[-1] for descent in (native, other)]
+def test_backends_agree_after_an_epoch(split):
+    problem, reached = make_problem(1e-2), []
+    for solver in ("native", "reference"):
+        descent, start = make_descent(problem, split=split, max_epochs=1, solver=solver)
+        reached.append(descent.run(start).history.objective[-1])
     assert reached[0] == pytest.approx(reached[1], rel=1e-6)
 
 

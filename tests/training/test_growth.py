@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from dconnet import DCONClassifier, DCONRegressor, Network, Problem
+from dconnet import DCONClassifier, DCONRegressor, Problem
 from dconnet.certificates import global_gap
 from dconnet.convex.backend import get_backend
 from dconnet.model.problem import hidden_layer
@@ -22,7 +22,6 @@ from dconnet.training.fixed_patterns import (
 )
 from dconnet.training.growth import GrowingDescent
 from dconnet.training.initialization import xavier
-from dconnet.training.new_neurons import climb
 from dconnet.training.result import Status
 from problems import assert_descent
 
@@ -209,15 +208,6 @@ def test_growth_without_expensive_steps(monkeypatch, setting, value):
     assert solution.network.n_hidden > 4
 
 
-def test_growth_starts_at_any_network(data):
-    X, y = data
-    start = Network(np.zeros((1, 2)), [0.0], [0.0])
-    model = DCONRegressor("auto", gamma=0.1, init=start, warm_start=True, random_state=0).fit(X, y)
-    first = model.objective_
-    assert first == pytest.approx(DCONRegressor("auto", gamma=0.1, random_state=1).fit(X, y).objective_, rel=2e-6)
-    assert model.fit(X, y).objective_ <= first
-
-
 @pytest.mark.parametrize(
     ("X", "y"),
     [
@@ -283,13 +273,3 @@ def test_many_features_stop_early_and_have_several_outputs_and_classes(wide_tabl
     classifier = DCONClassifier("auto", gamma=0.3, random_state=0).fit(X, classes)
     assert classifier.score(X, classes) > 0.7
     assert classifier.transform(X).shape == (120, sum(network.n_hidden for network in classifier.networks_))
-
-
-def test_climbs_are_polished_only_while_there_is_time():
-    problem = build(n_rows=60, n_features=5).whitened
-    starts = np.random.default_rng(0).normal(size=(20, 6))
-    left = iter(range(3))
-    few, _ = climb(problem.Q, problem.y, starts, 20, lambda: next(left, None) is not None)
-    all_values, _ = climb(problem.Q, problem.y, starts, 20)
-    assert np.all(few <= all_values * (1.0 + 1e-12))
-    assert np.sum(few < all_values * (1.0 - 1e-6)) > 5

@@ -110,9 +110,7 @@ def test_start_is_balanced_and_scaled(sign):
     V, alpha = 10.0 * V, sign * np.abs(alpha)  # the targets are positive
     f = np.maximum(problem.Q @ V.T, 0.0) @ alpha
     c = np.sum(f * problem.y) / np.sum(f * f)
-    assert sign * c > 0.0
-    root = np.sqrt(np.abs(c))
-    s = np.sqrt(np.linalg.norm(alpha, axis=1) / np.linalg.norm(V, axis=1))[:, None]
+    root, s = np.sqrt(np.abs(c)), np.sqrt(np.linalg.norm(alpha, axis=1) / np.linalg.norm(V, axis=1))[:, None]
     V_scaled, alpha_scaled, _ = explored(explorer(problem, len(V)), V, alpha, evaluations=0)
     np.testing.assert_allclose(V_scaled, root * s * V, rtol=1e-12)
     np.testing.assert_allclose(alpha_scaled, sign * root * alpha / s, rtol=1e-12)
@@ -161,17 +159,17 @@ def test_search_never_rises_and_is_the_same_each_time(hop):
 def test_arrays_that_do_not_fit_are_refused():
     problem, V, alpha = setting(2)
     runner = make_sweep(problem, get_backend("native"), len(V), "net", 5)
-    with pytest.raises(ValueError, match=r"alpha must have the shape \(5, 2\), got \(5, 1\)"):
-        runner.run(V, alpha[:, :1], np.arange(5), np.inf)
-    kernel = explorer(problem, len(V))
-    with pytest.raises(ValueError, match=r"alpha must have the shape \(5, 2\), got \(5, 3\)"):
-        kernel.explore(1, np.inf, V, np.zeros((5, 3)))
     arguments = pad_rows(problem.Q), problem.Q.shape[1]
-    with pytest.raises(ValueError, match=r"y must have the shape \(90, 2\), got \(89, 2\)"):
-        _native.Objective(*arguments, problem.y[:-1].copy(), 0.1, 5)
-    with pytest.raises(ValueError, match="y must have at least one column"):
-        _native.Objective(*arguments, np.zeros((90, 0)), 0.1, 5)
-    with pytest.raises(ValueError, match="at least one output"):
-        _native.Sweep(*arguments, 5, 0)
-    with pytest.raises(TypeError, match="incompatible"):  # the kernel would look at a copy that is gone
+    for message, call in [
+        (r"alpha must have the shape \(5, 2\), got \(5, 1\)", lambda: runner.run(V, alpha[:, :1], np.arange(5), 1.0)),
+        ("V must have the shape", lambda: runner.run(V[:, :2].copy(), alpha, np.arange(5), 1.0)),
+        ("does not exist", lambda: runner.run(V, alpha, np.arange(5) + 1, 1.0)),
+        (r"alpha must have .*, got \(5, 3\)", lambda: explorer(problem, 5).explore(1, 1.0, V, np.zeros((5, 3)))),
+        (r"y must have the shape", lambda: _native.Objective(*arguments, problem.y[:-1].copy(), 0.1, 5)),
+        ("at least one column", lambda: _native.Objective(*arguments, np.zeros((90, 0)), 0.1, 5)),
+        ("at least one output", lambda: _native.Sweep(*arguments, 5, 0)),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(TypeError, match="incompatible"):  # the kernel would read a copy that is gone
         _native.Objective(*arguments, np.asfortranarray(problem.y), 0.1, 5)

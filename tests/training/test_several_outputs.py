@@ -68,16 +68,6 @@ def test_one_column_is_the_problem_of_a_vector():
         assert matrix.objective == pytest.approx(vector.objective, rel=1e-8)
 
 
-def test_weights_are_copies():
-    X, Y = data(n_rows=30)
-    weight = np.random.default_rng(4).integers(0, 4, size=30)
-    copies = np.repeat(np.arange(30), weight)
-    options = {"intercept": [1.0, 0.0, -1.0], "output_scale": [1.0, 2.0, 3.0]}
-    weighted, repeated = Problem(X, Y, 0.1, weight, **options), Problem(X[copies], Y[copies], 0.1, **options)
-    first, second = (descend(p, start_of(), max_epochs=20) for p in (weighted, repeated))
-    np.testing.assert_allclose(first.network.parameters, second.network.parameters, rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("n_outputs", "options", "message"),
     [

@@ -64,17 +64,3 @@ def test_no_time_no_change(backend):
     before = V.copy()
     assert make_sweep(problem, get_backend(backend), 5, "net", 50).run(V, alpha, np.arange(5), 0.0).visited == 0
     np.testing.assert_array_equal(V, before)
-
-
-def test_kernel_refuses_arrays_that_do_not_fit():
-    problem, V, alpha = whitened_setting()
-    sweep = make_sweep(problem, get_backend("native"), len(alpha), "net", 5)
-    order = np.arange(5)
-    with pytest.raises(ValueError, match=r"alpha must have the shape \(5, 1\), got \(3, 1\)"):
-        sweep.run(V, alpha[:3], order, np.inf)
-    with pytest.raises(ValueError, match=r"V must have the shape"):
-        sweep.run(V[:, :2].copy(), alpha, order, np.inf)
-    with pytest.raises(TypeError, match="incompatible function arguments"):  # the kernel must not write to a copy
-        sweep.run(np.asfortranarray(V), alpha, order, np.inf)
-    with pytest.raises(ValueError, match="does not exist"):
-        sweep.run(V, alpha, order + 1, np.inf)
