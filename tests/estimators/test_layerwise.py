@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dconnet import DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network, Problem, Status
 from dconnet.model.stack import Stack
-from dconnet.training.continuation import continuation
 from dconnet.training.descent import Descent
+from dconnet.training.initialization import continuation
 from tolerances import ROUNDING
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import asdict
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -43,8 +43,6 @@ from dconnet.training.observer import work_bar
 # For `distil`: training rows at most, synthetic rows for each, ramps of a number, and gamma.
 MAX_DISTILLED, SYNTHETIC_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6, 0.01
 
-Estimator = TypeVar("Estimator", bound=type)
-
 ATTRIBUTES = """columns_ : list of dict
         Name, kind and treatment of each column of the table; ``pandas.DataFrame(model.columns_)`` shows them.
     members_ : list of dict
@@ -59,11 +57,9 @@ ATTRIBUTES = """columns_ : list of dict
         Names of the columns, if the table had any."""
 
 
-def _document(estimator: Estimator) -> Estimator:
-    """Insert the descriptions that both estimators share into the docstring."""
-    estimator.__doc__ = (estimator.__doc__ or "").replace("{attributes}", ATTRIBUTES)
-    own = {name: f"{name} of ensembles" for name in ("max_seconds", "n_jobs", "random_state", "verbose")}
-    return documented(**own)(estimator)
+_document = documented(
+    ATTRIBUTES, **{name: f"{name} of ensembles" for name in ("max_seconds", "n_jobs", "random_state", "verbose")}
+)
 
 
 class _Auto(TakesTables, BaseEstimator):

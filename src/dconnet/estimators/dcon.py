@@ -28,7 +28,6 @@ from dconnet.training.clock import Clock
 from dconnet.training.early_stopping import Validation
 from dconnet.training.growth import START
 from dconnet.training.initialization import xavier
-from dconnet.training.result import History, Status
 from dconnet.training.row_work import DataProblem
 from dconnet.training.trainer import PaperAlgorithm, Trainer
 
@@ -174,6 +173,11 @@ class _Shallow(DCONEstimator):
         return self.gamma_, self._fitted_params["shrinkage"], self._units
 
 
+def _first(name: str, doc: str) -> Any:
+    """Return a property with the first value of an attribute."""
+    return property(lambda self: getattr(self, name)[0], doc=doc)
+
+
 @documented()
 class DCONRegressor(RegressorMixin, _Shallow):
     """One-hidden-layer ReLU network for regression, trained to convergence.
@@ -269,25 +273,10 @@ class DCONRegressor(RegressorMixin, _Shallow):
         tags.target_tags.multi_output = True
         return tags
 
-    @property
-    def network_(self) -> Network:
-        """The trained network."""
-        return self.solutions_[0].network
-
-    @property
-    def history_(self) -> History:
-        """What each epoch reached."""
-        return self.solutions_[0].history
-
-    @property
-    def status_(self) -> Status:
-        """Why the fit stopped."""
-        return self.solutions_[0].status
-
-    @property
-    def message_(self) -> str:
-        """The sentence of the status, with its figures."""
-        return self.solutions_[0].message
+    network_ = _first("networks_", "The trained network.")
+    history_ = _first("histories_", "What each epoch reached.")
+    status_ = _first("statuses_", "Why the fit stopped.")
+    message_ = _first("messages_", "The sentence of the status, with its figures.")
 
     @property
     def objective_(self) -> float:

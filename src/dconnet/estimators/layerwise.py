@@ -24,7 +24,7 @@ from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.checkpoint import describe_value
-from dconnet.training.continuation import start_layer
+from dconnet.training.initialization import start_layer
 from dconnet.training.result import Solution, Status
 from dconnet.training.trainer import PaperAlgorithm
 

@@ -1,11 +1,20 @@
-"""Starting rules: pure functions that return a network."""
+"""Starts: random ones, and for a further layer a copy of the network below, so that RegLoss does not rise."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
+from dconnet._arrays import FloatArray, safe_norm
 from dconnet.model.network import Network
+from dconnet.model.problem import Problem, WhitenedProblem
+from dconnet.model.stack import Stack
 from dconnet.training.row_work import DataProblem
+
+# How often the new neurons of a start are halved before they are left out.
+HALVINGS = 30
 
 
 def xavier(n_features: int, n_hidden: int, rng: np.random.Generator, n_outputs: int | None = None) -> Network:
@@ -66,3 +75,79 @@ def _drowns(problem: DataProblem, value: float) -> bool:
     """Whether rounding of this value is larger than the mean square of y."""
     drowned = 0.0 < problem.zero_objective < float(np.finfo(float).eps) * value
     return drowned or not bool(np.isfinite(value))
+
+
+def start_layer(
+    problems: Sequence[Problem],
+    n_hidden: int,
+    generators: Sequence[np.random.Generator],
+    below: Stack,
+    problems_below: Sequence[Problem],
+) -> list[Network]:
+    """Return random starts for the bottom layer; above it, starts that continue the networks of the layer below."""
+    if not problems_below:
+        pairs = zip(problems, generators, strict=True)
+        return [xavier(problem.X.shape[1], n_hidden, rng) for problem, rng in pairs]
+    starts = []
+    for k, (problem, own) in enumerate(zip(problems, problems_below, strict=True)):
+        limit = _whitened_regloss(replace(own.whitened, gamma=problems[0].gamma), below.layers[-1][k])
+        starts.append(continuation(problem, below.output_weights(k), n_hidden, limit, generators[k]))
+    return starts
+
+
+def continuation(
+    problem: Problem, carried: FloatArray, n_hidden: int, limit: float, rng: np.random.Generator
+) -> Network:
+    """Return a start for another layer that continues the network below.
+
+    Two neurons repeat its output on the training data, one for each sign of its output weights: activations are not
+    negative, and so ``max(<w, x>, 0) = <w, x>`` for weights that are not negative either. By the triangle inequality,
+    the two bear no more penalty than the network below. All other neurons are new, drawn by the rule of Xavier in the
+    units of the features, and halved until RegLoss is within the limit. A single neuron cannot repeat both signs; it
+    is all new then.
+
+    ``carried`` are the output weights of the network below, for the first columns of the features, and ``limit`` is
+    the RegLoss that the start should not exceed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dconnet import Network, Problem
+    >>> from dconnet.training.initialization import continuation
+    >>> X, y = np.linspace(-1, 1, 9).reshape(-1, 1), np.ones(9)
+    >>> below = Network(W=[[1.0], [-1.0]], b=[0.0, 0.5], alpha=[1.0, -1.0])
+    >>> above = Problem(below.hidden(X), y, gamma=0.1)
+    >>> start = continuation(above, below.alpha, n_hidden=2, limit=0.0, rng=np.random.default_rng(0))
+    >>> bool(np.allclose(start.predict(below.hidden(X)), below.predict(X)))
+    True
+    """
+    white = problem.whitened  # indifferent to the order of the rows, and so is the start
+    to_white, n_features = white.whitening.to_white, problem.X.shape[1]
+    copied, signs = [], []  # with balanced weights
+    for sign in (1.0, -1.0):
+        u = np.zeros(n_features + 1)
+        u[: len(carried)] = np.maximum(sign * carried, 0.0)
+        norm = safe_norm(to_white @ u)
+        if norm > 0.0:
+            copied.append(u[:-1] / np.sqrt(norm))
+            signs.append(sign * np.sqrt(norm))
+    drawn = xavier(n_features, n_hidden, rng)
+    size = np.linalg.norm(to_white[:, :-1], axis=0) / np.sqrt(white.total_weight)
+    W = np.divide(drawn.W, size, out=np.zeros_like(drawn.W), where=size > 0.0)
+    if len(signs) > n_hidden:
+        return Network(W, drawn.b, drawn.alpha)
+    new = slice(len(signs), None)
+    for shrink in [*0.5 ** np.arange(HALVINGS), 0.0]:
+        start = Network(
+            W=np.vstack([np.reshape(copied, (-1, n_features)), shrink * W[new]]),
+            b=np.concatenate([np.zeros(len(signs)), shrink * drawn.b[new]]),
+            alpha=np.concatenate([signs, shrink * drawn.alpha[new]]),
+        )
+        if _whitened_regloss(white, start) <= limit:
+            break
+    return start
+
+
+def _whitened_regloss(white: WhitenedProblem, network: Network) -> float:
+    """Return RegLoss, summed over the rows in the order of the whitened problem."""
+    return white.regloss(white.whiten(network), white.output_weights(network))
