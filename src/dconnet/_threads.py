@@ -34,7 +34,7 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit the BLAS to one thread; the last of several concurrent users restores the limit before."""
+    """Limit the BLAS to one thread; of several concurrent users, the last one restores the original limit."""
     global _users, _limiter
     with _lock:
         _users += 1
@@ -53,29 +53,32 @@ _watched = local()
 
 
 def check_stop() -> None:
-    """Raise KeyboardInterrupt in a thread of `in_threads` after its stop."""
+    """Raise KeyboardInterrupt if this thread belongs to `in_threads` and its ``stop`` is set."""
     stop: Stop | None = getattr(_watched, "stop", None)
     if stop is not None and stop.is_set():
         raise KeyboardInterrupt
 
 
-def is_carried() -> bool:
+def has_external_backend() -> bool:
     """Return whether joblib's active backend belongs to another package, such as Dask or Ray."""
     from joblib.parallel import get_active_backend
 
     return not type(get_active_backend()[0]).__module__.startswith("joblib._parallel_backends")
 
 
-def carried(work: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
-    """Return ``work(item)`` for every item: on joblib's backend of another package, else in threads."""
-    if not is_carried():
+def run_parallel(work: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
+    """Return ``work(item)`` for every item: on joblib's backend if it belongs to another package, else in threads."""
+    if not has_external_backend():
         return in_threads(work, items, n_threads)
-    results = dict(as_carried(work, items))
+    results = dict(run_on_backend(work, items))
     return [results[number] for number in range(len(items))]
 
 
-def as_carried(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-    """Yield number and result of every item on joblib's active backend, as they end, if the backend supports that."""
+def run_on_backend(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+    """Yield the number and the result of every item, computed on joblib's active backend.
+
+    They come in the order in which they end if the backend supports that, otherwise in the order of the items.
+    """
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
@@ -118,35 +121,37 @@ def in_threads(
     if n_threads <= 1:
         return [work(item) for item in items]
     signal = Stop() if stop is None else stop
-    crew = _Crew(work, items, signal, is_over=stop is None)
+    queue = _WorkQueue(work, items, signal, skip_after_stop=stop is None)
     try:
         for _ in range(n_threads):
-            Thread(target=crew.take_part).start()
-        crew.wait()
-        return crew.all_results()
+            Thread(target=queue.run_in_thread).start()
+        queue.wait()
+        return queue.all_results()
     except KeyboardInterrupt:
         # A thread whose `start` was interrupted may run or not; either way, all items must be finished.
         signal.set()
-        crew.finish()
-        crew.wait()
+        queue.finish()
+        queue.wait()
         if stop is None:
             raise
-    return crew.all_results()
+    return queue.all_results()
 
 
-class _Crew(Generic[Item, Result]):
-    """Threads that share items; with ``is_over``, a stop skips the items that were not begun."""
+class _WorkQueue(Generic[Item, Result]):
+    """Items that threads share; with ``skip_after_stop``, items that were not begun are skipped after a stop."""
 
-    def __init__(self, work: Callable[[Item], Result], items: Sequence[Item], stop: Stop, *, is_over: bool) -> None:
-        self.work, self.items, self.stop, self.is_over = work, items, stop, is_over
+    def __init__(
+        self, work: Callable[[Item], Result], items: Sequence[Item], stop: Stop, *, skip_after_stop: bool
+    ) -> None:
+        self.work, self.items, self.stop, self.skip_after_stop = work, items, stop, skip_after_stop
         self.waiting: SimpleQueue[int] = SimpleQueue()
         for index in range(len(items)):
             self.waiting.put(index)
         self.results: dict[int, Result] = {}
         self.errors: dict[int, BaseException] = {}
 
-    def take_part(self) -> None:
-        """Work in this thread until all items are taken or `stop` is set."""
+    def run_in_thread(self) -> None:
+        """Process items in this thread, which the kernel interrupts when `stop` is set."""
         _watched.stop = self.stop
         watch(self.stop)
         self.finish()
@@ -159,7 +164,7 @@ class _Crew(Generic[Item, Result]):
             except Empty:
                 return
             try:
-                if self.is_over and self.stop.is_set():
+                if self.skip_after_stop and self.stop.is_set():
                     raise KeyboardInterrupt
                 self.results[index] = self.work(self.items[index])
             except BaseException as error:

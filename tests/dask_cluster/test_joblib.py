@@ -11,7 +11,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from dconnet import AutoDCONRegressor, DCONClassifier, DCONRegressor
-from dconnet._threads import as_carried, carried, is_carried
+from dconnet._threads import has_external_backend, run_on_backend, run_parallel
 from dconnet.ensemble import fold_runner
 from dconnet.estimators import layer
 
@@ -33,13 +33,13 @@ def test_joblib_runs_work_on_the_cluster(client, monkeypatch):
     def square(n):
         return n**2
 
-    assert not is_carried()
-    assert carried(square, [1, 2, 3], 1) == [1, 4, 9]
+    assert not has_external_backend()
+    assert run_parallel(square, [1, 2, 3], 1) == [1, 4, 9]
     with joblib.parallel_config("dask"):
-        assert is_carried()
-        assert carried(square, [1, 2, 3], 1) == [1, 4, 9]
+        assert has_external_backend()
+        assert run_parallel(square, [1, 2, 3], 1) == [1, 4, 9]
         monkeypatch.setattr(type(joblib.parallel.get_active_backend()[0]), "supports_return_generator", False)
-        assert list(as_carried(square, [1, 2, 3])) == [(0, 1), (1, 4), (2, 9)]
+        assert list(run_on_backend(square, [1, 2, 3])) == [(0, 1), (1, 4), (2, 9)]
 
 
 def search_grid(X, y, labels):
@@ -74,7 +74,7 @@ def sleep(seconds):
 
 def test_an_interrupt_keeps_finished_work(client):
     with joblib.parallel_config("dask"):
-        results = as_carried(sleep, [3.0, 0.0])
+        results = run_on_backend(sleep, [3.0, 0.0])
         assert next(results) == (1, 0.0)
         Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
@@ -83,14 +83,14 @@ def test_an_interrupt_keeps_finished_work(client):
 
 def test_an_interrupt_keeps_finished_networks(client, data, monkeypatch):
     def interrupt_after_two(*arguments):
-        yield from islice(as_carried(*arguments), 2)
+        yield from islice(run_on_backend(*arguments), 2)
         raise KeyboardInterrupt
 
     X, y, labels = data
     model = DCONClassifier(**OPTIONS, gamma=0.01).fit(X, labels)
     complete = [network.parameters for network in model.networks_]
-    monkeypatch.setattr(layer, "as_carried", interrupt_after_two)
-    monkeypatch.setattr(fold_runner, "as_carried", interrupt_after_two)
+    monkeypatch.setattr(layer, "run_on_backend", interrupt_after_two)
+    monkeypatch.setattr(fold_runner, "run_on_backend", interrupt_after_two)
     with joblib.parallel_config("dask"):
         with pytest.raises(KeyboardInterrupt, match="Interrupted"):
             model.fit(X, labels)

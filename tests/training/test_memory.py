@@ -10,7 +10,7 @@ import pytest
 from dconnet import Network, Problem
 from dconnet.certificates import stationarity
 from dconnet.estimators.data import Rows
-from dconnet.estimators.gamma_choice import MOST_ROWS, merged
+from dconnet.estimators.gamma_choice import MOST_ROWS, merge_rows
 from dconnet.training.initialization import check_start
 from dconnet.training.output_layer import solve_output_weights
 
@@ -55,7 +55,7 @@ def test_no_pass_needs_the_whole_hidden_layer(name, problem):
 def test_the_choice_of_gamma_copies_no_more_rows_than_it_uses():
     rng = np.random.default_rng(6)
     rows = Rows(rng.normal(size=(3 * MOST_ROWS, 30)), rng.normal(size=(3 * MOST_ROWS, 1)), np.ones(3 * MOST_ROWS))
-    assert peak_of(lambda: merged(rows, np.random.default_rng(0), MOST_ROWS)) < 0.7 * rows.X.nbytes
+    assert peak_of(lambda: merge_rows(rows, np.random.default_rng(0), MOST_ROWS)) < 0.7 * rows.X.nbytes
 
 
 # Print the peak memory of fits as a multiple of X, for the search and for sweeps, as the operating system measures it:

@@ -8,7 +8,7 @@ from threading import Lock
 
 from dconnet._arrays import FloatArray
 from dconnet._native import Stop
-from dconnet._threads import as_carried, in_threads, is_carried, one_blas_thread
+from dconnet._threads import has_external_backend, in_threads, one_blas_thread, run_on_backend
 from dconnet.ensemble.families import Family
 from dconnet.ensemble.fold_fits import FoldFit, TrainingSet, fit_fold
 from dconnet.training.clock import Clock
@@ -58,8 +58,8 @@ class FoldRunner:
         if self.is_interrupted:
             return
         try:
-            if is_carried() and not self.clock.has_limit:
-                for number, trained in as_carried(self._make_task(), [(f, fold, chosen[f]) for f, fold in tasks]):
+            if has_external_backend() and not self.clock.has_limit:
+                for number, trained in run_on_backend(self._make_task(), [(f, fold, chosen[f]) for f, fold in tasks]):
                     self._store(tasks[number], trained)
             else:
                 in_threads(self._train_one, tasks, self.n_threads, self._stop)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import FloatArray
-from dconnet._threads import carried, in_threads
+from dconnet._threads import in_threads, run_parallel
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.features import Linear
 from dconnet.estimators.data import Rows, Units
@@ -105,23 +105,23 @@ def check_folds(folds: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int) -> li
     return checked
 
 
-def merged(rows: Rows, rng: np.random.Generator | None = None, most: int | None = None) -> Rows:
+def merge_rows(rows: Rows, rng: np.random.Generator | None = None, max_rows: int | None = None) -> Rows:
     """Merge rows with equal inputs, in sorted order, so that neither order nor copies of rows matter.
 
-    If there are more than ``most`` rows, return that number, drawn by ``rng``.
+    If there are more than ``max_rows`` rows, return that number, drawn by ``rng``.
     """
     groups = Problem(rows.X, rows.Y[:, 0], 1.0, rows.weight, copy=False, check_finite=False).groups
     weight, Y, first = rows.weight[groups.order], rows.Y[groups.order], rows.Y[groups.first]
     total = groups.sums(weight)
     shift = [groups.sums(weight * column) / total for column in (Y - groups.spread_out(first)).T]
     Y = first + np.column_stack(shift)
-    if rng is None or most is None or len(total) <= most:
+    if rng is None or max_rows is None or len(total) <= max_rows:
         return Rows(rows.X[groups.first], Y, total)
-    drawn = np.sort(rng.choice(len(total), most, replace=False))
+    drawn = np.sort(rng.choice(len(total), max_rows, replace=False))
     return Rows(rows.X[groups.first[drawn]], Y[drawn], total[drawn])
 
 
-def merged_in_folds(rows: Rows, folds: Sequence[Fold]) -> tuple[Rows, list[Fold]]:
+def merge_rows_in_folds(rows: Rows, folds: Sequence[Fold]) -> tuple[Rows, list[Fold]]:
     """Merge rows with equal inputs that are in the same parts of all folds."""
     if any(len(np.unique(part)) < len(part) for fold in folds for part in fold):
         return rows, list(folds)  # a bootstrap repeats rows
@@ -129,7 +129,7 @@ def merged_in_folds(rows: Rows, folds: Sequence[Fold]) -> tuple[Rows, list[Fold]
     for k, (train, test) in enumerate(folds):
         parts[train, k] += 1.0
         parts[test, k] += 2.0  # a row may be in both parts
-    both = merged(Rows(np.column_stack([rows.X, parts]), rows.Y, rows.weight))
+    both = merge_rows(Rows(np.column_stack([rows.X, parts]), rows.Y, rows.weight))
     X, parts = np.split(both.X, [rows.X.shape[1]], axis=1)
     numbered = [(np.flatnonzero(part % 2.0 == 1.0), np.flatnonzero(part >= 2.0)) for part in parts.T]
     return Rows(np.ascontiguousarray(X), both.Y, both.weight), numbered
@@ -168,13 +168,13 @@ def choose_gamma(
     """
     rng = np.random.default_rng([seed, 1])  # not the generator of the network
     if folds is None:
-        rows = merged(rows, rng, MOST_ROWS)
+        rows = merge_rows(rows, rng, MOST_ROWS)
         folds = stratified_folds(rows.Y, min(n_folds, len(rows.X)), rng) if len(rows.X) > 1 else []
         if len(gammas) == 1:
             n_tested = np.cumsum([len(test) for _, test in folds])
             folds = folds[: int(np.searchsorted(n_tested, TESTED_ROWS)) + 1]
     else:
-        rows, folds = merged_in_folds(rows, folds)
+        rows, folds = merge_rows_in_folds(rows, folds)
     if len(folds) == 0 or (len(gammas) == 1 and not calibrate) or clock.left() <= 0.0:
         return GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
     for train, test in folds:
@@ -219,7 +219,7 @@ def choose_gamma(
         return errors, (centers[:, None] + units.size * outputs if calibrate else outputs[:0]).astype(np.float32)
 
     # A limit of time is shared by threads, and cannot be shared by machines.
-    run = carried if turns is None else in_threads
+    run = run_parallel if turns is None else in_threads
     errors, outputs = zip(*run(test_fold, range(len(folds)), min(n_jobs, len(folds))), strict=True)
     choice = GammaChoice(gammas, np.column_stack(errors), np.array([rows.weight[test].sum() for _, test in folds]))
     if not calibrate:
@@ -260,7 +260,7 @@ def _best_fits(
             seconds=None if turns is None else turns.next,
         )
 
-    run = carried if n_jobs > 1 and turns is None else in_threads
+    run = run_parallel if n_jobs > 1 and turns is None else in_threads
     parts = run(train, np.array_split(np.arange(len(gamma)), min(n_jobs, len(gamma))), n_jobs)
     V, alpha = (np.concatenate([getattr(part, name) for part in parts]) for name in ("V", "alpha"))
     fits = ShortFits(V, alpha, from_white)

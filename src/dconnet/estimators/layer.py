@@ -11,7 +11,7 @@ import numpy as np
 
 from dconnet._arrays import FloatArray
 from dconnet._native import Stop
-from dconnet._threads import as_carried, in_threads, is_carried, one_blas_thread
+from dconnet._threads import has_external_backend, in_threads, one_blas_thread, run_on_backend
 from dconnet.certificates import stationarity
 from dconnet.estimators.data import Rows, Units
 from dconnet.estimators.gamma_choice import GammaChoice
@@ -168,14 +168,14 @@ class LayerTraining:
         return self.trainer.descent(task.problem, rng).output_layer_only(task.start, status)
 
     def train_elsewhere(self) -> dict[int, Solution]:
-        """Train the networks with joblib's backend of another package, if nothing observes them; see `is_carried`."""
+        """Train the networks on joblib's backend if it belongs to another package and nothing observes them."""
         solutions: dict[int, Solution] = {}
         is_plain = self.observer.is_plain and all(isinstance(task.problem, Problem) for task in self.tasks)
-        if not is_carried() or len(self.tasks) == 1 or not is_plain or self.stop.is_set():
+        if not has_external_backend() or len(self.tasks) == 1 or not is_plain or self.stop.is_set():
             return solutions
         train = partial(_train_remotely, self.trainer.sharing(1, len(self.tasks)), self.observer.verbose)
         try:
-            for number, (solution, state) in as_carried(train, self.tasks):
+            for number, (solution, state) in run_on_backend(train, self.tasks):
                 self.tasks[number].rng.bit_generator.state = state
                 solutions[number] = solution
         except KeyboardInterrupt:

@@ -23,8 +23,8 @@ def register_onnx_converters() -> None:
     """Register converters for the estimators of dconnet with skl2onnx.
 
     The model computes in the precision of its inputs: in double precision if they are of type float64. Classifiers have
-    the options ``zipmap``, ``nocl``, ``output_class_labels`` and ``raw_scores`` of skl2onnx. The raw scores take the
-    place of probabilities also where a classifier has none.
+    the options ``zipmap``, ``nocl``, ``output_class_labels`` and ``raw_scores`` of skl2onnx. Classifiers without
+    probabilities return the raw scores instead.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def register_onnx_converters() -> None:
 
 
 def _set_shape(operator: Any) -> None:
-    """The type of the predictions, which is that of the inputs if they are decimals, and their shape."""
+    """Set the shape and the type of the predictions: the type of the inputs if it is a float, otherwise float32."""
     from skl2onnx.common.data_types import guess_tensor_type
 
     kind = type(guess_tensor_type(operator.inputs[0].type))
@@ -73,16 +73,16 @@ def _set_shape(operator: Any) -> None:
 
 
 def _convert_regressor(scope: Any, operator: Any, container: Any) -> None:
-    graph, source = _started(scope, operator)
+    graph, source = _begin_graph(scope, operator)
     graph.chain(source, operator.raw_operator.to_chain(), operator.outputs[0].full_name)
-    _add(graph, scope, container)
+    _add_to_model(graph, scope, container)
 
 
 def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     from skl2onnx.common.utils_classifier import get_label_classes
 
     estimator, (label, shares) = operator.raw_operator, operator.outputs
-    graph, source = _started(scope, operator)
+    graph, source = _begin_graph(scope, operator)
     exported: ClassifierChain = estimator._build_chain()
     scores = graph.chain(source, exported.scores)
     classes = tuple(get_label_classes(scope, estimator).tolist())
@@ -93,11 +93,11 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
         # As skl2onnx has it: two classes have a column each, the first with the opposite sign.
         columns = Affine([[-1.0], [1.0]], [0.0, 0.0]) if exported.is_binary else Affine.identity(len(classes))
         graph.chain(scores, Chain((columns,)), shares.full_name)
-    _add(graph, scope, container)
+    _add_to_model(graph, scope, container)
 
 
-def _started(scope: Any, operator: Any) -> tuple[Graph, str]:
-    """A graph in the precision of the inputs, and the name of its source; inputs that are not decimals are cast."""
+def _begin_graph(scope: Any, operator: Any) -> tuple[Graph, str]:
+    """Return an empty graph in the precision of the inputs, and the name of its input; integers are cast to float32."""
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
     from skl2onnx.proto import onnx_proto
 
@@ -108,8 +108,8 @@ def _started(scope: Any, operator: Any) -> tuple[Graph, str]:
     return graph, source
 
 
-def _add(graph: Graph, scope: Any, container: Any) -> None:
-    """Hand a graph over to skl2onnx."""
+def _add_to_model(graph: Graph, scope: Any, container: Any) -> None:
+    """Add the constants and nodes of a graph to the model of skl2onnx."""
     from skl2onnx.proto import onnx_proto
 
     types = {"float64": "DOUBLE", "float32": "FLOAT", "int64": "INT64", "object": "STRING"}
