@@ -18,18 +18,10 @@ GAP_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvexSolution:
-    """Answer of a backend.
+    """Answer of a backend."""
 
-    Attributes
-    ----------
-    v : array of shape (rank,)
-        The minimiser.
-    multipliers : array of shape (n_rows,)
-        λ, an element of the subdifferential of each hinge at the solution.
-    """
-
-    v: FloatArray
-    multipliers: FloatArray
+    v: FloatArray  # the minimiser, of shape (rank,)
+    multipliers: FloatArray  # λ (n_rows,), an element of the subdifferential of each hinge at the solution
     iterations: int  # zero if the backend does not report them
     converged: bool  # False if the backend stopped before it reached its tolerance
     method: str = ""  # that solved the programme, where a backend has several

@@ -22,27 +22,13 @@ from dconnet._arrays import FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Programme:
-    """Data of one programme.
+    """Data of one programme."""
 
-    Attributes
-    ----------
-    design : array of shape (n_rows, rank)
-        Q, with orthonormal columns, or some rows of such a matrix.
-    linear : array of shape (rank,)
-        t, the linearised concave part.
-    slope : array of shape (n_rows,)
-        beta, the weights of the hinges, not negative.
-    curvature : float
-        a, the square of the neuron's output weight, positive.
-    gamma : float
-        Strength of the regularisation, positive.
-    """
-
-    design: FloatArray
-    linear: FloatArray
-    slope: FloatArray
-    curvature: float
-    gamma: float
+    design: FloatArray  # Q (n_rows, rank), with orthonormal columns, or some rows of such a matrix
+    linear: FloatArray  # t (rank,), the linearised concave part
+    slope: FloatArray  # beta (n_rows,), the weights of the hinges, not negative
+    curvature: float  # a, the square of the neuron's output weight, positive
+    gamma: float  # strength of the regularisation, positive
 
     def value(self, v: FloatArray) -> float:
         """Return P(v)."""

@@ -34,9 +34,8 @@ class PartitionedTable:
     target_names: NDArray[Any] | None
 
     def __post_init__(self) -> None:
-        for name, n_columns in (("X", self.n_features), ("y", self.n_targets)):
-            if n_columns == 0:
-                raise ValueError(f"{name} has no columns.")
+        if 0 in (self.n_features, self.n_targets):
+            raise ValueError(f"{'y' if self.n_features else 'X'} has no columns.")
 
 
 def partition_table(X: Any, y: Any, sample_weight: Any = None) -> PartitionedTable:
