@@ -23,31 +23,16 @@ class GammaPath:
     """Fits over a grid of gamma.
 
     A regressor has one network; a classifier of more than two classes has one for each class, unless they share one.
-
-    Attributes
-    ----------
-    gammas : array of shape (n_gammas,)
-        Values of the parameter ``gamma``, ascending.
-    networks : tuple of tuples of Network
-        ``networks[i]`` are the networks at ``gammas[i]``.
-    objective : array of shape (n_gammas, n_networks)
-        RegLoss on the training data.
-    mse : array of shape (n_gammas, n_networks)
-        Mean squared error on the training data. The targets of a classifier are plus and minus one; several targets
-        are summed in units of their variances.
-    validation_mse : array of shape (n_gammas, n_networks) or None
-        The same on the validation data.
-    active : array of int, shape (n_gammas, n_networks)
-        Number of neurons that are not dead: they contribute more than a ten-thousandth of the targets, in root mean
-        squares.
+    The targets of a classifier are plus and minus one; several targets are summed in units of their variances. Active
+    neurons contribute more than a ten-thousandth of the targets, in root mean squares.
     """
 
-    gammas: FloatArray
-    networks: tuple[tuple[Network, ...], ...]
-    objective: FloatArray
-    mse: FloatArray
-    validation_mse: FloatArray | None
-    active: NDArray[np.int64]
+    gammas: FloatArray  # (n_gammas,), ascending
+    networks: tuple[tuple[Network, ...], ...]  # networks[i] are those at gammas[i]
+    objective: FloatArray  # (n_gammas, n_networks), RegLoss on the training data
+    mse: FloatArray  # (n_gammas, n_networks), mean squared error on the training data
+    validation_mse: FloatArray | None  # the same on the validation data
+    active: NDArray[np.int64]  # (n_gammas, n_networks), number of active neurons
 
     @property
     def best_gamma(self) -> float:

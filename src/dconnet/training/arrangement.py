@@ -40,22 +40,6 @@ RELATIVE_GAP = 1e-4
 ANGLE = 1e-12
 
 
-@dataclass(slots=True, eq=False)
-class Best:
-    """The largest value found, and its direction."""
-
-    value: float
-    v: FloatArray
-
-    def update(self, values: FloatArray, directions: FloatArray) -> None:
-        """Take the largest of these values if it is larger."""
-        if len(values) == 0:
-            return
-        first = int(np.argmax(values))
-        if values[first] > self.value:
-            self.value, self.v = float(values[first]), directions[first].copy()
-
-
 def can_enumerate(Q: FloatArray, n_outputs: int = 1) -> bool:
     """Return whether enumeration is possible and affordable for this design."""
     max_rows = MAX_ROWS if n_outputs == 1 else MAX_ROWS_OF_SEVERAL
@@ -85,8 +69,8 @@ def candidates(Q: FloatArray, r: FloatArray, floor: float = 0.0) -> tuple[FloatA
         arcs = Arcs.of(Q, _weighted(Q, r))
         values, directions = _on_circle(arcs.begin, arcs.sums)
     elif Q.shape[1] == 3 and r.ndim == 2:
-        best = _best_on_sphere(Q, r)
-        values, directions = np.array([best.value]), best.v[None, :]
+        best, v = _best_on_sphere(Q, r)
+        values, directions = np.array([best]), v[None, :]
     elif Q.shape[1] == 3:
         values, directions = np.empty(len(Q)), np.empty((len(Q), 3))
         _native.search_sphere(np.ascontiguousarray(Q), np.ascontiguousarray(r), floor, values, directions)
@@ -146,9 +130,9 @@ def _weighted(Q: FloatArray, r: FloatArray) -> FloatArray:
     return r[:, None] * Q if r.ndim == 1 else Q[:, :, None] * r[:, None, :]
 
 
-def _best_on_sphere(Q: FloatArray, r: FloatArray) -> Best:
+def _best_on_sphere(Q: FloatArray, r: FloatArray) -> tuple[float, FloatArray]:
     """Search the sphere circle by circle, for any number of outputs; the kernel does the same for one output."""
-    best = Best(0.0, np.eye(3)[0])
+    best = 0.0, np.eye(3)[0]
     weighted = _weighted(Q, r)
     lengths = np.linalg.norm(Q, axis=1)
     for normal in Q[lengths > 0.0]:
@@ -158,14 +142,21 @@ def _best_on_sphere(Q: FloatArray, r: FloatArray) -> Best:
         arcs = Arcs.of(points[crossing], weighted[crossing])
         projected = arcs.sums @ plane if arcs.sums.ndim == 2 else plane.T @ arcs.sums
         values, directions = _on_circle(arcs.begin, projected)
-        best.update(values, directions @ plane.T)
+        best = _better(best, values, directions @ plane.T)
         neighbours = arcs.outward(Q[crossing])
         # Rows along the normal itself are active on one side of the circle and not on the other.
         for sign in (1.0, -1.0):
             beside = weighted[~crossing & (sign * (Q @ normal) > 0.0)].sum(axis=0)
-            V = _inner_maximisers(arcs.sums + beside, sign * normal, neighbours, best.value)
-            best.update(_values(Q, r, V), V)
+            V = _inner_maximisers(arcs.sums + beside, sign * normal, neighbours, best[0])
+            best = _better(best, _values(Q, r, V), V)
     return best
+
+
+def _better(best: tuple[float, FloatArray], values: FloatArray, directions: FloatArray) -> tuple[float, FloatArray]:
+    if len(values) == 0 or np.max(values) <= best[0]:
+        return best
+    first = int(np.argmax(values))
+    return float(values[first]), directions[first]
 
 
 def _inner_maximisers(

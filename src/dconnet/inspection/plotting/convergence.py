@@ -34,29 +34,14 @@ MAX_NORMS = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """The history of one fit: values at the start and after each epoch. Unknown values are None.
+    """The history of one fit: values (n_epochs + 1,) at the start and after each epoch. Unknown values are None."""
 
-    Attributes
-    ----------
-    objective : array of shape (n_epochs + 1,)
-        RegLoss.
-    mse, validation_mse : array of shape (n_epochs + 1,) or None
-        Mean squared error on the training and the validation data.
-    step_norm : array of shape (n_epochs + 1,) or None
-        Distance from the weights of the previous epoch; the first entry is not used.
-    stationarity : array of shape (n_epochs + 1,) or None
-        Norm of an element of the limiting subdifferential of RegLoss, as in `dconnet.certificates.subgradient`; NaN
-        where it was not computed.
-    label : str
-        Name in the legend.
-    """
-
-    objective: FloatArray
-    mse: FloatArray | None = None
-    validation_mse: FloatArray | None = None
-    step_norm: FloatArray | None = None
-    stationarity: FloatArray | None = None
-    label: str = ""
+    objective: FloatArray  # RegLoss
+    mse: FloatArray | None = None  # mean squared error on the training data
+    validation_mse: FloatArray | None = None  # and on the validation data
+    step_norm: FloatArray | None = None  # distance from the previous weights; the first entry is not used
+    stationarity: FloatArray | None = None  # norm of `dconnet.certificates.subgradient`; NaN where it is not computed
+    label: str = ""  # name in the legend
 
     @classmethod
     def of_history(cls, history: History) -> Run:

@@ -124,17 +124,13 @@ def _environment() -> Environment:
         loader=PackageLoader("dconnet.inspection.report"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_remove_control_characters,
+        # The values in the output of a macro are printable already.
+        finalize=lambda value: value if hasattr(value, "__html__") else printable(value),
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"number": format_number, "percent": format_percent, "listed": list_names}
     return environment
-
-
-def _remove_control_characters(value: object) -> object:
-    """Return a printable value; the output of a macro is left as it is, because its values were treated."""
-    return value if hasattr(value, "__html__") else printable(value)
 
 
 def _read_source(name: str) -> str:

@@ -17,14 +17,7 @@ MAX_NAMES = 30
 
 
 def format_number(value: float | None, form: str = ".4g") -> str:
-    """Return a number as text; "unknown" if it is None or NaN.
-
-    Examples
-    --------
-    >>> from dconnet.inspection.report.text import format_number
-    >>> format_number(52600.3), format_number(0.000123456), format_number(None)
-    ('52600', '0.0001235', 'unknown')
-    """
+    """Return a number as text; "unknown" if it is None or NaN."""
     if value is None or value != value:
         return "unknown"
     if form.endswith("g") and 10.0 ** int(form[1:-1]) <= abs(value) < 1e9:
@@ -60,14 +53,7 @@ def security_policy(style: str, script: str | None) -> str:
 
 
 def encode_json(data: Any) -> str:
-    r"""Return JSON that cannot end the script element around it. All characters beyond ASCII are escaped.
-
-    Examples
-    --------
-    >>> from dconnet.inspection.report.text import encode_json
-    >>> print(encode_json(["</script>", "é & ü"]))
-    ["\u003c/script\u003e","\u00e9 \u0026 \u00fc"]
-    """
+    """Return JSON that cannot end the script element around it. All characters beyond ASCII are escaped."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
