@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor
-from dconnet.inspection.replay import replay
 from dconnet.training.result import Status
 from fitted_bits import bits
 
@@ -214,9 +213,6 @@ def test_an_interrupt_in_a_callback_keeps_the_networks(hook, path, plain):
     assert recorder.tasks("end", "epoch") == recorder.tasks("begin", "epoch")
 
 
-# --- searches and replays ---
-
-
 def test_callbacks_of_a_search_reach_the_networks():
     class Propagated(Recorder):
         max_propagation_depth = None
@@ -228,11 +224,3 @@ def test_callbacks_of_a_search_reach_the_networks():
     last = [path for path in recorder.tasks("end", "epoch") if path[1] == 1]
     assert len(last) == search.best_estimator_[-1].n_iter_
     assert recorder.hooks.count(("setup",)) == recorder.hooks.count(("teardown",)) == 1
-
-
-def test_a_replay_calls_no_callbacks():
-    recorder = Recorder()
-    model = fit("regressor", recorder)
-    n_hooks = len(recorder.hooks)
-    replay(model, X, Y)
-    assert len(recorder.hooks) == n_hooks

@@ -6,11 +6,9 @@ from pkgutil import resolve_name
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from dconnet import DCONClassifier, DCONRegressor, Network, PaperAlgorithm, Problem, Status
-from dconnet.convex.reference import Reference
+from dconnet import DCONClassifier, DCONRegressor, Network, Problem, Status
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -67,14 +65,6 @@ def test_each_network_is_a_regression_on_plus_and_minus_one(fitted_classifier):
     for label, network, objective in zip(model.classes_, model.networks_, model.objective_, strict=True):
         problem = Problem(X, np.where(label == LABELS, 1.0, -1.0), 0.3)
         assert objective == pytest.approx(problem.objective(network), rel=1e-12)
-
-
-def test_pickles_and_clones():
-    model = regressor(algorithm=PaperAlgorithm(solver=Reference(tol=1e-9)), max_epochs=3, tol=1.0).fit(X, Y)
-    restored = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(restored.predict(X), model.predict(X))
-    assert restored.history_.objective.tolist() == model.history_.objective.tolist()
-    assert clone(model).get_params()["algorithm"].solver == Reference(tol=1e-9)
 
 
 def test_features_that_overflow_are_refused():
@@ -176,14 +166,6 @@ def test_invalid_classes_are_refused():
     for missing in (None, np.nan, pd.NA):
         with pytest.raises(ValueError, match="missing class labels"):
             classifier().fit(X, [missing, *LABELS[1:]])
-
-
-def test_integer_weights_equal_repeated_rows():
-    weight = np.arange(60) % 3
-    weighted = regressor().fit(X, Y, sample_weight=weight)
-    repeated = regressor().fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight))
-    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-8)
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-5, atol=1e-7)
 
 
 # --- failures and interrupts ---
