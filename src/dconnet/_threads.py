@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from queue import Empty, SimpleQueue
-from threading import Lock, Thread, local
-from typing import Any, Generic, TypeVar
+from threading import Lock, local
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -99,17 +99,8 @@ def in_threads(
     Python raises KeyboardInterrupt in the main thread alone. That sets ``stop``; the kernel and `check_stop` then raise
     it in the threads as well, and all of them end before this function does. An error of one stops the others.
 
-    Parameters
-    ----------
-    work : callable
-        Called once for each item; with one thread, in the calling thread.
-    items : sequence
-        The arguments of ``work``.
-    n_threads : int
-        Number of threads.
-    stop : Stop, optional
-        Is set on Ctrl-C, and ``work`` may check it. If it is given, Ctrl-C is not raised again here: ``work`` is also
-        called for the other items, and returns quickly.
+    With one thread, ``work`` runs in the calling thread. If ``stop`` is given, Ctrl-C is not raised again here:
+    ``work`` is also called for the other items, and may check ``stop`` to return quickly.
 
     Examples
     --------
@@ -121,65 +112,40 @@ def in_threads(
     if n_threads <= 1:
         return [work(item) for item in items]
     signal = Stop() if stop is None else stop
-    queue = _WorkQueue(work, items, signal, skip_after_stop=stop is None)
-    try:
-        for _ in range(n_threads):
-            Thread(target=queue.run_in_thread).start()
-        queue.wait()
-        return queue.all_results()
-    except KeyboardInterrupt:
-        # A thread whose `start` was interrupted may run or not; either way, all items must be finished.
-        signal.set()
-        queue.finish()
-        queue.wait()
-        if stop is None:
+
+    def watch_signal() -> None:
+        _watched.stop = signal
+        watch(signal)
+
+    def run(item: Item) -> Result:
+        try:
+            if stop is None and signal.is_set():
+                raise KeyboardInterrupt
+            return work(item)
+        except BaseException:
+            signal.set()
             raise
-    return queue.all_results()
 
+    futures: dict[int, Future[Result]] = {}
+    with ThreadPoolExecutor(n_threads, initializer=watch_signal) as pool:
 
-class _WorkQueue(Generic[Item, Result]):
-    """Items that threads share; with ``skip_after_stop``, items that were not begun are skipped after a stop."""
+        def finish_all() -> None:
+            for number, item in enumerate(items):
+                if number not in futures:
+                    futures[number] = pool.submit(run, item)
+            pause = FIRST_PAUSE
+            while not all(future.done() for future in futures.values()):
+                time.sleep(pause)
+                pause = min(1.5 * pause, LONGEST_PAUSE)
 
-    def __init__(
-        self, work: Callable[[Item], Result], items: Sequence[Item], stop: Stop, *, skip_after_stop: bool
-    ) -> None:
-        self.work, self.items, self.stop, self.skip_after_stop = work, items, stop, skip_after_stop
-        self.waiting: SimpleQueue[int] = SimpleQueue()
-        for index in range(len(items)):
-            self.waiting.put(index)
-        self.results: dict[int, Result] = {}
-        self.errors: dict[int, BaseException] = {}
-
-    def run_in_thread(self) -> None:
-        """Process items in this thread, which the kernel interrupts when `stop` is set."""
-        _watched.stop = self.stop
-        watch(self.stop)
-        self.finish()
-
-    def finish(self) -> None:
-        """Process the remaining items, one after the other."""
-        while True:
-            try:
-                index = self.waiting.get_nowait()
-            except Empty:
-                return
-            try:
-                if self.skip_after_stop and self.stop.is_set():
-                    raise KeyboardInterrupt
-                self.results[index] = self.work(self.items[index])
-            except BaseException as error:
-                self.stop.set()
-                self.errors[index] = error
-
-    def wait(self) -> None:
-        """Wait until all items are finished; Ctrl-C is raised here."""
-        pause = FIRST_PAUSE
-        while len(self.results) + len(self.errors) < len(self.items):
-            time.sleep(pause)
-            pause = min(1.5 * pause, LONGEST_PAUSE)
-
-    def all_results(self) -> list[Result]:
-        """Return the results in order, or raise the first error that is not a KeyboardInterrupt."""
-        for index in sorted(self.errors, key=lambda index: (isinstance(self.errors[index], KeyboardInterrupt), index)):
-            raise self.errors[index]
-        return [self.results[index] for index in range(len(self.items))]
+        try:
+            finish_all()
+        except KeyboardInterrupt:
+            signal.set()
+            finish_all()
+            if stop is None:
+                raise
+    errors = [error for error in (futures[number].exception() for number in range(len(items))) if error is not None]
+    for error in sorted(errors, key=lambda error: isinstance(error, KeyboardInterrupt)):
+        raise error
+    return [futures[number].result() for number in range(len(items))]
