@@ -15,9 +15,10 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dconnet import DCONClassifier, DCONRegressor, Network, Problem
-from dconnet.certificates import subgradient
+from dconnet import DCONClassifier, DCONRegressor, Network, Problem, Status
+from dconnet.certificates import Trajectory, subgradient
 from dconnet.inspection.plotting import ConvergenceDisplay, NetworkDisplay, PathDisplay, Run
+from dconnet.training.result import Epoch, History
 from tolerances import ROUNDING
 
 mpl.use("Agg")
@@ -206,6 +207,14 @@ class TestConvergenceDisplay:
             ConvergenceDisplay.from_estimator(paper_model, data[0], data[1] + 1.0)
         with pytest.raises(ValueError, match="given together"):
             ConvergenceDisplay.from_estimator(paper_model, data[0])
+
+    def test_long_runs_are_sampled(self):
+        network, problem = Network([[1.0]], [0.0], [1.0]), Problem([[1.0], [2.0]], [1.0, 2.0], gamma=0.1)
+        history = History([Epoch(objective=1.0, mse=1.0)] * 5000)
+        run = Run.of_trajectory(Trajectory(problem, (network,) * 5000, history, Status.CONVERGED, "paper", "net", 50))
+        known = np.flatnonzero(np.isfinite(run.stationarity))
+        assert known[-1] == 4999
+        assert 150 < len(known) <= 200
 
     @pytest.mark.parametrize("order", [1.0, 2.0])
     def test_order_of_a_known_sequence(self, order):

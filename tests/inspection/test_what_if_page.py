@@ -274,6 +274,18 @@ def test_the_predicted_class_is_shown_with_all_outputs(show):
     assert [line.text.split()[:2] for line in lines] == expected
 
 
+def test_screen_readers_hear_the_prediction_after_the_last_change(show):
+    page = show(examine_units())
+    for _ in range(3):
+        element(page, "field-0").send_keys("\ue014")
+    text = element(wait_for_drawing(page), "prediction").text
+    heard = page.execute_async_script(
+        "const done = arguments[0]; const status = document.getElementById('what-if-status');"
+        "new MutationObserver(() => done(status.textContent)).observe(status, {childList: true});"
+    )
+    assert heard.startswith(f"Prediction: {text}. 90 % interval: ")
+
+
 def test_every_control_has_a_name(show):
     page = show(examine_network(15, names=[f"feature {i}" for i in range(15)]))
     nameless = call(
