@@ -86,7 +86,8 @@ def _as_float(values: ArrayLike, name: str, copy: bool) -> FloatArray:
 
 
 def refuse_unusable(values: object, name: str = "X") -> None:
-    """Raise ValueError for sparse, structured and date arrays, which NumPy would misread or reject obscurely."""
+    """Raise ValueError for sparse, masked, structured and date arrays, which NumPy would misread or reject."""
+    refuse_masked(values, name)
     if hasattr(values, "toarray"):
         raise ValueError(f"{name} is sparse, but dense data is required. Convert it with {name}.toarray().")
     dtype = getattr(values, "dtype", None)
@@ -99,6 +100,12 @@ def refuse_unusable(values: object, name: str = "X") -> None:
         raise ValueError(
             f"{name} holds dates or times. Convert them to numbers, for example to days since a fixed date."
         )
+
+
+def refuse_masked(values: object, name: str) -> None:
+    """Raise ValueError for arrays with masked entries, because NumPy's conversions ignore the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries. Replace them, for example with {name}.filled(np.nan).")
 
 
 def _has_dates(values: Any) -> bool:

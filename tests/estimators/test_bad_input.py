@@ -5,7 +5,15 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from dconnet import DCONClassifier, DCONRegressor, Network, PaperAlgorithm
+from dconnet import (
+    AutoDCONClassifier,
+    AutoDCONRegressor,
+    DCONClassifier,
+    DCONRegressor,
+    Network,
+    PaperAlgorithm,
+    TableEncoder,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -31,6 +39,7 @@ def regressor(**changes):
         (with_entry("red", dtype=object), "could not convert string to float"),
         (with_entry(1j, dtype=complex), "Complex data not supported"),
         (sparse.csr_matrix(X), r"sparse.*toarray"),
+        (np.ma.masked_greater(X, 1.0), r"X has masked entries.*filled"),
         (np.empty((0, 2)), "0 sample"),
         (np.empty((40, 0)), "0 feature"),
         (X[:39], "inconsistent numbers of samples"),
@@ -52,6 +61,8 @@ def test_invalid_features_are_refused(model, data, message):
         (np.where(Y > 0, np.nan, Y), None, "Input y contains"),
         (np.where(Y > 0, np.inf, Y), None, "Input y contains"),
         (sparse.csr_matrix(X), None, r"y is sparse.*y\.toarray"),
+        (np.ma.masked_greater(Y, 0.0), None, "y has masked entries"),
+        (Y, np.ma.masked_array(np.ones(40), Y > 0.0), "sample_weight has masked entries"),
         (np.arange(40).astype("datetime64[D]"), None, "y holds dates"),
         (pd.DataFrame({"a": Y, "b": pd.Timestamp("2020-01-01")}), None, "y holds dates"),
         (np.column_stack([Y, np.where(Y > 0, np.nan, Y)]), None, "Input y contains NaN"),
@@ -149,3 +160,22 @@ def test_more_columns_than_rows_are_fitted():
 def test_tiny_targets_are_fitted_in_their_unit():
     plain, tiny = (regressor(scale=True, n_hidden=5).fit(X, unit * Y) for unit in (1.0, 1e-140))
     np.testing.assert_allclose(1e140 * tiny.predict(X), plain.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", [DCONClassifier(2), AutoDCONClassifier()])
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.array(["a", 1] * 20, dtype=object), "mixes text"),
+        (np.ma.masked_less(np.arange(40) % 3, 1), "masked entries"),
+    ],
+)
+def test_labels_that_cannot_be_compared_are_refused(model, labels, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, labels)
+
+
+@pytest.mark.parametrize("model", [AutoDCONRegressor(), TableEncoder()])
+def test_masked_tables_are_refused(model):
+    with pytest.raises(ValueError, match="X has masked entries"):
+        model.fit(np.ma.masked_greater(X, 1.0), Y)

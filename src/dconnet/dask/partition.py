@@ -19,7 +19,7 @@ from dconnet import _native
 from dconnet._arrays import FloatArray, refuse_unusable
 from dconnet.convex.native import as_columns, padded_width
 from dconnet.dask.storage import Storage, release_pages
-from dconnet.estimators.data import ClassWeights, Units, refuse_missing
+from dconnet.estimators.data import ClassWeights, Units, refuse_unusable_labels
 from dconnet.model.network import Network
 from dconnet.model.rows import Block, blocks, joined_triangle, leaf_triangle, leaves, tree_of
 from dconnet.model.targets import Targets
@@ -63,7 +63,7 @@ def _check_block(X: Any, y: Any, weight: Any, expected: ExpectedData) -> tuple[F
     inputs = check_numbers(X, "X", ensure_2d=True)
     target = check_numbers(y, "y") if expected.is_regression else np.asarray(y)
     if not expected.is_regression:
-        refuse_missing(target.astype(object) if target.dtype.kind == "f" else target)
+        refuse_unusable_labels(target.astype(object) if target.dtype.kind == "f" else target)
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
     weights = np.ones(len(inputs)) if weight is None else check_numbers(weight, "sample_weight").ravel()

@@ -37,8 +37,8 @@ from dconnet.estimators.data import (
     checked_weight,
     has_several_columns,
     names_of_columns,
-    refuse_missing,
     refuse_several_columns,
+    refuse_unusable_labels,
     split_off,
 )
 from dconnet.estimators.fitted import FittedSolutions
@@ -379,7 +379,7 @@ class DCONEstimator(
         if is_regressor:
             refuse_unusable(y, "y")
         else:
-            refuse_missing(y)
+            refuse_unusable_labels(y)
         several = is_regressor and self._takes_several_targets and has_several_columns(y)
         if not several:
             refuse_several_columns(y, type(self).__name__)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, refuse_masked
 from dconnet.encoding.columns import is_missing
 from dconnet.model.coordinates import Coordinates, mean_and_spread
 from dconnet.model.network import Network
@@ -142,6 +142,7 @@ def refuse_several_columns(y: object, name: str) -> None:
 
 def checked_weight(sample_weight: ArrayLike | None, X: FloatArray) -> FloatArray:
     """Return sample weights, one by default; raise ValueError if one is negative or all are zero."""
+    refuse_masked(sample_weight, "sample_weight")
     weight: FloatArray = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weight < 0.0):
         raise ValueError("Sample weights must not be negative.")
@@ -236,10 +237,15 @@ def _class_by_class(codes: NDArray[np.intp], fraction: float, seed: int) -> tupl
     return np.setdiff1d(order, held_out), held_out
 
 
-def refuse_missing(labels: object) -> None:
-    """Raise ValueError for missing class labels, which NumPy cannot compare."""
+def refuse_unusable_labels(labels: object) -> None:
+    """Raise ValueError for class labels that NumPy cannot compare: missing or masked ones, and text beside numbers."""
+    refuse_masked(labels, "y")
     # In an array of text, NaN would become a text.
     array = np.array(labels, dtype=object) if isinstance(labels, (list, tuple)) else np.asarray(labels)
     cells = array.ravel().tolist() if array.ndim > 0 and array.dtype == object else []
     if any(is_missing(cell) and not isinstance(cell, str) for cell in cells):
         raise ValueError("y contains missing class labels (NaN or None). Drop these rows, or give them a class.")
+    if len({isinstance(cell, str) for cell in cells}) > 1:
+        raise ValueError(
+            "y mixes text with other class labels. Convert all of them to text, for example y.astype(str)."
+        )

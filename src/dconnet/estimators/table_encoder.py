@@ -16,7 +16,7 @@ from dconnet.encoding.coder import Coding
 from dconnet.encoding.matrix import TableEncoding, TargetColumns
 from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.estimators.base import unchanged_if_it_fails
-from dconnet.estimators.data import refuse_missing
+from dconnet.estimators.data import refuse_unusable_labels
 from dconnet.estimators.parameters import COUNT
 from dconnet.estimators.tables import TakesTables, check_table, warn_mixed_columns
 
@@ -157,7 +157,7 @@ class TableEncoder(TakesTables, TransformerMixin, BaseEstimator):
     def target_columns(self, y: ArrayLike, n_rows: int) -> TargetColumns:
         """Return the target, or an indicator of each class, for target means; of two classes, one for the second."""
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        refuse_missing(y)
+        refuse_unusable_labels(y)
         values = np.asarray(y)
         if self.target_type == "number" or (self.target_type == "auto" and _are_numbers(values)):
             numbers = check_array(values, ensure_2d=False, allow_nd=False, dtype=np.float64, input_name="y")

@@ -13,10 +13,10 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, refuse_masked
 from dconnet._text import printable
 from dconnet.encoding.columns import RawColumn, find_invalid_row, read_columns
-from dconnet.estimators.data import refuse_missing, refuse_several_columns
+from dconnet.estimators.data import refuse_several_columns, refuse_unusable_labels
 
 # Targets beyond this, or that differ by less than its inverse, have squares that overflow or underflow.
 LARGEST_TARGET = 1e120
@@ -55,6 +55,7 @@ def check_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, r
     """Check a table and return its columns; set their names, or compare them with the names of the training."""
     if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
         raise TypeError("X is a lazy table. Call its method collect() first.")
+    refuse_masked(X, "X")
     if not hasattr(X, "columns") or hasattr(X, "toarray"):
         X = check_array(
             X,
@@ -80,6 +81,7 @@ def check_target(y: ArrayLike, name: str) -> FloatArray:
         If a value is missing, infinite, too large, or not a number.
     """
     refuse_several_columns(y, name)
+    refuse_masked(y, "y")
     target = column_or_1d(y, warn=True)
     if target.dtype.kind in "mM":
         raise ValueError("y holds dates or times. Convert them to numbers, for example days since the first of them.")
@@ -104,7 +106,7 @@ def check_labels(y: Any, name: str) -> NDArray[Any]:
         If a label is missing, or the labels are numbers of a regression.
     """
     refuse_several_columns(y, name)
-    refuse_missing(y)
+    refuse_unusable_labels(y)
     if hasattr(y, "iloc") and getattr(y, "dtype", np.dtype(object)).kind in "biu" and not y.isna().any():
         y = y.to_numpy(dtype=getattr(y.dtype, "numpy_dtype", y.dtype))  # nullable columns would become floats
     labels: NDArray[Any] = column_or_1d(y, warn=True)
