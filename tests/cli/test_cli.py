@@ -377,6 +377,7 @@ def test_exports_of_pipelines_and_ensembles(table: pd.DataFrame, capsys: pytest.
     assert "--single" in fails(capsys, "export", "model.json", "other.py")
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(("package", "name"), [("onnxruntime", "network.onnx"), ("torch", "network.pt2")])
 def test_exports_for_libraries(package: str, name: str, table: pd.DataFrame) -> None:
     library = pytest.importorskip(package)

@@ -7,6 +7,7 @@ from dconnet.training.initialization import xavier
 from reproduction.adam import ALL_ROWS, Member, Schedule, epoch_order, full_grid, train
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.peers
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))

@@ -52,6 +52,7 @@ def test_controls():
     assert found["lbfgs"]["test"] == pytest.approx(fits.mse(trained.network.predict, parts.test))
 
 
+@pytest.mark.peers
 def test_adam_with_both_grids_of_penalties():
     pytest.importorskip("torch")
     settings, parts = controls.Settings(**SMALL), Split("DS1", 0).load(HOME)
@@ -80,6 +81,7 @@ def test_baselines(model):
     assert 0.0 < result["training"] < 0.01  # a constant has 0.018
 
 
+@pytest.mark.peers
 def test_convergence():
     pytest.importorskip("torch")
     settings = convergence.Settings(**SMALL, convergence_epochs=50)
@@ -93,6 +95,7 @@ def test_convergence():
     assert np.all(np.diff(result["error"]) < 0.0)
 
 
+@pytest.mark.peers
 def test_overparameterised():
     pytest.importorskip("torch")
     settings = overparameterised.Settings(**SMALL, wide_epochs=2, wide_rounds=1, wide_adam_epochs=5)
@@ -132,6 +135,7 @@ def test_admm_leads_to_the_network_of_our_own_solver():
     assert native["unsolved"] == 0
 
 
+@pytest.mark.peers
 def test_runtime():
     pytest.importorskip("torch")
     settings = runtime.Settings(n_hidden=2, epochs=2, adam_epochs=2)

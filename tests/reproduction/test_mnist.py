@@ -18,6 +18,7 @@ def test_components_are_those_of_a_principal_component_analysis():
         np.testing.assert_allclose(np.abs(scores), np.abs(pca.transform(X)), atol=1e-10)  # signs are arbitrary
 
 
+@pytest.mark.peers
 def test_adam_learns_all_digits_at_once_as_one_after_the_other():
     pytest.importorskip("torch")
     rng = np.random.default_rng(0)
