@@ -22,21 +22,11 @@ SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Rows of data with their coded targets.
+    """Rows of data with their coded targets."""
 
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-        Inputs.
-    Y : array of shape (n_rows, n_columns)
-        The columns that the networks learn.
-    weight : array of shape (n_rows,)
-        Sample weights.
-    """
-
-    X: FloatArray
-    Y: FloatArray
-    weight: FloatArray
+    X: FloatArray  # inputs (n_rows, n_features)
+    Y: FloatArray  # the columns that the networks learn (n_rows, n_columns)
+    weight: FloatArray  # sample weights (n_rows,)
 
     def __post_init__(self) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -153,12 +143,7 @@ def checked_weight(sample_weight: ArrayLike | None, X: FloatArray) -> FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassWeights:
-    """Weights of classes, with the meaning of scikit-learn's ``class_weight``.
-
-    Attributes
-    ----------
-    factors : dict
-        The factor of the sample weights of each class of the training rows.
+    """Weights of classes, with the meaning of scikit-learn's ``class_weight``: a factor for each class of y.
 
     Examples
     --------
@@ -175,13 +160,16 @@ class ClassWeights:
     def of(cls, class_weight: dict[Any, float] | str, labels: NDArray[Any], weight: FloatArray) -> ClassWeights:
         """Return the weights for these training rows.
 
-        Raises
-        ------
-        ValueError
-            If a weight is negative or not finite, or belongs to an unknown class while a known one has none.
+        "balanced" gives all classes with rows of positive weight the same total weight. A weight must not be negative,
+        nor belong to an unknown class while a known one has none.
         """
         if not isinstance(class_weight, dict):
-            return cls.balanced(labels, weight)
+            found, codes = np.unique(labels, return_inverse=True)
+            totals = np.bincount(codes.ravel(), weights=weight, minlength=len(found))
+            there = totals > 0.0
+            balanced = np.ones(len(found))
+            balanced[there] = totals.sum() / (np.count_nonzero(there) * totals[there])
+            return cls(dict(zip(found.tolist(), balanced.tolist(), strict=True)))
         classes = np.unique(labels).tolist()
         strange = [label for label in class_weight if label not in classes]
         if strange and not all(label in class_weight for label in classes):
@@ -193,16 +181,6 @@ class ClassWeights:
         if not all(np.isfinite(factor) and factor >= 0.0 for factor in factors.values()):
             raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}.")
         return cls(factors)
-
-    @classmethod
-    def balanced(cls, labels: NDArray[Any], weight: FloatArray) -> ClassWeights:
-        """Return factors that give all classes with rows of positive weight the same total weight."""
-        classes, codes = np.unique(labels, return_inverse=True)
-        totals = np.bincount(codes.ravel(), weights=weight, minlength=len(classes))
-        there = totals > 0.0
-        factors = np.ones(len(classes))
-        factors[there] = totals.sum() / (np.count_nonzero(there) * totals[there])
-        return cls(dict(zip(classes.tolist(), factors.tolist(), strict=True)))
 
     def of_rows(self, labels: NDArray[Any]) -> FloatArray:
         """Return the factor of each row; one for unknown classes."""
@@ -220,21 +198,17 @@ def split_off(
     if labels is not None:
         _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
         if counts.min() < 2 or len(counts) > min(n_held_out, n_rows - n_held_out):
-            return _class_by_class(codes, fraction, seed)
+            order = np.random.default_rng(seed).permutation(n_rows)
+            members = [order[codes[order] == code] for code in range(len(counts))]
+            held_out = np.concatenate([own[: int(fraction * len(own))] for own in members])
+            if len(held_out) == 0:
+                raise ValueError(
+                    f"The classes are too small to set aside {fraction:g} of their rows for validation. "
+                    "Raise validation_fraction, or give X_val and y_val."
+                )
+            return np.setdiff1d(order, held_out), held_out
     train, held_out = train_test_split(rows, test_size=fraction, random_state=seed, stratify=labels)
     return train, held_out
-
-
-def _class_by_class(codes: NDArray[np.intp], fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    order = np.random.default_rng(seed).permutation(len(codes))
-    members = [order[codes[order] == code] for code in range(codes.max() + 1)]
-    held_out = np.concatenate([own[: int(fraction * len(own))] for own in members])
-    if len(held_out) == 0:
-        raise ValueError(
-            f"The classes are too small to set aside {fraction:g} of their rows for validation. "
-            "Raise validation_fraction, or give X_val and y_val."
-        )
-    return np.setdiff1d(order, held_out), held_out
 
 
 def refuse_unusable_labels(labels: object) -> None:

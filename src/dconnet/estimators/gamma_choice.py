@@ -36,25 +36,14 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # training rows and test rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GammaChoice:
-    """Cross-validated errors of the candidates of gamma.
+    """Cross-validated errors of the candidates of gamma."""
 
-    Attributes
-    ----------
-    gammas : array of shape (n_gammas,)
-        The candidates, ascending, in units of the target's standard deviation.
-    errors : array of shape (n_gammas, n_folds)
-        Mean squared error on the test rows, summed over the columns of the target; errors of several targets are in
-        units of their variances.
-    weights : array of shape (n_folds,)
-        Weight of the test rows of each fold.
-    calibration : Calibration or None
-        From outputs to probabilities of classes, by the test rows of the best candidate.
-    """
-
-    gammas: FloatArray
+    gammas: FloatArray  # candidates (n_gammas,), ascending, in units of the target's standard deviation
+    # Mean squared errors on the test rows (n_gammas, n_folds), summed over the columns of the target; errors of several
+    # targets are in units of their variances.
     errors: FloatArray
-    weights: FloatArray
-    calibration: Calibration | None = None
+    weights: FloatArray  # of the test rows of each fold (n_folds,)
+    calibration: Calibration | None = None  # from outputs to probabilities, by the test rows of the best candidate
 
     @property
     def best_index(self) -> int:

@@ -258,10 +258,7 @@ def _certificate_seconds(problems: Sequence[DataProblem], start: Network) -> flo
 def prepare_start(problem: DataProblem, start: Network, n_hidden: int | None) -> Network:
     """Return the start with the output intercept of the problem.
 
-    Raises
-    ------
-    ValueError
-        If its shape does not fit the problem and ``n_hidden``, unless that is None, or RegLoss is too large there.
+    Raise ValueError if its shape does not fit the problem and ``n_hidden`` (None for any), or RegLoss is too large.
     """
     check_outputs(start, problem.output_shape)
     start = start.with_intercept(problem.intercept)

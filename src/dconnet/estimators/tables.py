@@ -73,13 +73,7 @@ def check_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, r
 
 
 def check_target(y: ArrayLike, name: str) -> FloatArray:
-    """Return the target of the regressor of this name as numbers.
-
-    Raises
-    ------
-    ValueError
-        If a value is missing, infinite, too large, or not a number.
-    """
+    """Return the target of the regressor of this name as numbers that are finite and not too large."""
     refuse_several_columns(y, name)
     refuse_masked(y, "y")
     target = column_or_1d(y, warn=True)
@@ -98,13 +92,7 @@ def check_target(y: ArrayLike, name: str) -> FloatArray:
 
 
 def check_labels(y: Any, name: str) -> NDArray[Any]:
-    """Return the class labels for the classifier of this name.
-
-    Raises
-    ------
-    ValueError
-        If a label is missing, or the labels are numbers of a regression.
-    """
+    """Return the class labels for the classifier of this name; refuse missing labels and numbers of a regression."""
     refuse_several_columns(y, name)
     refuse_unusable_labels(y)
     if hasattr(y, "iloc") and getattr(y, "dtype", np.dtype(object)).kind in "biu" and not y.isna().any():

@@ -62,39 +62,17 @@ NEWTON_GAIN = 1e-14
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Switches for the parts of the algorithm, to see what each contributes.
+    """Switches for the parts of the algorithm, to see what each contributes."""
 
-    Attributes
-    ----------
-    race : bool
-        Whether random starts compete with the given one.
-    samples : bool
-        Whether L-BFGS begins on samples of the rows, where the design is large.
-    burst : bool
-        Whether L-BFGS moves all weights at once.
-    hop : {"perturb", "restart", "none"}
-        How to leave a minimum: by a perturbation of it, by a new start, or not at all.
-    sweep : bool
-        Whether every neuron gets its DCA and the output layer its ridge regression; without, nothing is guaranteed.
-    extrapolate : bool
-        Whether the direction of a sweep is followed further while RegLoss falls.
-    balance : bool
-        Whether neurons are scaled to their least penalty.
-    revive : bool
-        Whether neurons that carry nothing are replaced.
-    newton : bool
-        Whether Newton steps with rows held at their kinks end the search, once all hops are tried.
-    """
-
-    race: bool = True
-    samples: bool = True
-    burst: bool = True
-    hop: str = "perturb"
-    sweep: bool = True
-    extrapolate: bool = True
-    balance: bool = True
-    revive: bool = True
-    newton: bool = True
+    race: bool = True  # random starts compete with the given one
+    samples: bool = True  # L-BFGS begins on samples of the rows, where the design is large
+    burst: bool = True  # L-BFGS moves all weights at once
+    hop: str = "perturb"  # leave a minimum by a perturbation ("perturb"), a new start ("restart"), or not ("none")
+    sweep: bool = True  # a DCA for each neuron and ridge regression for the output layer; nothing is guaranteed without
+    extrapolate: bool = True  # follow the direction of a sweep further while RegLoss falls
+    balance: bool = True  # scale neurons to their least penalty
+    revive: bool = True  # replace neurons that carry nothing
+    newton: bool = True  # end the search with Newton steps with rows held at their kinks, once all hops are tried
 
     def __post_init__(self) -> None:
         if self.hop not in HOPS:
@@ -102,20 +80,7 @@ class Moves:
 
 
 class AcceleratedDescent(Descent):
-    """The accelerated algorithm on one problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        The data and the regularisation.
-    backend : Backend
-        Solver of the convex programmes in the sweeps.
-    options : Options
-        Limits and choices; an epoch is a round.
-    rng : numpy.random.Generator
-        Source of the starts, the hops and the order of the neurons.
-    moves : Moves, optional
-        Which parts of the algorithm to use; all of them by default.
+    """The accelerated algorithm on one problem; an epoch is a round.
 
     Examples
     --------

@@ -74,17 +74,7 @@ class Snapshot:
 
 
 class Checkpoint:
-    """A file with the state of a fit.
-
-    Parameters
-    ----------
-    path : path
-        The file. An existing one is read at once.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, or not a checkpoint of this version of dconnet.
+    """A file with the state of a fit; an existing one is read at once.
 
     Examples
     --------
@@ -113,15 +103,7 @@ class Checkpoint:
             self.fingerprint, self.entries = read(self.path)
 
     def begin(self, fingerprint: Mapping[str, Any]) -> None:
-        """Write the file, after a check that it belongs to the fit with this fingerprint.
-
-        Raises
-        ------
-        ValueError
-            If it belongs to another fit.
-        OSError
-            If it cannot be written.
-        """
+        """Write the file; raise ValueError if it exists and belongs to a fit with another fingerprint."""
         given = json.loads(json.dumps(fingerprint))  # in the form that `read` returns
         if self.fingerprint is not None and self.fingerprint != given:
             differences = _describe_differences(self.fingerprint, given)
@@ -181,13 +163,7 @@ def _describe_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> 
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Snapshot]]:
-    """Return the fingerprint and the entries of a file.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, or not a checkpoint of this version of dconnet.
-    """
+    """Return fingerprint and entries; raise ValueError for a damaged file, or one of another version of dconnet."""
     content = BytesIO(path.read_bytes())
     try:
         with np.load(content, allow_pickle=False) as archive:

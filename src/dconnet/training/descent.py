@@ -91,18 +91,7 @@ class State:
 
 
 class Descent:
-    """Algorithm 1 on one problem with one convex backend.
-
-    Parameters
-    ----------
-    problem : Problem
-        The data and the regularisation.
-    backend : Backend
-        Solver of the convex programmes.
-    options : Options
-        Limits and choices.
-    rng : numpy.random.Generator
-        Source of the random order of the neurons.
+    """Algorithm 1 on one problem with one convex backend; ``rng`` draws the order of the neurons.
 
     Examples
     --------
@@ -133,15 +122,8 @@ class Descent:
     ) -> Solution:
         """Descend from ``start`` until converged, stopped by a limit or the observer, or interrupted.
 
-        Parameters
-        ----------
-        start : Network
-            Where to begin.
-        validation : Validation, optional
-            Data whose error is recorded, and decides early stopping.
-        observer : Observer, optional
-            Receives the state after each epoch. If it has a snapshot, the descent resumes from there, to the same bits
-            as without the interruption.
+        The error on ``validation`` is recorded, and decides early stopping. If ``observer`` has a snapshot, the descent
+        resumes from there, to the same bits as without the interruption.
         """
         observer = Observer() if observer is None else observer
         state = self.init(start, validation)
@@ -192,13 +174,7 @@ class Descent:
         return whole
 
     def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
-        """Resume from a snapshot under the current limits.
-
-        Raises
-        ------
-        ValueError
-            If it is not a snapshot of such a descent.
-        """
+        """Resume from a snapshot under the current limits."""
         state.status = Status[found.values["status"]]
         state.n_epochs, state.risen = int(found.values["n_epochs"]), bool(found.values["risen"])
         state.history = History.from_table(found.arrays["history"])
@@ -229,10 +205,7 @@ class Descent:
     def solution(self, state: State, validation: Validation | None) -> Solution:
         """Return the result; with early stopping, with the best network instead of the last.
 
-        Raises
-        ------
-        ValueError
-            If rounding changes RegLoss of the network in the units of the data.
+        Raise ValueError if rounding changes RegLoss of the network in the units of the data.
         """
         last, best = state.network, state.network if validation is None else validation.choose(state.network)
         trained, objective = state.history.epochs[-1].objective, self.data.objective(last)

@@ -15,25 +15,13 @@ _PARTS = ("W", "b", "alpha", "intercept")
 
 @dataclass(slots=True, eq=False)
 class Validation:
-    """Validation data, and the best network seen on it.
+    """Validation data, and the best network seen on it."""
 
-    Attributes
-    ----------
-    X, y : arrays of shape (n_samples, n_features), and (n_samples,) or (n_samples, n_outputs)
-        The validation data.
-    sample_weight : array of shape (n_samples,)
-        Weights of its rows.
-    patience : int or None
-        Epochs without a new best after which to stop; None only records the error.
-    scale : array of shape (n_outputs,) or None
-        The unit of the error of each of several outputs.
-    """
-
-    X: FloatArray
-    y: FloatArray
-    sample_weight: FloatArray
-    patience: int | None
-    scale: FloatArray | None = None
+    X: FloatArray  # (n_rows, n_features)
+    y: FloatArray  # (n_rows,) or (n_rows, n_outputs)
+    sample_weight: FloatArray  # (n_rows,)
+    patience: int | None  # epochs without a new best after which to stop; None only records the error
+    scale: FloatArray | None = None  # the unit of the error of each of several outputs
     best: Network | None = None
     best_mse: float = field(default=float("inf"))
     epochs_since_best: int = 0
@@ -63,13 +51,7 @@ class Validation:
         return Snapshot({"best_mse": self.best_mse, "epochs_since_best": self.epochs_since_best}, best)
 
     def restore(self, snapshot: Snapshot, like: Network) -> None:
-        """Restore a snapshot, whose best network has the inputs and outputs of ``like``.
-
-        Raises
-        ------
-        ValueError
-            If the snapshot does not hold such a network.
-        """
+        """Restore a snapshot; raise ValueError unless its network has the inputs and outputs of ``like``."""
         n_hidden = snapshot.arrays["b"].size if "b" in snapshot.arrays else 0
         shapes = [(n_hidden, *np.shape(getattr(like, name))[1:]) for name in _PARTS[:3]] + [np.shape(like.intercept)]
         self.best = Network(*(snapshot.array(name, shape) for name, shape in zip(_PARTS, shapes, strict=True)))

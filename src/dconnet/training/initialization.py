@@ -45,13 +45,7 @@ def xavier(n_features: int, n_hidden: int, rng: np.random.Generator, n_outputs: 
 
 
 def check_start(problem: DataProblem, start: Network) -> None:
-    """Refuse a start from which rounding would hide the targets.
-
-    Raises
-    ------
-    ValueError
-        If RegLoss at the start overflows, or is so large that y is below its rounding error.
-    """
+    """Raise ValueError if RegLoss at the start overflows, or is so large that y is below its rounding error."""
     with np.errstate(over="ignore", invalid="ignore"):
         objective = problem.objective(start)
         if not _drowns(problem, objective):
