@@ -38,10 +38,13 @@ def test_output_vectors_satisfy_the_optimality_conditions(n_outputs):
     np.testing.assert_allclose(sizes[weights > 0.0], 0.5, atol=1e-6)
 
 
-def test_failure_returns_none(monkeypatch):
+@pytest.mark.parametrize("part", ["the active-set method", "the factorisation"])
+def test_failure_returns_none(monkeypatch, part):
     def fail(*args, **options):
         raise RuntimeError("Maximum number of iterations reached.")
 
-    monkeypatch.setattr("dconnet.training.lasso.optimize.nnls", fail)
+    if part == "the factorisation":
+        monkeypatch.setattr("dconnet.training.lasso.RIDGES", (-2.0,))  # no matrix is positive definite
+    else:
+        monkeypatch.setattr("dconnet.training.lasso.optimize.nnls", fail)
     assert solve_lengths(*outputs_and_targets(40, 10, seed=3), 0.01) is None
-    assert solve_lengths(np.full((3, 2), np.nan), np.ones(3), 0.1) is None
