@@ -328,7 +328,8 @@ def test_columns_of_the_same_name_are_separate():
 
 
 def test_missing_values():
-    for value in (None, np.nan, np.float32("nan"), pd.NA, pd.NaT, "", " ", np.datetime64("NaT"), Decimal("NaN")):
+    decimals = Decimal("NaN"), Decimal("sNaN")
+    for value in (None, np.nan, np.float32("nan"), pd.NA, pd.NaT, "", " ", np.datetime64("NaT"), *decimals):
         assert is_missing(value)
     for value in (0, 0.0, False, "nan", np.datetime64("2020"), Decimal(0), b"", date(1, 1, 1)):
         assert not is_missing(value)

@@ -179,3 +179,9 @@ def test_labels_that_cannot_be_compared_are_refused(model, labels, message):
 def test_masked_tables_are_refused(model):
     with pytest.raises(ValueError, match="X has masked entries"):
         model.fit(np.ma.masked_greater(X, 1.0), Y)
+
+
+@pytest.mark.parametrize("container", [pd.array, pd.Series])
+def test_nullable_integers_stay_integers(container):
+    model = AutoDCONClassifier(random_state=0).fit(X, container(np.arange(40) % 2, dtype="Int64"))
+    assert model.classes_.dtype == np.int64

@@ -93,7 +93,9 @@ def is_missing(value: Any) -> bool:
     """Return whether a cell is missing: None, NaN, pandas' NA or NaT, or blank text."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return True
-    if isinstance(value, (Real, Decimal, np.datetime64)):  # NumPy's times are registered as real numbers
+    if isinstance(value, Decimal):  # comparing a signalling NaN would raise
+        return value.is_nan()
+    if isinstance(value, (Real, np.datetime64)):  # NumPy's times are registered as real numbers
         return bool(value != value)
     return type(value).__name__ in ("NAType", "NaTType")
 

@@ -95,7 +95,7 @@ def check_labels(y: Any, name: str) -> NDArray[Any]:
     """Return the class labels for the classifier of this name; refuse missing labels and numbers of a regression."""
     refuse_several_columns(y, name)
     refuse_unusable_labels(y)
-    if hasattr(y, "iloc") and getattr(y, "dtype", np.dtype(object)).kind in "biu" and not y.isna().any():
+    if hasattr(y, "isna") and getattr(y, "dtype", np.dtype(object)).kind in "biu" and not y.isna().any():
         y = y.to_numpy(dtype=getattr(y.dtype, "numpy_dtype", y.dtype))  # nullable columns would become floats
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     if labels.dtype.kind == "f":
