@@ -206,7 +206,7 @@ class Arcs:
         return cls(events[order], sums, point, sign)
 
     def outward(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the rows that bound each arc at its begin and end, with the sign of a negative product on the arc."""
+        """Return the rows that bound each arc at its start and end, with the sign of a negative product on the arc."""
         begin = -self.sign[:, None] * rows[self.point]
         return begin, -np.roll(begin, -1, axis=0)  # at the end, a point changes to its sign on the next arc
 

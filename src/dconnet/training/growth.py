@@ -356,7 +356,7 @@ class GrowingDescent(AcceleratedDescent):
         return super().step_norm(network, before) if network.n_hidden == before.n_hidden else float("nan")
 
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
-        """All that the descent depends on after an epoch was recorded; the rest follows from it."""
+        """Return everything on which the descent depends after an epoch."""
         found = self.new_neurons
         own = {
             "n_hidden": len(state.alpha),

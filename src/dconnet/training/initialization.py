@@ -48,10 +48,10 @@ def check_start(problem: DataProblem, start: Network) -> None:
     """Raise ValueError if RegLoss at the start overflows, or is so large that y is below its rounding error."""
     with np.errstate(over="ignore", invalid="ignore"):
         objective = problem.objective(start)
-        if not _drowns(problem, objective):
+        if not _hides_targets(problem, objective):
             return
         mse = problem.mse(start)
-    if _drowns(problem, mse):
+    if _hides_targets(problem, mse):
         culprit = "The features are too large, or y is too small,"
         remedy = "Scale X and y, for example with sklearn.preprocessing.StandardScaler."
     else:
@@ -65,10 +65,10 @@ def check_start(problem: DataProblem, start: Network) -> None:
     )
 
 
-def _drowns(problem: DataProblem, value: float) -> bool:
-    """Whether rounding of this value is larger than the mean square of y."""
-    drowned = 0.0 < problem.zero_objective < float(np.finfo(float).eps) * value
-    return drowned or not bool(np.isfinite(value))
+def _hides_targets(problem: DataProblem, value: float) -> bool:
+    """Return whether the rounding error of this value is larger than the mean square of y."""
+    is_hidden = 0.0 < problem.zero_objective < float(np.finfo(float).eps) * value
+    return is_hidden or not bool(np.isfinite(value))
 
 
 def start_layer(

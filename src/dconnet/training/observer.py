@@ -25,7 +25,7 @@ class Observer:
         """Receive the network before the first epoch."""
 
     def begin_epoch(self) -> None:
-        """Receive the begin of an epoch."""
+        """Receive the start of an epoch."""
 
     def end_epoch(self, state: State) -> bool:
         """Receive the state after an epoch; return True to stop the training."""

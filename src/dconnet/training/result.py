@@ -143,7 +143,7 @@ class TrainingEpoch(Epoch):
 
     @classmethod
     def of(cls, epoch: Epoch, number: int, column: int, label: str, network: Network) -> TrainingEpoch:
-        """The record of an epoch, with the network that it belongs to."""
+        """Return the record of an epoch with its network."""
         record = {name: getattr(epoch, name) for name in _FIELDS}
         return cls(**record, number=number, column=column, label=label, network=network)
 
@@ -184,7 +184,7 @@ class History:
         return [*object.__dir__(self), *_FIELDS]
 
     def column(self, name: str) -> FloatArray:
-        """One field of every epoch, as an array."""
+        """Return one field of every epoch as an array."""
         return np.array([getattr(epoch, name) for epoch in self.epochs], dtype=np.float64)
 
     def total(self, name: str) -> int:
@@ -192,16 +192,16 @@ class History:
         return int(self.column(name).sum())
 
     def to_dict(self) -> dict[str, list[float]]:
-        """A list for each field, with a number for each epoch."""
+        """Return a list for each field, with a number for each epoch."""
         return {name: [getattr(epoch, name) for epoch in self.epochs] for name in _FIELDS}
 
     def table(self) -> FloatArray:
-        """All numbers, of shape (n_epochs + 1, n_fields)."""
+        """Return all numbers, of shape (n_epochs + 1, n_fields)."""
         return np.column_stack([self.column(name) for name in _FIELDS])
 
     @classmethod
     def from_table(cls, table: FloatArray) -> History:
-        """The record from all its numbers.
+        """Return the history that `table` represents.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class History:
         return cls([Epoch(**(row | {name: int(row[name]) for name in _COUNTS})) for row in rows])
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas DataFrame with a row for each epoch."""
+        """Return a pandas DataFrame with a row for each epoch."""
         try:
             import pandas as pd
         except ImportError as error:
