@@ -293,6 +293,13 @@ def test_changed_files_are_refused(small: dict[str, Any], tmp_path: Path) -> Non
         refuse(json.dumps(file | change), path, message)
 
 
+def test_a_classifier_without_its_calibration_is_refused(small: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    file = as_json(small["classifier"], path)
+    del file["objects"][-1]["fields"]["calibration_"]
+    refuse(json.dumps(file), path, "lacks the field 'calibration_'")
+
+
 def test_names_that_occur_twice_are_refused(small: dict[str, Any], tmp_path: Path) -> None:
     text = json.dumps(as_json(small["regressor"], tmp_path / "model.json"))
     refuse(text.replace('"n_targets": 1', '"n_targets": 1, "n_targets": 1'), tmp_path / "model.json", "twice")

@@ -64,7 +64,6 @@ _SHALLOW = {
     "mse_path_": FloatArrayWithNaN | None,
     "target_scale_": float | FloatArray,
     "stationarities_": FloatArrayWithNaN,
-    "calibration_": NotRequired[Calibration],
     "_units": Units,
 }
 _LAYERWISE = {
@@ -84,7 +83,7 @@ _AUTO = {
 }
 ATTRIBUTES: Mapping[type[BaseEstimator], Mapping[str, Any]] = {
     DCONRegressor: _SHALLOW,
-    DCONClassifier: _SHALLOW,
+    DCONClassifier: _SHALLOW | {"calibration_": Calibration},
     LayerwiseDCONRegressor: _LAYERWISE,
     LayerwiseDCONClassifier: _LAYERWISE,
     AutoDCONRegressor: _AUTO | {"_residuals": FloatArray, "_residual_weights": FloatArray},
