@@ -88,14 +88,7 @@ class _DaskEstimator(_Shallow, Generic[Local]):
             raise ValueError("X_val and y_val must be given together, and sample_weight_val with them.")
         if self.early_stopping and X_val is None:
             raise ValueError("On a cluster, early_stopping needs validation data. Pass X_val and y_val.")
-        observer = FitObserver(
-            self.random_state,
-            callback=self.callback,
-            checkpoint=self.checkpoint,
-            verbose=int(self.verbose),
-            max_seconds=self.max_seconds,
-            n_threads=self._n_threads(),
-        )
+        observer = self._observer()
         with unchanged_if_it_fails(self), ExitStack() as stack:
             table = partition_table(X, y, sample_weight)
             self.n_features_in_ = table.n_features

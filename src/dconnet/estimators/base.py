@@ -164,7 +164,7 @@ class DCONEstimator(
     ) -> Self:
         """Fit as `fit`; with ``recorded``, record all networks there, without callback and checkpoint."""
         self._validate_params()
-        observer = self._observer(recorded)  # first: if the fit fails, scikit-learn's callbacks are torn down
+        observer = self._observer(recorded, self)  # first: if the fit fails, scikit-learn's callbacks are torn down
         with unchanged_if_it_fails(self):
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
             inputs, target = self._checked_pair(X, y, reset=known is None)
@@ -334,7 +334,8 @@ class DCONEstimator(
     def _n_threads(self) -> int:
         return int(effective_n_jobs(self.n_jobs))
 
-    def _observer(self, recorded: list[tuple[Problem, Recorder]] | None = None) -> FitObserver:
+    def _observer(self, recorded: list[tuple[Problem, Recorder]] | None = None, estimator: Any = None) -> FitObserver:
+        """Return the observer of a fit; ``estimator`` is the one whose scikit-learn callbacks are called."""
         if recorded is not None:
             return FitObserver(self.random_state, recorded=recorded, max_seconds=self.max_seconds)
         return FitObserver(
@@ -344,7 +345,7 @@ class DCONEstimator(
             verbose=int(self.verbose),
             max_seconds=self.max_seconds,
             n_threads=self._n_threads(),
-            estimator=self,
+            estimator=estimator,
         )
 
     def _lasting_params(self) -> dict[str, Any]:

@@ -143,17 +143,12 @@ class AcceleratedDescent(Descent):
         limit = self.options.max_seconds
         by_time = np.inf if limit is None else limit * SPEED / (EVALUATION * entries * len(state.alpha))
         expected = min(self.evaluations_left(state), by_time)
-        is_on = self.moves.samples and self.moves.burst and self.samples_pay(expected)
+        is_on = self.moves.samples and self.moves.burst and expected <= MOST_WITH_SAMPLES
         return round(SAMPLE_SHARE * expected) if is_on else 0
 
     def n_entries(self) -> int:
         """Return the number of entries of the design, and of the targets beyond the first output."""
         return self.problem.n_rows * (self.problem.rank + self.problem.n_outputs - 1)
-
-    @staticmethod
-    def samples_pay(evaluations: float) -> bool:
-        """Return whether to begin on samples of the rows with this number of evaluations in all."""
-        return evaluations <= MOST_WITH_SAMPLES
 
     def snapshot(self, state: State, validation: Validation | None) -> Snapshot:
         """Return everything on which the descent depends after an epoch."""

@@ -143,7 +143,7 @@ class TrainingEpoch(Epoch):
 
     @classmethod
     def of(cls, epoch: Epoch, number: int, column: int, label: str, network: Network) -> TrainingEpoch:
-        """Return the record of an epoch with its network."""
+        """Return an epoch together with its network."""
         record = {name: getattr(epoch, name) for name in _FIELDS}
         return cls(**record, number=number, column=column, label=label, network=network)
 
@@ -184,11 +184,11 @@ class History:
         return [*object.__dir__(self), *_FIELDS]
 
     def column(self, name: str) -> FloatArray:
-        """Return one field of every epoch as an array."""
+        """Return one field of all epochs as an array."""
         return np.array([getattr(epoch, name) for epoch in self.epochs], dtype=np.float64)
 
     def total(self, name: str) -> int:
-        """Sum of a counting field, such as ``refused``, over all epochs."""
+        """Return the sum of a counting field, such as ``refused``, over all epochs."""
         return int(self.column(name).sum())
 
     def to_dict(self) -> dict[str, list[float]]:
@@ -201,13 +201,7 @@ class History:
 
     @classmethod
     def from_table(cls, table: FloatArray) -> History:
-        """Return the history that `table` represents.
-
-        Raises
-        ------
-        ValueError
-            If there are no epochs, or the number of fields is wrong.
-        """
+        """Return the history that `table` represents; raise ValueError for a wrong shape."""
         if table.ndim != 2 or len(table) == 0 or table.shape[1] != len(_FIELDS):
             raise ValueError("the record of the epochs has the wrong shape")
         rows = (dict(zip(_FIELDS, row, strict=True)) for row in table.tolist())
@@ -224,27 +218,11 @@ class History:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """The result of a descent.
+    """The result of a descent."""
 
-    Attributes
-    ----------
-    network : Network
-        The trained network, in the coordinates of the data.
-    history : History
-        What each epoch reached, the start included.
-    status : Status
-        Why the descent stopped.
-    n_epochs : int
-        Completed epochs.
-    message : str
-        The message of the status, with its figures.
-    objective : float
-        RegLoss of the network.
-    """
-
-    network: Network
-    history: History
-    status: Status
-    n_epochs: int
-    message: str
-    objective: float
+    network: Network  # in the units of the data
+    history: History  # what each epoch reached, the start included
+    status: Status  # why the descent stopped
+    n_epochs: int  # completed epochs
+    message: str  # the sentence of the status, with its figures
+    objective: float  # RegLoss of the network
