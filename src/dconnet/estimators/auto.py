@@ -32,7 +32,7 @@ from dconnet.ensemble.synthetic_rows import interpolate_rows
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights, checked_weight
 from dconnet.estimators.dcon import DCONRegressor
-from dconnet.estimators.parameters import CONSTRAINTS, documented
+from dconnet.estimators.parameters import CONSTRAINTS, documented, store_parameters
 from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import TakesTables, check_labels, check_table, check_target, warn_mixed_columns
 from dconnet.model.calibration import probabilities_of
@@ -70,6 +70,11 @@ class _Auto(TakesTables, BaseEstimator):
         **{name: CONSTRAINTS[name] for name in ("max_seconds", "n_jobs", "random_state", "verbose")},
     }
 
+    quality: str
+    max_seconds: float | None
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
     schema_: Schema
     ensemble_: Ensemble
     columns_: list[dict[str, str]]
@@ -88,11 +93,7 @@ class _Auto(TakesTables, BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        self.quality = quality
-        self.max_seconds = max_seconds
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "ensemble_")
@@ -283,14 +284,11 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         """
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage must lie between 0 and 1, such as 0.9 for 90 %, got {coverage}.")
-        predicted, half_width = self.predict(X), self._half_width(coverage)
-        return predicted - half_width, predicted + half_width
-
-    def _half_width(self, coverage: float) -> float:
-        reached = np.cumsum(self._residual_weights)
+        predicted, reached = self.predict(X), np.cumsum(self._residual_weights)
         wanted = coverage * (reached[-1] + self._residual_weights.mean())  # with one more row, the new one
         place = min(int(np.searchsorted(reached, wanted * (1.0 - 1e-12))), len(reached) - 1)
-        return float(self._residuals[place])
+        half_width = self._residuals[place]
+        return predicted - half_width, predicted + half_width
 
     def distil(self, n_hidden: int = 50, *, X: Any = None) -> Pipeline:
         """Train one small network to predict nearly the same.
@@ -382,10 +380,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            quality=quality, max_seconds=max_seconds, n_jobs=n_jobs, random_state=random_state, verbose=verbose
-        )
-        self.class_weight = class_weight
+        store_parameters(self, locals())
 
     def _encode_target(
         self, y: Any, sample_weight: ArrayLike | None
