@@ -300,6 +300,17 @@ def test_a_classifier_without_its_calibration_is_refused(small: dict[str, Any], 
     refuse(json.dumps(file), path, "lacks the field 'calibration_'")
 
 
+def test_errors_about_arrays_are_one_line(small: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    file = as_json(small["regressor"], path)
+    network = next(number for number, entry in enumerate(file["objects"]) if entry["type"] == "Network")
+    file["objects"][-1]["fields"]["targets_"] = {"object": network}
+    path.write_text(json.dumps(file))
+    with pytest.raises(ValueError, match=r"invalid value Network\(.*$") as error:
+        dconnet.load(path)
+    assert "\n" not in str(error.value)
+
+
 def test_names_that_occur_twice_are_refused(small: dict[str, Any], tmp_path: Path) -> None:
     text = json.dumps(as_json(small["regressor"], tmp_path / "model.json"))
     refuse(text.replace('"n_targets": 1', '"n_targets": 1, "n_targets": 1'), tmp_path / "model.json", "twice")

@@ -128,7 +128,8 @@ class Registry:
                 if get_origin(hint) is not NotRequired:
                     raise ValueError(f"{kind.__name__} lacks the field {name!r}")
             elif not self.accepts(values[name], hint):
-                raise ValueError(f"the field {name!r} of {kind.__name__} has an invalid value {values[name]!r:.60}")
+                shown = " ".join(repr(values[name]).split())  # arrays have several lines
+                raise ValueError(f"the field {name!r} of {kind.__name__} has an invalid value {shown:.60}")
 
 
 # --- the entries of the file ---
