@@ -27,26 +27,6 @@ def test_regloss_never_rises(gamma, n_hidden):
     assert_descent(run(make_problem(gamma), n_hidden=n_hidden, max_epochs=40).history)
 
 
-@pytest.mark.parametrize(
-    "moves",
-    [
-        Moves(race=False),
-        Moves(burst=False),
-        Moves(hop="restart"),
-        Moves(hop="none"),
-        Moves(sweep=False),
-        Moves(extrapolate=False),
-        Moves(balance=False),
-        Moves(revive=False),
-        Moves(newton=False),
-    ],
-    ids=str,
-)
-def test_regloss_never_rises_with_any_part_switched_off(moves):
-    history = run(make_problem(1e-2), moves=moves, max_epochs=15).history
-    assert np.all(np.diff(history.objective) <= 0.0)
-
-
 @pytest.mark.parametrize("gamma", [0.3, 3.0])
 def test_converged_network_satisfies_the_conditions_of_every_block(gamma):
     problem = make_problem(gamma)
@@ -97,25 +77,6 @@ def test_no_sign_collapse():
 def many_rows():
     X = np.random.default_rng(0).normal(size=(12_000, 10))
     return Problem(X, np.sin(X[:, 0] + X[:, 1]) + np.abs(X[:, 2]), 0.1)
-
-
-@pytest.mark.parametrize(
-    ("limits", "n_samples"),
-    [
-        ({}, 0),
-        ({"max_evaluations": 100}, 35),
-        ({"max_evaluations": 251}, 0),
-        ({"max_seconds": 0.02}, 29),  # from 5e9 multiplications a second
-        ({"max_seconds": 60.0}, 0),
-    ],
-)
-def test_limits_bound_the_work_on_samples(many_rows, limits, n_samples):
-    rng = np.random.default_rng(0)
-    descent = AcceleratedDescent(many_rows, get_backend("native"), Options(split="net", **limits), rng)
-    state = Descent.init(descent, xavier(10, 5, rng))
-    assert descent.sample_evaluations(state) == pytest.approx(n_samples, abs=3)
-    descent.moves = Moves(samples=False)
-    assert descent.sample_evaluations(state) == 0
 
 
 def test_few_evaluations_of_a_large_design_end_with_the_best_output_weights(many_rows):

@@ -238,19 +238,6 @@ def test_a_write_that_fails_later_only_warns(path, monkeypatch):
     assert Checkpoint(path).get("one").values == {"n": 1}
 
 
-def test_states_are_written_once_a_minute_and_at_the_end(path, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    checkpoint = written(path)
-    on_disk = []
-    for wait, at_once in [(0.0, False), (60.0, False), (1.0, False), (1.0, True)]:
-        now[0] += wait
-        checkpoint.put("one", Snapshot({"n": len(on_disk)}), at_once=at_once)
-        found = Checkpoint(path).get("one")
-        on_disk.append(None if found is None else found.values["n"])
-    assert on_disk == [None, 1, 1, 3]
-
-
 @pytest.mark.parametrize("kind", [Descent, AcceleratedDescent])
 def test_states_of_other_networks_are_refused(kind):
     case, memory = Case(kind, 40, 3, max_epochs=2, patience=4), Memory()

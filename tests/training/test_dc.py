@@ -94,14 +94,3 @@ def test_a_step_that_raises_the_objective_is_refused_and_counted(setting, answer
     outcome = dca(neuron, v, SimpleNamespace(solve=lambda programme, start=None: wrong), max_iter=50)
     np.testing.assert_array_equal(outcome.v, v)
     assert outcome.refused == outcome.unsolved == 1
-
-
-def test_rounding_errors_count_as_zero(setting):
-    neuron, v = neuron_problem(*setting, 0, "net")
-    z = neuron.design @ v
-    largest = np.linalg.norm(neuron.design, axis=1) * np.linalg.norm(v)
-    z[3], z[4] = -1e-12 * largest[3], -1e-6 * largest[4]
-    assert neuron.not_negative(v, z)[3:5].tolist() == [True, False]
-    np.testing.assert_array_equal(neuron.not_negative(v, z)[5:], z[5:] >= 0.0)
-    assert not np.any(neuron.without_noise(1e-13 * v)[0])
-    np.testing.assert_array_equal(neuron.without_noise(1e-3 * v)[0], 1e-3 * v)

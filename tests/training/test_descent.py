@@ -7,7 +7,6 @@ from dconnet import Network, Problem, Status
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
 from dconnet.convex.reference import Reference
-from dconnet.training.clock import Clock
 from dconnet.training.descent import Descent, Options
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
@@ -68,17 +67,6 @@ def test_without_time_there_are_the_best_output_weights_of_the_start():
     white = problem.whitened
     best = solve_output_weights(white.Q, white.whiten(start), white.y, white.gamma)
     np.testing.assert_allclose(solution.network.alpha, best, rtol=1e-10)
-
-
-@pytest.mark.parametrize("seconds", [(0.0, 0.0, 0.0), (3600.0, 0.0, 0.0)], ids=["a neuron", "the output layer"])
-def test_the_time_limit_ends_an_epoch_before(monkeypatch, seconds):
-    descent, start = make_descent(make_problem(), max_seconds=3600.0)
-    left = iter([3600.0, *seconds])
-    monkeypatch.setattr(Clock, "left", lambda _: next(left))
-    solution = descent.run(start)
-    assert (solution.status, solution.n_epochs) == (Status.TIME_LIMIT, 0)
-    np.testing.assert_array_equal(solution.network.alpha, start.alpha)
-    assert np.allclose(solution.network.W, start.W, rtol=1e-10) == (seconds[0] == 0.0)
 
 
 def test_an_interrupt_within_an_epoch_returns_the_network_reached(monkeypatch):

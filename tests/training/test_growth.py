@@ -199,16 +199,6 @@ def test_growth_resumes_after_a_kill(data, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"), [("LARGEST_LASSO", 0.0), ("LASSO_SPEED", 0.0), ("LARGEST_LAYER", 0)], ids=lambda x: str(x)
-)
-def test_growth_without_expensive_steps(monkeypatch, setting, value):
-    monkeypatch.setattr(growth, setting, value)
-    _, solution = grown(build(n_features=4, gamma=0.3), max_epochs=15, max_seconds=60)
-    assert_descent(solution.history)
-    assert solution.network.n_hidden > 4
-
-
-@pytest.mark.parametrize(
     ("X", "y"),
     [
         ([[1.0], [2.0], [3.0]], [0.0, 0.0, 0.0]),

@@ -70,15 +70,6 @@ def test_kinked_rows_and_dead_neurons_stay():
     assert step_V[0].any()
 
 
-def test_rows_within_the_width_are_moved_to_their_kinks():
-    white, V, alpha = move_to_kinks()
-    moved = V * (1.0 + 1e-5 * np.random.default_rng(0).standard_normal(V.shape))
-    assert Piece.around(white, moved, alpha, 1e-9).shape.n_unknowns == V.size + len(alpha)
-    piece = Piece.around(white, moved, alpha, 1e-3)
-    assert piece.shape.n_unknowns < V.size + len(alpha)
-    assert np.max(np.abs(piece.shape.V - moved)) < 1e-3
-
-
 def test_fits_end_closer_to_stationary_points():
     norms = {}
     for use_newton in (True, False):

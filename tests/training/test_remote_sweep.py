@@ -133,21 +133,3 @@ def test_answers_of_another_length_are_refused():
     problem, _, _ = whitened_setting(**SETTING)
     with pytest.raises(ValueError, match="another length"):
         remote_sweep(problem, lambda questions: np.zeros(3))
-
-
-def test_samples_do_not_depend_on_the_parts():
-    problem, _, _ = whitened_setting(**SETTING)
-    question = np.array([11.0, 1.0, 16.0])  # sample every 16th row
-    answers = [each.answer(question) for each in holders(problem, [5000, 1, 0, 4000, 5, 7994])]
-    rows = np.concatenate([answer[1:] for answer in answers]).reshape(-1, pad_rows(problem.Q).shape[1])
-    np.testing.assert_array_equal(rows, pad_rows(problem.Q)[::16])
-
-
-@pytest.mark.parametrize(
-    "questions",
-    [[0, 2, 0, 0], [3, 7, *range(7)], [14, 0], [-1, 0], [4, 1], [4, -1], [4], [4, 0, 4], [np.nan, 0], [4, np.nan]],
-)
-def test_malformed_questions_are_refused(questions):
-    problem, _, _ = whitened_setting(**SETTING | {"n_rows": 300})
-    with pytest.raises(ValueError, match="no round"):
-        holders(problem, [300])[0].answer(np.array(questions, dtype=float))

@@ -8,7 +8,7 @@ from dconnet import Network, Problem
 from dconnet.certificates import stationarity, subgradient, trace
 from dconnet.convex.backend import get_backend
 from dconnet.training.accelerated import AcceleratedDescent
-from dconnet.training.dc import SPLITS, NeuronProblem
+from dconnet.training.dc import SPLITS
 from dconnet.training.descent import Descent, Options
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
@@ -92,21 +92,6 @@ def test_networks_of_other_shapes_are_refused():
                 use(network)
     with pytest.raises(ValueError, match="output intercept"):
         problem.whitened.whiten(start_of().with_intercept(1.0))
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_the_subproblem_of_a_neuron_is_the_objective(split):
-    white = Problem(*data(), 0.2).whitened
-    network = start_of()
-    V, alpha = white.whiten(network), network.alpha
-    Z = white.preactivations(V)
-    neuron = NeuronProblem.of(white, np.maximum(Z, 0.0), alpha, 2, split)
-    assert np.all(np.minimum(neuron.beta_g, neuron.beta_h) >= 0.0)
-    moved = V.copy()
-    moved[2] = np.random.default_rng(0).normal(size=V.shape[1])
-    change = neuron.value(moved[2], white.Q @ moved[2]) - neuron.value(V[2], Z[:, 2])
-    expected = white.total_weight * (white.regloss(moved, alpha) - white.regloss(V, alpha))
-    assert change == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("algorithm", DESCENTS)
