@@ -165,14 +165,6 @@ def test_a_stop_at_a_network_skips_the_others(plain):
     assert np.array_equal(model.networks_[0].parameters, whole.networks_[0].parameters)
 
 
-def test_both_kinds_of_callbacks_work_together():
-    recorder, seen = Recorder(), []
-    model = fit("classifier", recorder, callback=lambda epoch: seen.append(epoch) or epoch.number == 2)
-    assert len(seen) == 2
-    assert recorder.tasks("end", "epoch") == [(0, 0, 0), (0, 0, 1)]
-    assert set(model.statuses_) == {Status.STOPPED_BY_CALLBACK}
-
-
 # --- errors and interrupts ---
 
 

@@ -106,27 +106,6 @@ def test_errors_of_gammas_are_out_of_fold_errors():
         assert model.mse_path_[k].mean() == pytest.approx(np.mean((predicted - noisy) ** 2), rel=0.1)
 
 
-def test_folds_test_every_row_once_and_are_stratified():
-    labels = np.repeat([0.0, 1.0], [7, 50])[:, None]
-    folds = stratified_folds(labels, 5, np.random.default_rng(0))
-    np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(57))
-    assert {int(labels[test].size - labels[test].sum()) for _, test in folds} == {1, 2}
-    for train, test in folds:
-        np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(57))
-
-
-@pytest.mark.parametrize("shrinkage", [0.0, 1.0])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_without_scaling_gamma_is_chosen_in_the_units_of_the_data(shrinkage):
-    """With standardised data, fits with and without scaling have the same errors."""
-    options = {"shrinkage": shrinkage, "cv": KFold(5), "max_evaluations": 50, "random_state": 0}
-    standard, target = (X - X.mean(axis=0)) / X.std(axis=0), (Y - Y.mean()) / Y.std()
-    models = [DCONRegressor(20, scale=scale, **options).fit(standard, target) for scale in (False, True)]
-    raw = DCONRegressor(20, scale=False, **options).fit(standard * np.array([1.0, 1.0, 1e3]) + 3.0, target)
-    np.testing.assert_allclose(*(model.mse_path_.mean(axis=1)[3:] for model in models), rtol=0.15)
-    assert np.isfinite(raw.mse_path_).all()
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -184,12 +163,6 @@ def test_folds_by_row_numbers_are_refused_if_rows_are_set_aside():
     with pytest.raises(ValueError, match="early_stopping sets some rows aside"):
         model.fit(X, Y)
     assert model.fit(X, Y, X_val=X[60:], y_val=Y[60:]).mse_path_.shape == (2, 2)
-
-
-def test_a_classifier_chooses_one_gamma_for_all_classes():
-    model = DCONClassifier(3, gamma=[0.03, 0.3], cv=3, random_state=0).fit(X, LABELS)
-    assert model.mse_path_.shape == (2, 3)
-    assert {problem.gamma for problem in model.problems(X, LABELS)} == {model.gamma_}
 
 
 def test_a_single_candidate_is_used_unchanged():

@@ -1,12 +1,10 @@
 """Layer-wise networks: inputs and starts of a layer, and RegLoss that never rises from layer to layer."""
 
-import inspect
-
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from dconnet import DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network, Problem, Status
+from dconnet import LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network, Problem, Status
 from dconnet.model.stack import Stack
 from dconnet.training.descent import Descent
 from dconnet.training.initialization import continuation
@@ -33,17 +31,6 @@ def classifier(**changes):
 def random_network(rng, n_hidden, n_features):
     W, b = rng.normal(size=(n_hidden, n_features)), rng.normal(size=n_hidden)
     return Network(W, b, rng.normal(size=n_hidden) * 10.0 ** rng.uniform(-2, 2, size=n_hidden))
-
-
-@pytest.mark.parametrize("skip", [False, True])
-def test_output_weights_belong_to_their_neurons(skip):
-    rng = np.random.default_rng(1)
-    layer = tuple(random_network(rng, n_hidden, 2) for n_hidden in (3, 2, 4))
-    stack = Stack(skip=skip, layers=(layer,))
-    features = stack.features(X)
-    for k, network in enumerate(layer):
-        np.testing.assert_allclose(features[:, :9] @ stack.output_weights(k), network.predict(X), rtol=1e-12)
-    assert features.shape == (80, 11 if skip else 9)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -88,18 +75,6 @@ def test_another_layer_never_raises_regloss(changes, seed):
         assert np.all(np.diff(history.objective) <= ROUNDING * history.objective[:-1])
 
 
-def test_depth_helps_where_the_target_depends_on_the_radius():
-    """A shallow network with no fewer weights has a larger error on new data."""
-    rng = np.random.default_rng(3)
-    data = rng.uniform(-1.0, 1.0, size=(700, 4))
-    target = np.cos(4.0 * np.linalg.norm(data, axis=1))
-    deep = regressor(hidden_layer_sizes=(10, 10)).fit(data[:300], target[:300])
-    shallow = DCONRegressor(30, gamma=0.01, tol=1e-4, random_state=0, scale=False).fit(data[:300], target[:300])
-    assert sum(len(network.parameters) for network in deep.networks_) <= len(shallow.network_.parameters)
-    errors = [np.mean((model.predict(data[300:]) - target[300:]) ** 2) for model in (deep, shallow)]
-    assert errors[0] < 0.6 * errors[1]
-
-
 def test_the_order_of_rows_changes_no_bit_and_upper_layers_change_no_lower_ones():
     order = np.random.default_rng(4).permutation(80)
     first, again = regressor().fit(X, Y), regressor().fit(X[order], Y[order])
@@ -107,13 +82,6 @@ def test_the_order_of_rows_changes_no_bit_and_upper_layers_change_no_lower_ones(
     for one, two in [*zip(first.networks_, again.networks_, strict=True), (first.networks_[0], three.networks_[0])]:
         np.testing.assert_array_equal(one.parameters, two.parameters)
     assert not np.array_equal(first.networks_[1].parameters, other.networks_[1].parameters)
-
-
-def test_integer_weights_equal_repeated_rows():
-    weight = np.arange(80) % 3
-    weighted = regressor(skip=True).fit(X, Y, sample_weight=weight)
-    repeated = regressor(skip=True).fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight))
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9, atol=1e-9)
 
 
 def test_warm_start_continues_the_top_layer_and_adds_new_ones():
@@ -194,13 +162,3 @@ def test_classifiers_see_the_neurons_of_all_classes(skip):
 def test_invalid_parameters_are_refused(make, changes, message):
     with pytest.raises(ValueError, match=message):
         make(**changes).fit(X, LABELS if make is classifier else Y)
-
-
-@pytest.mark.parametrize("make", [LayerwiseDCONRegressor, LayerwiseDCONClassifier])
-def test_the_parameters_of_the_shallow_estimator_carry_over(make):
-    shallow, deep = (inspect.signature(cls).parameters for cls in (DCONRegressor, make))
-    # Each layer has its own size, gamma and start, and takes its inputs unscaled. With shrinkage, RegLoss could rise
-    # from layer to layer: the copy of a layer that the next one starts from has other weights.
-    differing = {"n_hidden", "init", "gamma", "cv", "scale", "shrinkage"}
-    for name in shallow.keys() - differing:
-        assert deep[name].default == shallow[name].default

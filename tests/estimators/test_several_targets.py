@@ -167,10 +167,3 @@ def test_each_class_has_its_own_network_unless_they_share():
         model.set_params(warm_start=True, multi_class="shared").fit(FLOWERS, LABELS)
     with pytest.raises(ValueError, match="multi_class"):
         classifier(multi_class="softmax").fit(FLOWERS, LABELS)
-
-
-def test_shared_networks_with_choice_of_gamma_weights_and_early_stopping():
-    model = classifier(gamma=[0.01, 0.3], cv=3, class_weight="balanced", early_stopping=True).fit(FLOWERS, LABELS)
-    assert model.mse_path_.shape == (2, 3)
-    assert model.network_.n_outputs == 3
-    assert model.score(FLOWERS, LABELS) > 0.9
