@@ -5,8 +5,7 @@ import pytest
 
 from dconnet import DCONClassifier, DCONRegressor, PaperAlgorithm
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
-from dconnet.dask.preprocessing import fix_signs
-from dconnet.model.rows import LEAF, joined_triangle, leaf_triangle, leaves, tree_of, triangle_of
+from dconnet.model.rows import LEAF
 
 N_ROWS = 2 * LEAF + 1808
 WHOLE_LEAVES = (LEAF, LEAF, 0, N_ROWS - 2 * LEAF)
@@ -30,10 +29,7 @@ def test_agreement_with_one_machine(client, rows, partition, algorithm):
     same, other = (DaskDCONRegressor(**options).fit(*partition(p, X, y)) for p in (WHOLE_LEAVES, UNEVEN))
     assert np.array_equal(same.history_.objective, local.history_.objective)
     assert np.array_equal(same.network_.parameters, local.network_.parameters)
-    assert same.objective_ == pytest.approx(local.objective_, rel=1e-12)
     assert same.stationarity_ == pytest.approx(local.stationarity_, rel=1e-6, abs=1e-9)
-    assert same.history_.total("rounds") > same.history_.total("programmes") > 0
-    assert same.history_.total("traffic") > 1000
     np.testing.assert_allclose(other.history_.objective, local.history_.objective, rtol=1e-8)
 
 
@@ -46,30 +42,6 @@ def test_a_converged_accelerated_fit_has_the_same_bits(client, rows, partition):
     assert local.status_.name == "CONVERGED"
     assert local.history_.total("evaluations") > 1000
     assert np.array_equal(model.network_.parameters, local.network_.parameters)
-
-
-class OnePartition:
-    """All rows of a design in one partition."""
-
-    def __init__(self, M):
-        self.M, self.n_rows = M, len(M)
-
-    def split_row_numbers(self, numbers):
-        return {0: numbers}
-
-    def map(self, function, scale, own):
-        return [self.M[numbers] / scale for (numbers,) in own.values()]
-
-
-@pytest.mark.parametrize("n_rows", [3, 500, LEAF, LEAF + 600, 5 * LEAF + 1])
-def test_signs_of_whitened_columns_are_those_of_one_machine(n_rows):
-    M, scale = np.random.default_rng(n_rows).normal(size=(n_rows, 4)), np.ones(4)
-    local = tree_of((leaf_triangle(lambda rows: M[rows], leaf, 4) for leaf in leaves(n_rows)), joined_triangle).total()
-    assert np.array_equal(fix_signs(local, OnePartition(M), scale), local)
-    for length in [5, 700, 3000]:
-        other = triangle_of(M[first : first + length] for first in range(0, n_rows, length))
-        fixed = fix_signs(other, OnePartition(M), scale)
-        np.testing.assert_allclose(fixed, local if n_rows > 3 else other, atol=1e-9)
 
 
 @pytest.mark.parametrize("changes", [{"gamma": "auto", "scale": True}, {"shrinkage": 0.1}], ids=["scaled", "shrunk"])

@@ -7,7 +7,6 @@ import sys
 import time
 from contextlib import contextmanager
 from threading import Timer
-from types import SimpleNamespace
 
 import dask
 import dask.array as da
@@ -20,7 +19,6 @@ from dconnet.dask import DaskDCONRegressor, worker
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import Partition
 from dconnet.dask.waiting import NO_WORKERS_TIMEOUT, LostRowsError, NoWorkersError
-from dconnet.dask.worker import Outdated, Request
 from dconnet_test_workers import drop_all_partitions, kill_this_process
 
 OPTIONS = {"n_hidden": 3, "gamma": 0.01, "scale": False, "algorithm": "paper", "max_epochs": 4, "random_state": 0}
@@ -71,21 +69,6 @@ def test_partitions_that_are_lost_in_every_round_are_an_error(client, data, befo
     before_rounds(range(15, 1000), drop_all_partitions)
     with pytest.raises(RuntimeError, match=r"Partition 0 could not run .* died each time, 5 times in a row"):
         DaskDCONRegressor(**OPTIONS).fit(*data)
-
-
-def test_a_partition_that_replaces_another_has_not_received_its_update(monkeypatch):
-    state = worker.WorkerState(None, None)
-    old, new = (SimpleNamespace(n_updates=0, release_pages=lambda: None) for _ in range(2))
-    state.add("some fit", 0, old)
-    update = Request("some fit", {}, lambda _: state.add("some fit", 0, new), (), {}, n_updates=0, is_update=True)
-    assert state.call(update, 0) is None
-    assert (old.n_updates, new.n_updates) == (1, 0)
-    assert state.call(update, 0) is None
-    assert state.call(update, 0) == Outdated(1)
-    assert state.call(update, 1) == Outdated(None)
-    monkeypatch.setattr(worker, "ABANDONED_SECONDS", -1.0)
-    state.add("another fit", 0, None)
-    assert ("some fit", 0) not in state.partitions
 
 
 def test_an_error_on_a_worker_is_raised_with_its_traceback(client, data, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from dconnet import AutoDCONRegressor, DCONClassifier, DCONRegressor
-from dconnet._threads import has_external_backend, run_on_backend, run_parallel
+from dconnet._threads import run_on_backend
 from dconnet.ensemble import fold_runner
 from dconnet.estimators import layer
 
@@ -27,19 +27,6 @@ pytestmark = [
 def data(rows):
     X, y = rows(240)
     return X, y, np.digitize(y, [0.7, 1.5])
-
-
-def test_joblib_runs_work_on_the_cluster(client, monkeypatch):
-    def square(n):
-        return n**2
-
-    assert not has_external_backend()
-    assert run_parallel(square, [1, 2, 3], 1) == [1, 4, 9]
-    with joblib.parallel_config("dask"):
-        assert has_external_backend()
-        assert run_parallel(square, [1, 2, 3], 1) == [1, 4, 9]
-        monkeypatch.setattr(type(joblib.parallel.get_active_backend()[0]), "supports_return_generator", False)
-        assert list(run_on_backend(square, [1, 2, 3])) == [(0, 1), (1, 4), (2, 9)]
 
 
 def search_grid(X, y, labels):
