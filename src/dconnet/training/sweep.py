@@ -131,12 +131,16 @@ class PythonSweep:
                 break
             direction = None if kinks is None else kinks[unit]
             neuron = NeuronProblem.of(self.problem, hidden, alpha, int(unit), self.split, size, direction)
-            improve = dca_with_restarts if self.restart else dca
-            outcome = improve(neuron, V[unit], self.solver, self.max_dca_iter, inexact=self.inexact)
+            outcome = self.improve(neuron, V[unit])
             V[unit] = outcome.v
             hidden[:, unit] = np.maximum(self.problem.Q @ outcome.v, 0.0)
             tally = tally.add(outcome)
         return tally
+
+    def improve(self, neuron: NeuronProblem, v: FloatArray) -> DCAOutcome:
+        """Run the DCA of one neuron from v; the reproduction watches it here."""
+        improve = dca_with_restarts if self.restart else dca
+        return improve(neuron, v, self.solver, self.max_dca_iter, inexact=self.inexact)
 
 
 class NativeSweep:
