@@ -51,22 +51,6 @@ def test_any_layout_of_the_design_gives_the_same_answer():
         np.testing.assert_array_equal(v, answers[0])
 
 
-@pytest.mark.parametrize(
-    ("case", "method"),
-    [
-        ("typical 300x8 gamma=0.01 alpha=1", "walk"),
-        ("zero: multipliers well inside", "origin"),
-        ("zero: no linear term", "origin"),
-        ("repeated rows", "augmented Lagrangian"),
-    ],
-)
-def test_an_answer_names_the_method_that_settled_it(case, method):
-    programme = catalogue()[case].programme
-    answer = Native().prepare(programme.design).solve(programme)
-    assert answer.converged
-    assert answer.method == method
-
-
 def test_a_start_that_is_the_solution_takes_no_step():
     """Also where so many rows are at their kink that the walk cannot begin."""
     programme = catalogue()["repeated rows"].programme

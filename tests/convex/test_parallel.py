@@ -81,33 +81,6 @@ def test_penalty_method_reaches_its_tolerance(case: str) -> None:
         assert excess(programme, answer.v) <= tol
 
 
-def test_augmented_lagrangian_needs_fewer_rounds() -> None:
-    programme = CASES["typical 40x4 gamma=0.1 alpha=1"].programme
-    better, penalty = (Parallel(4, method, tol=2e-3).prepare(programme.design).solve(programme) for method in METHODS)
-    assert 4 * better.iterations <= penalty.iterations
-
-
-def test_batches_receive_their_own_rows_only() -> None:
-    programme = CASES["typical 90x6 gamma=0.01 alpha=0.3"].programme
-    consensus = Consensus(Parallel(n_batches=4).prepare(programme.design).batches, programme, 1.0)
-    sent = []
-
-    def record(tasks) -> list:
-        tasks = list(tasks)
-        sent.extend(arguments for _, arguments, _ in tasks)
-        return run_in_order(tasks)
-
-    consensus.run_round(record)
-    for b, (rows, scale, numbers, start) in enumerate(sent):
-        own = programme.design[b::4]
-        assert np.allclose(rows @ rows.T, own @ own.T)  # its rows, but for a rotation
-        assert np.array_equal(numbers["slope"], programme.slope[b::4])
-        assert len(start.multipliers) == len(own)
-        arrays = (rows, numbers["slope"], start.multipliers)
-        assert all(array.base is None for array in arrays)  # no view that would bring all rows along
-        assert len(scale) == len(numbers["linear"]) == len(start.v) == programme.design.shape[1]
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("joblib_backend", ["threading", "loky"])
 def test_answer_does_not_depend_on_the_joblib_backend(method: str, joblib_backend: str) -> None:

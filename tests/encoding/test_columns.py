@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dconnet.encoding.columns import LARGEST, MISSING, find_invalid_row, is_missing, read_columns, read_target
-from dconnet.encoding.schema import MIN_GAPS, Schema, split_dates
+from dconnet.encoding.schema import Schema, split_dates
 
 N = 30
 EAST = timezone(timedelta(hours=5))
@@ -69,12 +69,6 @@ def test_missing_numbers_are_nan_and_have_an_indicator(values, kinds, numbers):
     np.testing.assert_array_equal(gaps, np.isnan(read))
 
 
-def test_few_missing_numbers_have_no_indicator():
-    kind, values = column([*range(N), *[np.nan] * (MIN_GAPS - 1)])
-    assert len(values) == 1
-    assert kind.treatment == "median for 4 missing values"
-
-
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 10**400, Decimal("1e999"), 1j])
 def test_values_without_a_finite_float_are_refused_by_name(value):
     with pytest.raises(ValueError, match=r"olumn 'c' of X"):
@@ -120,12 +114,6 @@ def test_codes_stay_text(codes):
     kind, _ = column(repeat(*codes))
     assert set(kind.levels) == set(codes)
     assert find_invalid_row(read_columns(pd.DataFrame({"c": ["01", "2", "3"]}))[0]) is None
-
-
-def test_levels_are_ordered_by_rows_and_then_by_name():
-    kind, (codes,) = column(["b", "c", "c", "a", "c", "a", "b"])
-    assert (kind.levels, kind.counts) == (("c", "a", "b"), (3, 2, 2))
-    assert codes.tolist() == [2, 0, 0, 1, 0, 1, 2]
 
 
 def test_unknown_and_newly_missing_levels_are_nan():
@@ -319,12 +307,6 @@ def test_csv_text_gives_the_fields_of_the_typed_table():
 def test_declared_categories_keep_missing_values(table):
     schema, (codes,) = fit(table)
     assert [schema.columns[0].levels[int(code)] for code in codes[:3]] == ["1", "2", MISSING]
-
-
-def test_columns_of_the_same_name_are_separate():
-    arrow = pa.table([pa.array([1, 3]), pa.array([2, 5])], names=["a", "a"])
-    for table in (pd.DataFrame([[1, 2], [3, 5]], columns=["a", "a"]), arrow):
-        np.testing.assert_array_equal(fit(table)[1], [[1, 3], [2, 5]])
 
 
 def test_missing_values():

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dconnet._native import Stop, watch
 from dconnet.encoding.coder import Coding, deal
 from dconnet.encoding.columns import read_columns
 from dconnet.encoding.schema import Schema
-from dconnet.ensemble import ensemble_training, fold_runner
+from dconnet.ensemble import fold_runner
 from dconnet.ensemble.ensemble_training import train_ensemble
 from dconnet.ensemble.families import Family, choose_classification_families, choose_regression_families
 from dconnet.ensemble.fold_fits import FoldDesign, TrainingSet, fit_fold
@@ -194,17 +193,6 @@ def test_a_fit_that_the_limit_cuts_short_is_dropped(monkeypatch, n_threads):
     assert set(runner.trained) == {(0, 0)}
 
 
-def test_a_limit_after_the_first_fold_keeps_the_promising_families(monkeypatch):
-    def late(runner, begun):
-        runner.clock = Clock(1e-9)
-        return {f: begun[f] for f in (2, 3)}
-
-    monkeypatch.setattr(ensemble_training, "_select_promising", late)
-    result = train_ensemble(FoldRunner(FAMILIES, training_set()))
-    assert trained_families(result) == {"knots", "by target"}
-    assert not result.is_interrupted
-
-
 # --- interrupts and errors ---
 
 
@@ -266,14 +254,3 @@ def test_ctrl_c_ends_fits_that_run(monkeypatch, n_threads):
     result = train_ensemble(FoldRunner(FAMILIES[:3], training_set(), n_threads))
     assert result.is_interrupted
     assert trained_families(result) == {"linear"}
-
-
-def test_the_kernel_ends_a_fit_when_another_thread_asks_for_it():
-    stop = Stop()
-    stop.set()
-    watch(stop)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            fit_fold(FAMILIES[0], 0, training_set(), 0, [0])
-    finally:
-        watch(None)

@@ -64,11 +64,3 @@ def test_only_types_of_this_package_need_trust(estimator: Any, data: Any, y: Any
     assert set(sio.get_untrusted_types(data=content)) <= set(TRUSTED)
     loaded = sio.loads(content, trusted=TRUSTED)
     np.testing.assert_array_equal(loaded.predict(data), model.predict(data))
-
-
-def test_the_status_is_the_same_member_and_networks_stay_frozen() -> None:
-    model = DCONRegressor(2, gamma=0.1, **QUICK).fit(X, Y)
-    loaded = sio.loads(sio.dumps(model), trusted=TRUSTED)
-    assert loaded.status_ is model.status_
-    assert not loaded.network_.W.flags.writeable
-    np.testing.assert_array_equal(loaded.history_.objective, model.history_.objective)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dconnet import AutoDCONRegressor, TableEncoder
+from dconnet import AutoDCONRegressor
 from dconnet.io.table_files import read_table, write_table
 
 PLAIN = "name,size\nAnn,1.5\n\nBob,\n"
@@ -85,15 +85,6 @@ def test_invalid_tables_are_refused(content: str | bytes, message: str, tmp_path
         read_table(write(tmp_path / "table.csv", content))
 
 
-def test_years_may_be_column_names(tmp_path: Path) -> None:
-    assert read_table(write(tmp_path / "t.csv", "2024,2025\n1,2\n")).columns.tolist() == ["2024", "2025"]
-
-
-def test_missing_files_raise_oserror(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read_table(tmp_path / "none.csv")
-
-
 def test_standard_input_and_pipes_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(PLAIN.encode())))
     assert read_table("-").to_numpy().tolist() == EXPECTED
@@ -119,17 +110,6 @@ def test_typed_formats_keep_their_types(kind: str, tmp_path: Path) -> None:
     assert found["t"].tolist() == ["NA", "01"]
     assert found["n"].isna().tolist() == [False, True]
     assert found["d"].dtype.kind == "M"
-
-
-def test_codes_are_categories_and_not_numbers(tmp_path: Path) -> None:
-    """01, 1 and 001 were one number, and 1_0 was ten."""
-    path = write(tmp_path / "t.csv", "code,digits,number\n01,1_0,1\n1,10,10\n001,1_0,2e1\n1,1_0,\n")
-    found = TableEncoder().fit(read_table(path)).columns_
-    assert [(column["kind"], column["treatment"].split(" ")[0]) for column in found] == [
-        ("category", "3"),
-        ("category", "2"),
-        ("number", "median"),
-    ]
 
 
 def test_a_model_tells_codes_apart(tmp_path: Path) -> None:
