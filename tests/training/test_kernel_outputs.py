@@ -162,14 +162,9 @@ def test_arrays_that_do_not_fit_are_refused():
     arguments = pad_rows(problem.Q), problem.Q.shape[1]
     for message, call in [
         (r"alpha must have the shape \(5, 2\), got \(5, 1\)", lambda: runner.run(V, alpha[:, :1], np.arange(5), 1.0)),
-        ("V must have the shape", lambda: runner.run(V[:, :2].copy(), alpha, np.arange(5), 1.0)),
         ("does not exist", lambda: runner.run(V, alpha, np.arange(5) + 1, 1.0)),
-        (r"alpha must have .*, got \(5, 3\)", lambda: explorer(problem, 5).explore(1, 1.0, V, np.zeros((5, 3)))),
         (r"y must have the shape", lambda: _native.Objective(*arguments, problem.y[:-1].copy(), 0.1, 5)),
         ("at least one column", lambda: _native.Objective(*arguments, np.zeros((90, 0)), 0.1, 5)),
-        ("at least one output", lambda: _native.Sweep(*arguments, 5, 0)),
     ]:
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(TypeError, match="incompatible"):  # the kernel would read a copy that is gone
-        _native.Objective(*arguments, np.asfortranarray(problem.y), 0.1, 5)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dconnet._native import Team
 from dconnet.convex.backend import get_backend
 from dconnet.model import rows
 from dconnet.model.problem import Problem
@@ -11,8 +10,7 @@ from dconnet.training.dc import NeuronProblem
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
 from dconnet.training.kinks import KINK_WIDTH, Kinks, _shares, kinks_of
-from dconnet.training.sweep import NativeSweep, PythonSweep
-from problems import assert_descent, make_problem, whitened_setting
+from problems import assert_descent, make_problem
 
 
 @pytest.mark.parametrize("size", [0.01, 100.0])
@@ -50,25 +48,6 @@ def test_kinks_of_all_neurons_are_those_of_each(n_outputs, n_rows, monkeypatch):
         assert kinks.size == pytest.approx(expected.size, rel=1e-12)
         for name in ("smooth", "rows", "beta_g", "beta_h"):
             np.testing.assert_allclose(getattr(kinks, name), getattr(expected, name), rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("split", ["paper", "net"])
-@pytest.mark.parametrize(("n_rows", "n_columns"), [(200, 4), (9000, 6)])  # over all rows, and over those near kinks
-def test_compiled_sweep_agrees_with_the_python_sweep(split, n_rows, n_columns):
-    native, ends = get_backend("native"), []
-    for kind in ("python", "native", "two threads"):
-        white, V, alpha = whitened_setting(gamma=0.01, n_rows=n_rows, n_columns=n_columns)
-        sweep = PythonSweep(white, native.prepare(white.Q), split, 50)
-        if kind != "python":
-            sweep = NativeSweep(white, native, len(V), split, 50, Team(2) if kind == "two threads" else None)
-        rng, losses = np.random.default_rng(2), [white.regloss(V, alpha)]
-        for _ in range(2):
-            sweep.run(V, alpha, rng.permutation(len(V)), np.inf, rng.standard_normal(V.shape))
-            losses.append(white.regloss(V, alpha))
-        assert np.all(np.diff(losses) <= 0.0)
-        ends.append(V)
-    np.testing.assert_allclose(ends[1], ends[0], rtol=1e-8, atol=1e-8)
-    np.testing.assert_array_equal(ends[1], ends[2])
 
 
 def test_rows_at_their_kinks_follow_the_direction():

@@ -36,15 +36,3 @@ def test_output_vectors_satisfy_the_optimality_conditions(n_outputs):
     assert np.all(sizes <= 0.5 + 1e-6)
     assert np.any(weights > 0.0)
     np.testing.assert_allclose(sizes[weights > 0.0], 0.5, atol=1e-6)
-
-
-@pytest.mark.parametrize("part", ["the active-set method", "the factorisation"])
-def test_failure_returns_none(monkeypatch, part):
-    def fail(*args, **options):
-        raise RuntimeError("Maximum number of iterations reached.")
-
-    if part == "the factorisation":
-        monkeypatch.setattr("dconnet.training.lasso.RIDGES", (-2.0,))  # no matrix is positive definite
-    else:
-        monkeypatch.setattr("dconnet.training.lasso.optimize.nnls", fail)
-    assert solve_lengths(*outputs_and_targets(40, 10, seed=3), 0.01) is None

@@ -132,7 +132,3 @@ def test_sums_of_the_wrong_length_are_refused():
     parts.sums = lambda kind, input: np.zeros(3)
     with pytest.raises(ValueError, match="wrong length"):
         parts.explorer().explore(10, 1e9, V, alpha)
-    with pytest.raises(ValueError, match="no sums of the kind"):
-        parts.parts[0][0].block_sums("median", np.zeros(72), 0)
-    with pytest.raises(ValueError, match="input has the wrong length"):
-        parts.parts[0][0].block_sums("value", np.zeros(3), 0)

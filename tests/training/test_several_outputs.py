@@ -170,20 +170,6 @@ def test_the_conditions_of_the_theory_hold(split):
         assert run.relative_error(coordinates).holds
 
 
-def test_units_of_outputs_do_not_matter():
-    X, Y = data()
-    scale = np.array([2.0, 0.25, 1024.0])  # powers of two round nothing
-    plain = Problem(X, Y, 0.1, intercept=[1.0, 0.5, 0.25], output_scale=[1.0, 2.0, 4.0])
-    other = Problem(X, Y * scale, 0.1, intercept=scale * [1.0, 0.5, 0.25], output_scale=scale * [1.0, 2.0, 4.0])
-    start = start_of()
-    for algorithm in DESCENTS:
-        first = descend(plain, start, algorithm, max_epochs=10)
-        second = descend(other, Network(start.W, start.b, start.alpha * scale), algorithm, max_epochs=10)
-        np.testing.assert_array_equal(first.network.W, second.network.W)
-        np.testing.assert_array_equal(first.network.alpha * scale, second.network.alpha)
-        np.testing.assert_array_equal(first.history.step_norm, second.history.step_norm)
-
-
 def test_validation_sums_over_the_outputs():
     X, Y = data(n_rows=10)
     weight, network, scale = np.arange(10.0), start_of(), np.array([1.0, 2.0, 4.0])

@@ -9,40 +9,44 @@ from dconnet.training.dc import SPLITS
 from dconnet.training.sweep import PythonSweep, make_sweep
 from problems import whitened_setting
 
+# Enough rows for programmes over rows near their kinks alone, and for several leaves shared by threads.
+MANY_ROWS = {"n_rows": 17_000, "n_columns": 5, "n_hidden": 3}
 
+
+@pytest.mark.parametrize("has_directions", [False, True], ids=["active", "directions"])
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize(
     "setting",
     [
         {"seed": 0},
         {"seed": 1},
-        {"n_rows": 17_000, "n_columns": 5, "n_hidden": 3},  # programmes over the rows near their kinks
+        MANY_ROWS,
         {"n_rows": 9_000, "n_columns": 40, "n_hidden": 2},  # with repeated checks of rows far from their kinks
     ],
     ids=str,
 )
-def test_both_sweeps_agree(split, setting):
+def test_both_sweeps_agree(split, setting, has_directions):
     problem, V, alpha = whitened_setting(**setting)
-    V_python, order, native = V.copy(), np.random.default_rng(0).permutation(len(V)), get_backend("native")
-    tally = make_sweep(problem, native, len(V), split, max_dca_iter=6).run(V, alpha, order, np.inf)
+    rng, native = np.random.default_rng(0), get_backend("native")
+    V_python, order, before = V.copy(), rng.permutation(len(V)), problem.regloss(V, alpha)
+    directions = rng.standard_normal(V.shape) if has_directions else None
+    tally = make_sweep(problem, native, len(V), split, max_dca_iter=6).run(V, alpha, order, np.inf, directions)
     solver = (native if len(problem.Q) > 1000 else get_backend("reference")).prepare(problem.Q)
-    tally_python = PythonSweep(problem, solver, split, max_dca_iter=6).run(V_python, alpha, order, np.inf)
+    PythonSweep(problem, solver, split, max_dca_iter=6).run(V_python, alpha, order, np.inf, directions)
     np.testing.assert_allclose(V, V_python, atol=1e-8 * np.abs(V_python).max())
-    assert tally.programmes == tally_python.programmes
+    assert problem.regloss(V, alpha) < before
     assert (tally.visited, tally.refused, tally.unsolved) == (len(V), 0, 0)
 
 
-# Enough rows for programmes over rows near their kinks alone, and for several leaves shared by threads.
-MANY_ROWS = {"n_rows": 17_000, "n_columns": 5, "n_hidden": 3}
-
-
+@pytest.mark.parametrize("has_directions", [False, True], ids=["active", "directions"])
 @pytest.mark.parametrize("split", SPLITS)
-def test_bits_do_not_depend_on_the_number_of_threads(split):
+def test_bits_do_not_depend_on_the_number_of_threads(split, has_directions):
     ends = []
     for size in (1, 2, 7):
         problem, V, alpha = whitened_setting(**MANY_ROWS)
+        directions = np.random.default_rng(2).standard_normal(V.shape) if has_directions else None
         sweep = make_sweep(problem, get_backend("native"), 3, split, max_dca_iter=50, team=Team(size))
-        sweep.run(V, alpha, np.arange(3), np.inf)
+        sweep.run(V, alpha, np.arange(3), np.inf, directions)
         ends.append(V.tobytes())
     assert len(set(ends)) == 1
 
