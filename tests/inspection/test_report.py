@@ -62,20 +62,18 @@ def read_pictures(page):
     return [base64.b64decode(source.partition(",")[2]) for source in sources]
 
 
-CASES = {  # an examination, the number of figures, and a text of its page
-    "one input": (lambda: examine_network(1), 3, "its hinges, where a neuron bends it"),
-    "two inputs": (lambda: examine_network(2), 3, "the lines along which"),
-    "repeated": (lambda: examine_network(replay=True), 3, "recorded by repeating the fit"),
-    "held-out classes": (
-        lambda: examine_with_held_out_rows(["low", "mid", "top"])[0], 3, "Confusion matrix of the 20 held-out rows"
-    ),
-    "many features": (lambda: examine_network(25), 3, "Of the 25 features, the 20 with the largest weights are listed"),
-    "targets": (examine_outputs, 5, "with 2 outputs"),
-    "table": (examine_table, 3, "in standard deviations"),
-    "auto": (examine_auto, 1, "median for 17 missing values"),
-    "auto classifier": (lambda: examine_auto(True), 1, "the shares of the classes have"),
-    "layers": (examine_layers, 1, "top layer"),
-}  # fmt: skip
+CASES = {  # an examination, and the number of figures of its page
+    "one input": (lambda: examine_network(1), 3),
+    "two inputs": (lambda: examine_network(2), 3),
+    "repeated": (lambda: examine_network(replay=True), 3),
+    "held-out classes": (lambda: examine_with_held_out_rows(["low", "mid", "top"])[0], 3),
+    "many features": (lambda: examine_network(25), 3),
+    "targets": (examine_outputs, 5),
+    "table": (examine_table, 3),
+    "auto": (examine_auto, 1),
+    "auto classifier": (lambda: examine_auto(True), 1),
+    "layers": (examine_layers, 1),
+}
 
 
 HOSTILE_CASES = {
@@ -88,12 +86,11 @@ HOSTILE_CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_pages_are_well_formed_accessible_and_self_contained(case):
-    make, n_figures, text = CASES[case]
+    make, n_figures = CASES[case]
     found = make()
     page = render_report(found)
     parsed = Page(page)
     assert page.startswith("<!DOCTYPE html>")
-    assert text in " ".join("".join(parsed.text).split())
     assert len(parsed.all("title")) == len(parsed.all("h1")) == len(parsed.all("main")) == 1
     assert len(parsed.all("img")) == n_figures
     assert all(image["alt"] for image in parsed.all("img"))
@@ -122,16 +119,6 @@ def test_page_contains_the_certificate_and_folds_its_terms(no_figures):
         assert value in text
         assert meaning in text
     assert "sigma_min(M)" not in re.sub(r"<details>.*?</details>", "", page, flags=re.DOTALL)
-
-
-def test_page_names_the_rows_of_its_scores():
-    found = replace(examine_with_held_out_rows()[0], stored_scores={"test": {"n_rows": 20, "mse": 123456.7, "r2": 0.5}})
-    page = render_report(found)
-    text = "".join(Page(page).text)
-    assert "test (from the model file)" in text
-    assert "20 held-out rows of data.csv" in text
-    assert "123457" in text  # large numbers are written out
-    assert "held-out rows (20)" in read_pictures(page)[0].decode()
 
 
 def test_page_contains_members_and_columns_of_an_ensemble(no_figures):
