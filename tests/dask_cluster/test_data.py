@@ -160,8 +160,6 @@ def test_parameters(client):
     model = DaskDCONRegressor(7, gamma=0.5, client=client)
     assert model.get_params() == DCONRegressor(7, gamma=0.5).get_params() | {"client": client}
     assert clone(DaskDCONRegressor(7, gamma=0.5)).get_params()["client"] is None
-    with pytest.raises(TypeError, match="n_neurons"):
-        DaskDCONRegressor(n_neurons=3)
 
 
 def test_to_local_and_lazy_predictions_of_several_models(client):

@@ -81,10 +81,6 @@ class TestEstimators:
         assert model.to_chain().feature_names == ("a", "b", "c")
         assert model.to_chain().output_names == ("yes",)
 
-    def test_unfitted_estimators_are_refused(self):
-        with pytest.raises(ValueError, match="not fitted"):
-            DCONRegressor().to_chain()
-
 
 class TestClassifierChains:
     def test_two_classes_have_two_probabilities(self):
@@ -110,14 +106,11 @@ SMALL = random_chain(0, [3, 1])
         (lambda: select_output(ClassifierChain(SMALL, (0, 1)), "probabilities"), "no probabilities: use output='raw'"),
         (lambda: select_output(SMALL, "probabilities"), "Only classifiers have probabilities"),
         (lambda: select_output(SMALL, "logits"), "output must be 'raw' or 'probabilities', got 'logits'"),
+        (lambda: DCONRegressor().to_chain(), "not fitted"),
         (lambda: SMALL.scaled_inputs(np.zeros(3), np.full(3, 1e-320)), "too large or too small for the scaling"),
         (lambda: Chain(()), "at least one affine map"),
-        (
-            lambda: Chain((Affine(np.ones((2, 4)), [0.0, 0.0]), *SMALL.layers)),
-            "3 inputs cannot follow one of 2 outputs",
-        ),
+        (lambda: Chain((Affine(np.ones((2, 4)), [0.0] * 2), *SMALL.layers)), "3 inputs cannot follow one of 2"),
         (lambda: Affine(np.ones((2, 4)), [0.0]), "needs inputs and outputs"),
-        (lambda: Affine(np.ones((0, 4)), []), "needs inputs and outputs"),
         (lambda: SMALL.with_names(["a", "b"]), "2 feature names were given for 3 features"),
         (lambda: SMALL.with_names(output_names=["a", "b"]), "2 output names were given for 1 outputs"),
         (lambda: dtype_name("float16"), "dtype must be 'float64' or 'float32', got 'float16'"),

@@ -98,14 +98,6 @@ class TestONNX:
         model = HINGES.to_onnx(tmp_path / "network.onnx")
         assert onnx.load(tmp_path / "network.onnx") == model
 
-    def test_names_of_features_are_metadata(self, onnx):
-        import json
-
-        chain = CHAINS["hostile names"]
-        (entry,) = to_onnx(chain).metadata_props
-        assert (entry.key, tuple(json.loads(entry.value))) == ("feature_names", chain.feature_names)
-        assert not to_onnx(HINGES.to_chain()).metadata_props
-
     @pytest.mark.parametrize(
         "classes", [("no", "yes\n"), (3, 7), (False, True), (1.0, 2.0), ("a", "b", "ж"), (5, -6, 7), (0.5, 1.5, 2.0)]
     )
@@ -129,8 +121,6 @@ class TestONNX:
             to_onnx(exported, output="probabilities")
 
     def test_bad_choices_are_refused(self):
-        with pytest.raises(ValueError, match="Only classifiers have probabilities"):
-            HINGES.to_onnx(output="probabilities")
         with pytest.raises(ValueError, match="output must be"):
             HINGES.to_onnx(output="labels")
         with pytest.raises(ValueError, match="text or numbers"):
@@ -171,10 +161,6 @@ class TestScikitLearn:
             np.testing.assert_allclose(model.predict_proba(ROWS), shares, rtol=0, atol=1e-14)
             predicted = shares.argmax(axis=1)
         assert model.predict(ROWS).tolist() == np.array(classes)[predicted].tolist()
-
-    def test_probabilities_of_a_regressor_are_refused(self):
-        with pytest.raises(ValueError, match="Only classifiers have probabilities"):
-            HINGES.to_sklearn(output="probabilities")
 
 
 @pytest.mark.peers

@@ -74,8 +74,6 @@ class TestClassifiers:
         found = run_converted(model, zipmap=False)
         assert found["label"].tolist() == model.classes_[outputs_of(model).argmax(axis=1)].tolist()
         np.testing.assert_allclose(found["probabilities"], shares, rtol=0, atol=1e-12)
-        maps = run_converted(model, X.astype(np.float32))["output_probability"]  # of single precision only
-        assert [list(entry) for entry in maps] == [["blue", "green", "red"]] * len(X)
         columns = run_converted(model, zipmap="columns")
         np.testing.assert_allclose(columns["sgreen"].ravel(), shares[:, 1], rtol=0, atol=1e-12)
 

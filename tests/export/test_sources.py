@@ -73,10 +73,6 @@ class TestC:
         for name in ("x", "y", "i", "j", "sum", "h1", "predict_price", "Sin", "expfx"):
             assert np.isfinite(run_c(CHAINS["probabilities"], inputs(CHAINS["probabilities"], 1), tmp_path, name)).all()
 
-    def test_bad_precision_is_refused(self):
-        with pytest.raises(ValueError, match="precision must be 'double' or 'float', got 'half'"):
-            ABSOLUTE.to_c(precision="half")
-
 
 class TestPython:
     @pytest.mark.parametrize("name", ["hostile names", "three outputs", "deep", "probabilities", "large logits"])
