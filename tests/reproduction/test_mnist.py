@@ -9,6 +9,16 @@ from reproduction.datasets import Images
 from reproduction.store import scratch_file
 
 
+def make_images(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return Images(rng.random((n_rows, 4)), rng.integers(10, size=n_rows).astype(np.uint8))
+
+
+@pytest.fixture
+def parts():
+    return mnist.MnistParts(make_images(40), make_images(15, 1), make_images(15, 2))
+
+
 def test_components_are_those_of_a_principal_component_analysis():
     rng = np.random.default_rng(0)
     training, test = (rng.normal(size=(rows, 6)) * [5, 4, 3, 2, 1, 0] + 1.0 for rows in (50, 20))
@@ -19,12 +29,8 @@ def test_components_are_those_of_a_principal_component_analysis():
 
 
 @pytest.mark.peers
-def test_adam_learns_all_digits_at_once_as_one_after_the_other():
+def test_adam_learns_all_digits_at_once_as_one_after_the_other(parts):
     pytest.importorskip("torch")
-    rng = np.random.default_rng(0)
-    digits = rng.integers(10, size=40).astype(np.uint8)
-    images = Images(rng.random((40, 4)), digits)
-    parts = mnist.MnistParts(images[:25], images[25:], images[25:])
     cell = mnist.Cell("subset", 10, "adam", (5e-3, 0.9, 8, 1e-3))
     settings = mnist.Settings(n_hidden=3, adam_epochs=30, patience=2)
     networks, epochs = mnist.TRAINERS["adam"](cell, settings, parts)
@@ -38,18 +44,7 @@ def test_adam_learns_all_digits_at_once_as_one_after_the_other():
         np.testing.assert_allclose(network.W, alone.network.W, rtol=1e-9, atol=1e-12)
 
 
-def test_the_output_closest_to_one_wins():
-    outputs = np.array([[0.9, 1.5, -1.0], [-1.0, 0.2, 3.0]])
-    assert mnist._accuracy(outputs, np.array([0, 1], dtype=np.uint8)) == 1.0
-
-
-def images(n_rows, seed=0):
-    rng = np.random.default_rng(seed)
-    return Images(rng.random((n_rows, 4)), rng.integers(10, size=n_rows).astype(np.uint8))
-
-
-def test_lbfgs_minimises_the_regloss_of_each_digit():
-    parts = mnist.MnistParts(images(40), images(15, 1), images(15, 2))
+def test_lbfgs_minimises_the_regloss_of_each_digit(parts):
     cell = mnist.Cell("subset", 10, "lbfgs", (0.5,))
     settings = mnist.Settings(n_hidden=3, lbfgs_evaluations=300)
     networks, evaluations = mnist.TRAINERS["lbfgs"](cell, settings, parts)
@@ -61,8 +56,7 @@ def test_lbfgs_minimises_the_regloss_of_each_digit():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_algorithm_1_goes_on_from_the_checkpoint_of_its_cell(tmp_path):
-    parts = mnist.MnistParts(images(40), images(15, 1), images(15, 2))
+def test_algorithm_1_resumes_from_the_checkpoint_of_its_cell(parts, tmp_path):
     cell = mnist.Cell("subset", 10, "paper", (0.5,))
     few, many = (mnist.Settings(n_hidden=2, paper_epochs=epochs) for epochs in (2, 5))
     alone, _ = mnist.TRAINERS["paper"](cell, many, parts)

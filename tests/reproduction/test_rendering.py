@@ -1,6 +1,5 @@
 """Pages from made-up results: the right numbers in the right places, and gaps reported."""
 
-import csv
 import itertools
 from dataclasses import replace
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from reproduction import (
-    assumptions,
     baselines,
     convergence,
     mnist,
@@ -16,7 +14,6 @@ from reproduction import (
     overregularised,
     printed,
     runtime,
-    solvers,
     table1,
 )
 from reproduction.commands import render
@@ -68,7 +65,6 @@ def test_table1(tables_of):
     assert test.rows[0][1] == with_spread(mean_and_spread([5 / 2 - 1, 10 / 4 - 1]))
     assert accelerated.rows[0][1] == "1.00"
     assert summary.rows[0] == ["Algorithm 1", "training", "2.50", "2.46", "2.50", "1 of 1"]  # the root of 4 times 3
-    assert [row[0] for row in summary.rows[-2:]] == ["printed", "printed"]
 
 
 def test_averages():
@@ -94,50 +90,30 @@ def test_baselines_are_compared_on_common_splits(tmp_path, tables_of):
     tables = tables_of("baselines", found)
     ridge = next(table for table in tables if "over ridge" in table.caption and "training" in table.caption)
     assert ridge.rows[0][1:3] == ["1.00", "3.13 (1.10)"]  # split 1 alone: 6 / 3 - 1
-    for table in tables[-2:]:
-        assert table.rows[0][list(table.header).index("ridge")] == "27000"  # without split 7
-        assert table.rows[1][1:] == [MISSING] * (len(table.header) - 1)
     summary = next(table for table in tables if table.header[0] == "Algorithm 1 over")
     assert rows_of(summary)["ridge"][1:] == [*["1.00"] * 3, "1 of 1", *["0.00"] * 3, "0 of 1"]  # test: 4 / 4 - 1
-
-
-def test_baselines_without_networks_are_reported(tmp_path):
-    fill(tmp_path, "baselines", {baselines.Cell("DS1", 0, "ridge"): errors(1.0) | {"chosen": ""}})
-    parts = get_experiment("baselines").section(tmp_path).parts
-    assert any("missing" in part for part in parts if isinstance(part, str))
 
 
 def test_controls_are_compared_with_the_cells_of_table_1(tmp_path, tables_of):
     fill(tmp_path, "table1", TABLE1)
     found = {table1.Cell("DS1", 10, split, "lbfgs"): errors(2.0, test=1.0) for split in range(2)}
-    summary, medians, _ = tables_of("controls", found)
+    summary, *_ = tables_of("controls", found)
     rows = rows_of(summary)
     assert rows["L-BFGS over Adam"][1:3] == [2, "2.25"]  # 4 / 2 - 1 and 9 / 2 - 1
     assert rows["Algorithm 1 over L-BFGS"][2] == "0.33"  # 2 / 1 - 1 and 2 / 3 - 1
-    assert "Algorithm 1, net split over Adam" not in rows
-    assert medians.rows[0][list(medians.header).index("L-BFGS over Adam")] == "2.25"
 
 
 def test_scalers_are_compared_on_the_same_splits(tmp_path, tables_of):
     fill(tmp_path, "table1", TABLE1)
     found = {table1.Cell("DS1", 10, 0, "adam"): errors(6.0, test=2.0), table1.Cell("DS1", 10, 0, "paper"): errors(2.0)}
     assert get_experiment("scalers").settings.scaler_fit == "training"
-    summary, training, _ = tables_of("scalers", found)
+    summary, *_ = tables_of("scalers", found)
     rows = {tuple(row[:3]): row[3:] for row in summary.rows}
     # Split 1, which is in Table 1 alone, does not count.
     assert rows["Algorithm 1", "training", "all rows"][:2] == [1, "3.00"]  # 4 / 1 - 1
     assert rows["Algorithm 1", "training", "training rows"][:2] == [1, "2.00"]  # 6 / 2 - 1
     assert rows["Algorithm 1", "test", "training rows"][-1] == "1 of 1"  # 2 / 1 - 1
     assert rows["accelerated", "test", "training rows"] == [0, *[MISSING] * 4]
-    assert training.rows[0][1:] == ["3.00", "2.00", MISSING, MISSING]
-
-
-def test_assumptions_in_per_cent(tables_of):
-    figures = dict(zip(assumptions.COUNTS, (200, 100, 10, 2, 1, 30, 40), strict=True))
-    result = {"gamma": 0.1, "epochs": 20, "missing_rank": 0} | figures
-    (table,) = tables_of("assumptions", {assumptions.Cell("DS1", 10, "net"): result})
-    assert "the net split" in table.caption
-    assert table.rows == [["DS1", 10, 200, "50.0", "5.0", "1.0", "0.5", "20.0", "15.0"]]
 
 
 CURVES = {
@@ -163,9 +139,7 @@ def test_convergence(tmp_path, tables_of):
         convergence.Cell("DS1", n): CURVES | {"epoch": epochs, "error": errors.tolist(), "status": "EPOCH_LIMIT"}
         for n, errors in ((10, (1.0 + k) ** -0.7), (20, 0.99**k))
     }
-    orders, laws = tables_of("convergence", found | {convergence.Cell("DS1", 30): CURVES})
-    assert orders.rows[0][1] == "> 40"
-    assert orders.rows[0][7:] == ["40", MISSING, "1.000"]
+    _, laws = tables_of("convergence", found | {convergence.Cell("DS1", 30): CURVES})
     row = laws.rows[0]
     assert [row[1], row[4], row[7]] == ["power", "exponential", "unknown"]  # the last fit has too few epochs
     assert float(row[3]) == pytest.approx(0.7, abs=0.05)
@@ -173,8 +147,6 @@ def test_convergence(tmp_path, tables_of):
     (sheet,) = get_experiment("convergence").section(tmp_path).sheets
     lines = {line[1]: dict(zip(sheet.header, line, strict=True)) for line in sheet.rows}
     assert lines[20]["factor"] == pytest.approx(0.99, abs=1e-3)
-    assert lines[10]["subgradient"] == 1e-5
-    assert lines[10]["net_stationarity"] is None  # older results do not have it
 
 
 def digits(training, validation, test):
@@ -194,9 +166,6 @@ def test_mnist_chooses_by_validation_and_compares_with_the_chosen_adam(tables_of
     assert subset["10x10, accelerated"][-4:] == ["0.9100", "12", "0.1", "2"]
     assert subset["10x10, Algorithm 1: improvement"][1:12] == ["-0.50", "1.00"] * 5 + ["-0.05"]
     assert "28x28, accelerated: improvement" not in subset  # Adam has no images of this size
-    assert subset["printed: DCON"][1] == "0.02"
-    assert complete["printed: Adam"][11] == "0.94"
-    assert complete["printed: improvement"][5] == "1.50"
     assert "10x10, accelerated" not in complete
 
 
@@ -218,17 +187,6 @@ def test_runtime(tables_of):
     assert rows["Adam's total over Algorithm 1, cap included"][1:3] == [2, "1040"]
 
 
-def test_solvers_are_compared_with_our_own(tables_of):
-    figures = {"seconds": 12.3, "programmes": 7, "unsolved": 1, "refused": 0, "test": 0.95}
-    found = {
-        solvers.Cell(8, "native"): figures | {"objective": [1.0, 0.5], "weights": [3.0, 4.0]},
-        solvers.Cell(8, "admm"): figures | {"objective": [1.0, 0.51], "weights": [3.0, 4.5]},
-    }
-    admm, native = tables_of("solvers", found)[0].rows
-    assert admm[1:5] == ["admm", "0.51", "0.1", 7]
-    assert native[3] == MISSING
-
-
 CURVE = {"epochs": 7, "cell_seconds": 12.34, "curve_epoch": [0.0, 1.0], "curve": [1.0, 0.5]}
 
 
@@ -248,12 +206,9 @@ def test_the_page(tmp_path, monkeypatch):
     assert text.index("## MNIST") < text.index("About digits.") < text.index("## Run times")
     assert "Not computed: none of its" in text
     assert "max_epochs 7 in the place of 50000" in text
-    assert "| 512 | Algorithm 1 | 0.25 | 0.5 | 7 | 12.3 |" in text
     for picture in ("convergence", "overparameterised", "overregularised"):
         assert f"](results/{picture}.png)" in text
         assert (results / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
-    with (results / "overregularised.csv").open() as file:
-        assert next(csv.reader(file)) == ["dataset", "gamma", "epochs", "status", "training", "test"]
     monkeypatch.setattr(Picture, "save", lambda self, folder: None)
     for name in NAMES:
         Store(results, name).pack()

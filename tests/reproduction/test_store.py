@@ -1,6 +1,5 @@
 """Results are stored whole, counted once, found again, and never mixed with those of other settings."""
 
-import json
 import os
 import signal
 import subprocess
@@ -84,13 +83,6 @@ def test_other_settings_are_refused(store, packed):
     with pytest.raises(ValueError, match=r"max_epochs was 10 and is 20.*--results"):
         store.claim(Settings(max_epochs=20))
     assert store.settings() == {"max_epochs": 10, "gammas": [0.1, 0.2]}
-
-
-def test_builds_are_counted(store):
-    store.write(CELLS[0], {})
-    record = json.loads(store.path(CELLS[0]).read_text())
-    store.path(CELLS[1]).write_text(json.dumps(record | {"build": "another"}))
-    assert store.count_builds() == 2
 
 
 def test_an_interrupted_run_continues_and_computes_no_cell_twice(store, monkeypatch):
