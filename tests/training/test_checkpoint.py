@@ -184,15 +184,12 @@ HEADER = {"dconnet": module.__version__, "fingerprint": {}, "entries": {"x": {}}
     [
         (b"", {}),
         (b"[" * 100_000, {}),
-        (b"1" * 5000, {}),
-        (json.dumps(HEADER | {"fingerprint": None}).encode(), {}),
         (json.dumps(HEADER | {"entries": {"x": None}}).encode(), {}),
         (json.dumps(HEADER | {"dconnet": "0.0.1"}).encode(), {}),
-        (json.dumps(HEADER).encode(), {"x/a": np.zeros((1, 1, 1, 1))}),
         (json.dumps(HEADER).encode(), {"x/a": np.array(["text"])}),
         (json.dumps(HEADER).encode(), {"x/a": np.array([{}], dtype=object)}),
     ],
-    ids=range(9),
+    ids=range(6),
 )
 def test_a_forged_file_is_refused(path, header, arrays):
     np.savez(path, header=np.frombuffer(header, dtype=np.uint8), **arrays)
