@@ -136,7 +136,7 @@ class TestNetworkDisplay:
         one = NetworkDisplay.from_estimator(model, X, y, classes=["setosa"])
         assert one.networks == [model.networks_[model.classes_.tolist().index("setosa")]]
 
-    def test_given_axes_are_used(self, models, classifier, data, iris):
+    def test_given_axes_are_used(self, models, data):
         figure, axes = plt.subplots(2, 2)
         display = NetworkDisplay.from_estimator(models[4], data[0], ax=axes)
         assert display.figure_ is figure
@@ -147,11 +147,6 @@ class TestNetworkDisplay:
             display.plot(ax=axes.ravel()[:3])
         with pytest.raises(ValueError, match="without a place in a grid"):
             display.plot(ax=plt.figure().add_axes((0, 0, 1, 1)))
-        figure, axes = plt.subplots(2, 2)
-        NetworkDisplay.from_estimator(classifier, *iris, ax=axes)
-        assert figure.legends == []
-        names = [text.get_text() for text in axes[0, 0].get_legend().get_texts()]
-        assert names == [f"class {label}" for label in classifier.classes_]
 
     def test_errors_name_the_remedy(self, models, classifier, data, iris):
         X, y = data
