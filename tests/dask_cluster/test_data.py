@@ -94,7 +94,6 @@ INVALID_LABELS = [
 INVALID = [
     (lambda X, y: (X.compute(), y), "got X of type ndarray. Use DCONRegressor"),
     (lambda X, y: (X, y.compute()), "got y of type ndarray"),
-    (lambda X, y: (X,), "y is missing"),
     (lambda X, y: (X, with_nan(y)), "Partition 1: Input y contains NaN"),
     (lambda X, y: (X, y[:90]), "X has 100 rows, but y has 90"),
     (lambda X, y: (X[y > -99.0], y[:60]), "X has 3 partitions, but y has 2"),
@@ -135,7 +134,6 @@ def test_invalid_data(client, estimator, change, message):
         ({"early_stopping": True}, lambda X, y: {}, "early_stopping needs validation data"),
         ({}, lambda X, y: {"X_val": X[:, :2], "y_val": y}, "X_val has 2 columns, but X has 3"),
         ({}, lambda X, y: {"y_val": y}, "X_val and y_val must be given together"),
-        ({}, lambda X, y: {"X_val": X, "y_val": X}, "y_val has 3 columns, but y has 1"),
         ({}, lambda X, y: {"X_val": X[:0], "y_val": y[:0]}, "no rows with positive weights for the validation"),
         ({"n_hidden": "auto"}, lambda X, y: {}, "n_hidden must be a number"),
         ({"cv": [([0], [1])]}, lambda X, y: {}, "cv must be an integer or a splitter"),

@@ -1,9 +1,6 @@
 """Independent fits run on a Dask cluster through joblib, with the same results."""
 
-import signal
-import time
 from itertools import islice
-from threading import Timer
 
 import joblib
 import numpy as np
@@ -52,20 +49,6 @@ def test_results_are_those_of_one_machine(client, data, case):
         found = CASES[case](*data)
     assert client.run_on_scheduler(count_transitions) > before
     np.testing.assert_array_equal(found, CASES[case](*data))
-
-
-def sleep(seconds):
-    time.sleep(seconds)
-    return seconds
-
-
-def test_an_interrupt_keeps_finished_work(client):
-    with joblib.parallel_config("dask"):
-        results = run_on_backend(sleep, [3.0, 0.0])
-        assert next(results) == (1, 0.0)
-        Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
-        with pytest.raises(KeyboardInterrupt):
-            next(results)
 
 
 def test_an_interrupt_keeps_finished_networks(client, data, monkeypatch):

@@ -63,14 +63,6 @@ def test_each_member_does_what_a_plain_loop_does(watch_penalty):
     assert len(stops) > 1  # otherwise nothing was tested about members that leave
 
 
-def test_a_member_alone_is_the_same_as_in_company():
-    members = full_grid()[::5]
-    together = train(members, START, TRAINING, VALIDATION, Schedule(20), seed=1)
-    for member, result in zip(members, together, strict=True):
-        (alone,) = train([member], START, TRAINING, VALIDATION, Schedule(20), seed=1)
-        assert alone.error == pytest.approx(result.error, rel=1e-12)
-
-
 def test_training_error_is_recorded_and_watched():
     member = Member(5e-3, 0.9, ALL_ROWS, 1e-3)
     schedule = Schedule(50, patience=None)

@@ -48,11 +48,6 @@ def test_missing_data_is_one_clear_message(tmp_path, monkeypatch, invoke):
     assert "--data-home or DCONNET_DATA" in result.err
 
 
-def test_an_empty_folder_is_rendered(tmp_path, invoke):
-    invoke("render", "--results", tmp_path)
-    assert (tmp_path / "reproduction.md").read_text().count("Not computed") == len(NAMES)
-
-
 @needs_data
 def test_baselines_from_end_to_end(tmp_path, invoke):
     arguments = ["baselines", "--results", tmp_path, "--data-home", HOME, "--jobs", 2]

@@ -13,7 +13,6 @@ from reproduction import (
     overparameterised,
     overregularised,
     printed,
-    runtime,
     table1,
 )
 from reproduction.commands import render
@@ -94,28 +93,6 @@ def test_baselines_are_compared_on_common_splits(tmp_path, tables_of):
     assert rows_of(summary)["ridge"][1:] == [*["1.00"] * 3, "1 of 1", *["0.00"] * 3, "0 of 1"]  # test: 4 / 4 - 1
 
 
-def test_controls_are_compared_with_the_cells_of_table_1(tmp_path, tables_of):
-    fill(tmp_path, "table1", TABLE1)
-    found = {table1.Cell("DS1", 10, split, "lbfgs"): errors(2.0, test=1.0) for split in range(2)}
-    summary, *_ = tables_of("controls", found)
-    rows = rows_of(summary)
-    assert rows["L-BFGS over Adam"][1:3] == [2, "2.25"]  # 4 / 2 - 1 and 9 / 2 - 1
-    assert rows["Algorithm 1 over L-BFGS"][2] == "0.33"  # 2 / 1 - 1 and 2 / 3 - 1
-
-
-def test_scalers_are_compared_on_the_same_splits(tmp_path, tables_of):
-    fill(tmp_path, "table1", TABLE1)
-    found = {table1.Cell("DS1", 10, 0, "adam"): errors(6.0, test=2.0), table1.Cell("DS1", 10, 0, "paper"): errors(2.0)}
-    assert get_experiment("scalers").settings.scaler_fit == "training"
-    summary, *_ = tables_of("scalers", found)
-    rows = {tuple(row[:3]): row[3:] for row in summary.rows}
-    # Split 1, which is in Table 1 alone, does not count.
-    assert rows["Algorithm 1", "training", "all rows"][:2] == [1, "3.00"]  # 4 / 1 - 1
-    assert rows["Algorithm 1", "training", "training rows"][:2] == [1, "2.00"]  # 6 / 2 - 1
-    assert rows["Algorithm 1", "test", "training rows"][-1] == "1 of 1"  # 2 / 1 - 1
-    assert rows["accelerated", "test", "training rows"] == [0, *[MISSING] * 4]
-
-
 CURVES = {
     "gamma": 0.01,
     "epochs": 40,
@@ -167,24 +144,6 @@ def test_mnist_chooses_by_validation_and_compares_with_the_chosen_adam(tables_of
     assert subset["10x10, Algorithm 1: improvement"][1:12] == ["-0.50", "1.00"] * 5 + ["-0.05"]
     assert "28x28, accelerated: improvement" not in subset  # Adam has no images of this size
     assert "10x10, accelerated" not in complete
-
-
-def test_runtime(tables_of):
-    found = {
-        "mse": 0.1,
-        "seconds": 0.1,
-        "accelerated_mse": 0.05,
-        "accelerated_seconds": 0.2,
-        "adam_seconds": [2.0] + [3.0] * 34 + [0.5],
-        "adam_reached": [True] * 35 + [False],
-    }
-    none = found | {"adam_reached": [False] * 36}
-    (table,) = tables_of("runtime", {runtime.Cell(50, 5): found, runtime.Cell(50, 10): none})
-    rows = rows_of(table)
-    assert rows["Adam, best seconds"][1:] == [1, "2", "2", "2"]  # the member with 0.5 s did not reach the goal
-    assert rows["Adam, median seconds of those that arrive"][2] == "3"
-    assert rows["Adam's best over Algorithm 1"][1:3] == [1, "20"]
-    assert rows["Adam's total over Algorithm 1, cap included"][1:3] == [2, "1040"]
 
 
 CURVE = {"epochs": 7, "cell_seconds": 12.34, "curve_epoch": [0.0, 1.0], "curve": [1.0, 0.5]}

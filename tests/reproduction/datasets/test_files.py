@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from reproduction.datasets import CATALOGUE, data_home
-from reproduction.datasets.files import RawFile, is_present, obtain
+from reproduction.datasets import data_home
+from reproduction.datasets.files import RawFile, obtain
 
 CONTENT = b"1,2,3\n"
 FILE = RawFile("folder/table.data", hashlib.sha256(CONTENT).hexdigest(), ("first", "second"))
@@ -85,15 +85,3 @@ def test_download_from_a_server(tmp_path):
         file = RawFile(FILE.path, FILE.sha256, (f"{address}/gone.zip", f"{address}/table.zip"))
         assert obtain(file, tmp_path / "home").read_bytes() == CONTENT
         server.shutdown()
-
-
-def test_the_catalogue_and_the_presence_of_its_files(tmp_path):
-    files = [file for entry in CATALOGUE.values() for file in entry.files]
-    assert len({file.path for file in files}) == len(files) == 13
-    assert all(len(bytes.fromhex(file.sha256)) == 32 for file in files)
-    assert all(url.startswith("https://") and " " not in url for file in files for url in file.urls)
-    for file in CATALOGUE["MNIST"].files:
-        assert not is_present("MNIST", tmp_path)
-        (tmp_path / file.path).parent.mkdir(exist_ok=True)
-        (tmp_path / file.path).touch()
-    assert is_present("MNIST", tmp_path)

@@ -1,4 +1,4 @@
-"""Reading the nine tables and MNIST: made-up raw files of the same form, and the real ones where they are at hand."""
+"""Reading the nine tables and MNIST: made-up raw files of the same form, and the real ones if they are installed."""
 
 import gzip
 
@@ -97,10 +97,12 @@ def test_plain_tables(tmp_path, reader, text, X, y):
     np.testing.assert_allclose(data.y, [y])
 
 
-def test_choices_are_checked():
+def test_invalid_choices_are_refused():
     for wrong in ({"scaler_fit": "test"}, {"building_target": "V-1"}, {"building_lags": (6,)}, {"building_lags": ()}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Choices(**wrong)
+    with pytest.raises(ValueError, match="side must lie between 1 and 28"):
+        load_mnist(29)
 
 
 def test_idx_files(tmp_path):
@@ -118,11 +120,6 @@ def test_averages_keep_the_ink():
         weights = averages(28, after)
         np.testing.assert_allclose(weights.sum(axis=1), 1.0)
         np.testing.assert_allclose(weights.sum(axis=0), after / 28)
-
-
-def test_side_is_checked():
-    with pytest.raises(ValueError, match="side must lie between 1 and 28"):
-        load_mnist(29)
 
 
 def test_splits_are_disjoint_and_repeatable():
