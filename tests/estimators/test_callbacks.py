@@ -187,8 +187,7 @@ def test_an_error_of_a_callback_leaves_the_estimator_unchanged(hook, path, n_job
 
 
 @pytest.mark.parametrize(
-    ("hook", "path"),
-    [("begin", (0, 1)), ("begin", (0, 1, 1)), ("end", (0, 1, 1)), ("end", (0, 1))],
+    ("hook", "path"), [("begin", (0, 1)), ("begin", (0, 1, 1)), ("end", (0, 1, 1)), ("end", (0, 1))]
 )
 def test_an_interrupt_in_a_callback_keeps_the_networks(hook, path, plain):
     def interrupt():

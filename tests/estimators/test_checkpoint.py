@@ -9,13 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from dconnet import (
-    DCONClassifier,
-    DCONRegressor,
-    LayerwiseDCONClassifier,
-    LayerwiseDCONRegressor,
-    PaperAlgorithm,
-)
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor, PaperAlgorithm
 from dconnet.training.checkpoint import Checkpoint
 from dconnet.training.result import Status
 from dconnet_test_workers import environment_without_coverage

@@ -120,12 +120,7 @@ def test_predictions_agree_with_python(show, case):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"n_bins": 4},
-        {"n_bins": 3, "target_type": "number"},
-        {"target_type": "class", "labels": ["a", "b", "c"]},
-    ],
+    [{}, {"n_bins": 4}, {"n_bins": 3, "target_type": "number"}, {"target_type": "class", "labels": ["a", "b", "c"]}],
     ids=str,
 )
 def test_tables_are_encoded_as_in_python(show, options):

@@ -35,8 +35,3 @@ def test_unused_time_is_shared_by_the_remaining_tasks(now):
     assert turns.next() == 20.0
     now.seconds += 45.0
     assert turns.next() == NONE_LEFT
-
-
-@pytest.mark.parametrize(("n_threads", "seconds"), [(1, 20.0), (2, 100.0 / 3.0), (5, 100.0), (8, 100.0)])
-def test_threads_share_the_time_in_rounds(n_threads, seconds, now):
-    assert Clock(100.0).turns(5, n_threads).next() == pytest.approx(seconds)
