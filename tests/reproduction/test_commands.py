@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from reproduction import commands
-from reproduction.experiment import NAMES, Findings, apply_changes, get_experiment
+from reproduction.experiment import NAMES, apply_changes, get_experiment
 from reproduction.page import Picture
 from reproduction.store import Store
 from shared_data import HOME, needs_data
@@ -105,6 +105,3 @@ def test_a_section_reports_missing_cells_and_changed_settings(tmp_path):
     counted, changed, *_ = experiment.section(tmp_path).parts
     assert counted == "2 of the 5 cells of the complete experiment are there."
     assert "step 0.5 in the place of 0.1" in changed
-    # A setting that was added after the results were stored has its default.
-    (tmp_path / "proximal" / "settings.json").write_text('{"step": 0.5}')
-    assert Findings(tmp_path, experiment).settings["n_starts"] == experiment.settings.n_starts
