@@ -165,6 +165,12 @@ def test_folds_by_row_numbers_are_refused_if_rows_are_set_aside():
     assert model.fit(X, Y, X_val=X[60:], y_val=Y[60:]).mse_path_.shape == (2, 2)
 
 
+def test_a_classifier_chooses_one_gamma_for_all_classes():
+    model = DCONClassifier(3, gamma=[0.03, 0.3], cv=3, random_state=0).fit(X, LABELS)
+    assert model.mse_path_.shape == (2, 3)
+    assert {problem.gamma for problem in model.problems(X, LABELS)} == {model.gamma_}
+
+
 def test_a_single_candidate_is_used_unchanged():
     one, given = regressor(gamma=[0.1]).fit(X, Y), regressor().fit(X, Y)
     np.testing.assert_array_equal(one.network_.parameters, given.network_.parameters)
