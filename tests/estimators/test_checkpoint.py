@@ -225,3 +225,18 @@ def test_processes_that_are_killed_at_random_moments():
     assert done.returncode == 0, done.stdout + done.stderr
     kills = [int(line.split()[-5]) for line in done.stdout.splitlines()[1:-1]]
     assert kills == [11] * 5
+
+
+@pytest.mark.parametrize("name", ["gammas", "errors", "weights"])
+@pytest.mark.parametrize("forge", [lambda array: np.full_like(array, np.nan), lambda array: array[:0], np.atleast_3d])
+def test_a_forged_choice_of_gamma_is_refused(data, path, name, forge):
+    X, y, _ = data
+    model = DCONRegressor(3, gamma=[0.1, 1.0], cv=3, tol=1e-2, random_state=0, checkpoint=path)
+    model.fit(X, y)
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays[f"gamma/{name}"] = forge(arrays[f"gamma/{name}"])
+    with path.open("wb") as stream:
+        np.savez(stream, **arrays)
+    with pytest.raises(ValueError, match="checkpoint"):
+        model.fit(X, y)

@@ -106,6 +106,27 @@ def test_errors_of_gammas_are_out_of_fold_errors():
         assert model.mse_path_[k].mean() == pytest.approx(np.mean((predicted - noisy) ** 2), rel=0.1)
 
 
+def test_folds_test_every_row_once_and_are_stratified():
+    labels = np.repeat([0.0, 1.0], [7, 50])[:, None]
+    folds = stratified_folds(labels, 5, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(57))
+    assert {int(labels[test].size - labels[test].sum()) for _, test in folds} == {1, 2}
+    for train, test in folds:
+        np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(57))
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 1.0])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_without_scaling_gamma_is_chosen_in_the_units_of_the_data(shrinkage):
+    """With standardised data, fits with and without scaling have the same errors."""
+    options = {"shrinkage": shrinkage, "cv": KFold(5), "max_evaluations": 50, "random_state": 0}
+    standard, target = (X - X.mean(axis=0)) / X.std(axis=0), (Y - Y.mean()) / Y.std()
+    models = [DCONRegressor(20, scale=scale, **options).fit(standard, target) for scale in (False, True)]
+    raw = DCONRegressor(20, scale=False, **options).fit(standard * np.array([1.0, 1.0, 1e3]) + 3.0, target)
+    np.testing.assert_allclose(*(model.mse_path_.mean(axis=1)[3:] for model in models), rtol=0.15)
+    assert np.isfinite(raw.mse_path_).all()
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -186,6 +186,18 @@ def test_a_failed_fit_leaves_the_estimator_unchanged(fitted, invalid):
         fresh.predict(X)
 
 
+def test_an_error_in_the_certificate_leaves_the_estimator_unchanged(monkeypatch, fitted):
+    before = dict(vars(fitted))
+
+    def fail(*_):
+        raise RuntimeError("no certificate")
+
+    monkeypatch.setattr("dconnet.estimators.layer.stationarity", fail)
+    with pytest.raises(RuntimeError, match="no certificate"):
+        fitted.fit(X[:, :2], Y)
+    assert vars(fitted) == before
+
+
 @pytest.mark.parametrize(
     ("where", "call"),
     [

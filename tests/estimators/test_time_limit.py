@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, Problem, Status
 from dconnet.estimators import gamma_choice, layer
 from dconnet.training import clock
+from dconnet.training.checkpoint import Checkpoint
 from dconnet.training.trainer import Trainer
 
 RNG = np.random.default_rng(0)
@@ -68,6 +69,13 @@ def test_networks_share_the_remaining_time(model, y, limits, now):
     np.testing.assert_allclose(sorted(now.limits), limits)
 
 
+def test_certificates_have_their_own_share(monkeypatch, now):
+    monkeypatch.setattr(layer, "_certificate_seconds", lambda problems, start: 18.0)
+    model = DCONRegressor(3, gamma=0.1, max_seconds=60.0, **QUICK).fit(X, Y)
+    np.testing.assert_allclose(now.limits, 60.0 - layer.RESERVE * 18.0)
+    assert np.isfinite(model.stationarity_)
+
+
 @pytest.mark.usefixtures("_whitening_takes_all_time")
 @pytest.mark.parametrize("gamma", [0.1, "auto"])
 @pytest.mark.parametrize(("kind", "y"), [(DCONRegressor, Y), (DCONClassifier, LABELS)])
@@ -90,3 +98,28 @@ def test_a_long_certificate_is_skipped_when_time_is_over(monkeypatch):
     model = DCONRegressor(3, gamma=0.1, max_seconds=60.0).fit(X, Y)
     assert np.isnan(model.stationarity_)
     assert np.isfinite(model.objective_)
+
+
+def test_short_fits_share_a_third_of_the_time(monkeypatch, now):
+    limits, short_fits = [], gamma_choice.short_fits
+
+    def recorded(*arguments, seconds, **options):
+        return short_fits(*arguments, seconds=lambda: limits.append(seconds()) or limits[-1], **options)
+
+    monkeypatch.setattr(gamma_choice, "short_fits", recorded)
+    limited = DCONRegressor(20, max_seconds=3.0 * 35e4, **QUICK).fit(X, Y)
+    np.testing.assert_allclose(limits, 35e4 / np.arange(35.0, 0.0, -1.0))  # five folds, seven gammas, one start
+    monkeypatch.undo()
+    np.testing.assert_array_equal(DCONRegressor(20, **QUICK).fit(X, Y).mse_path_, limited.mse_path_)
+
+
+def test_a_resumed_network_gets_its_share_of_the_remaining_time(now, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    settings = {"gamma": 0.1, "random_state": 0, "checkpoint": path, "tol": 0.0}
+    DCONClassifier(3, max_epochs=2, **settings).fit(X, LABELS)
+    before = [Checkpoint(path).get(f"network 0.{k}").values["seconds"] for k in range(3)]
+    now.limits.clear()
+    model = DCONClassifier(3, max_epochs=3, max_seconds=60.0, **settings).fit(X, LABELS)
+    left = 60.0 - sum(before)
+    np.testing.assert_allclose(now.limits, [before[0] + left / 3.0, before[1] + left / 2.0, before[2] + left])
+    assert model.n_iter_ == 3
