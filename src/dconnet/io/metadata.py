@@ -1,4 +1,4 @@
-"""What a model file says about a model beside the fitted estimator itself."""
+"""Metadata of a model file: names, scores, version and time."""
 
 from __future__ import annotations
 
