@@ -161,6 +161,7 @@ def test_tiny_targets_are_fitted_in_their_unit():
     ("labels", "message"),
     [
         (np.array(["a", 1] * 20, dtype=object), "mixes text"),
+        (["a", "a\0"] * 20, "NUL character"),
         (np.ma.masked_less(np.arange(40) % 3, 1), "masked entries"),
     ],
 )

@@ -227,15 +227,22 @@ def test_processes_that_are_killed_at_random_moments():
     assert kills == [11] * 5
 
 
-@pytest.mark.parametrize("name", ["gammas", "errors", "weights"])
-@pytest.mark.parametrize("forge", [lambda array: np.full_like(array, np.nan), lambda array: array[:0], np.atleast_3d])
-def test_a_forged_choice_of_gamma_is_refused(data, path, name, forge):
+FORGERIES = [lambda array: np.full_like(array, np.nan), lambda array: array[:0], np.atleast_3d]
+CHOICE = ["gamma/gammas", "gamma/errors", "gamma/weights"]
+CASES = [
+    *((name, forge) for name in CHOICE for forge in FORGERIES),
+    *(("network 0.0/history", forge) for forge in (*FORGERIES, lambda table: table[::-1], lambda table: table[:, 1:])),
+]
+
+
+@pytest.mark.parametrize(("name", "forge"), CASES)
+def test_a_forged_choice_of_gamma_or_history_is_refused(data, path, name, forge):
     X, y, _ = data
     model = DCONRegressor(3, gamma=[0.1, 1.0], cv=3, tol=1e-2, random_state=0, checkpoint=path)
     model.fit(X, y)
     with np.load(path) as file:
         arrays = dict(file)
-    arrays[f"gamma/{name}"] = forge(arrays[f"gamma/{name}"])
+    arrays[name] = forge(arrays[name])
     with path.open("wb") as stream:
         np.savez(stream, **arrays)
     with pytest.raises(ValueError, match="checkpoint"):

@@ -95,6 +95,10 @@ def test_a_loaded_estimator_equals_the_saved_one(estimator: Any, tmp_path: Path)
         if hasattr(estimator, method):
             expected, found = (getattr(each, method)(data_for(estimator)) for each in (estimator, loaded))
             np.testing.assert_array_equal(found, expected)
+    own = np.random.default_rng(1).standard_normal((5000, 3))
+    if data_for(estimator) is not TABLE and not hasattr(estimator, "feature_names_in_"):
+        for form in (np.asfortranarray(own), pd.DataFrame(own), np.repeat(own, 2, axis=1)[:, ::2]):
+            np.testing.assert_array_equal(loaded.predict(form), estimator.predict(own))
     pairs = zip(*(getattr(each, "steps", [("", each)]) for each in (estimator, loaded)), strict=True)
     for (_, own), (_, other) in pairs:
         assert set(vars(own)) - NOT_STORED_ATTRIBUTES == set(vars(other)) - NOT_STORED_ATTRIBUTES
@@ -240,6 +244,8 @@ CHANGES: list[tuple[str, str, str, Any, str]] = [
     ("regressor", "DCONRegressor", "n_features_in_", 4, "do not match|4 features"),
     ("regressor", "DCONRegressor", "n_features_in_", 10**12, "n_features_in_"),
     ("regressor", "DCONRegressor", "feature_names_in_", labels(1, 2, 3), "feature_names_in_"),
+    ("regressor", "DCONRegressor", "feature_names_in_", labels(10**400, "b", "c"), "feature_names_in_"),
+    ("regressor", "DCONRegressor", "feature_names_in_", [["a"], ["b"], ["c"]], "feature_names_in_"),
     ("regressor", "DCONRegressor", "feature_names_in_", labels("a"), "every feature needs a name"),
     ("regressor", "DCONRegressor", "predict", 1, "no field 'predict'"),
     ("classifier", "Targets", "classes", labels("a", "a", "b"), "different labels"),

@@ -30,6 +30,8 @@ def test_classes_need_a_positive_weight():
     assert targets.classes.tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="only one class: 'cat'"):
         Targets.of_labels(np.array(["cat", "cat"]), np.ones(2))
+    with pytest.raises(ValueError, match=r"float16\. Convert them"):
+        Targets.of_labels(np.array([0, 1], dtype=np.float16), np.ones(2))
 
 
 @pytest.mark.parametrize(("classes", "labels"), [(["a", "b", "c"], ["d"]), ([0, 1], ["0", "1"]), ([0, 1, 2], [0.5])])

@@ -212,7 +212,7 @@ def split_off(
 
 
 def refuse_unusable_labels(labels: object) -> None:
-    """Raise ValueError for class labels that NumPy cannot compare: missing or masked ones, and text beside numbers."""
+    """Raise ValueError for class labels that NumPy cannot compare or store: missing ones, text beside numbers, ..."""
     refuse_masked(labels, "y")
     # In an array of text, NaN would become a text.
     array = np.array(labels, dtype=object) if isinstance(labels, (list, tuple)) else np.asarray(labels)
@@ -223,3 +223,6 @@ def refuse_unusable_labels(labels: object) -> None:
         raise ValueError(
             "y mixes text with other class labels. Convert all of them to text, for example y.astype(str)."
         )
+    padded = next((cell for cell in cells if isinstance(cell, str) and cell.endswith("\0")), None)
+    if padded is not None:
+        raise ValueError(f"The class label {padded!r} ends in a NUL character, which arrays of text drop. Remove it.")

@@ -58,7 +58,12 @@ class Targets:
 
     @classmethod
     def of_labels(cls, labels: NDArray[Any], weight: FloatArray, *, shared: bool = False) -> Targets:
-        """Code class labels, ignoring rows of weight zero; raise ValueError for fewer than two classes."""
+        """Code class labels, ignoring rows of weight zero.
+
+        Raises ValueError for fewer than two classes, and for floats that are neither single nor double precision.
+        """
+        if labels.dtype.kind == "f" and labels.dtype.itemsize not in (4, 8):
+            raise ValueError(f"y holds class labels of type {labels.dtype}. Convert them to float64, integers or text.")
         classes = np.unique(labels[weight > 0.0]) if np.any(weight > 0.0) else np.unique(labels)
         if len(classes) < 2:
             raise ValueError(

@@ -116,6 +116,9 @@ class Epoch:
     traffic: int = 0
 
 
+# Share of RegLoss by which rounding may raise it from one epoch to the next.
+RISE_BY_ROUNDING = 1e-6
+
 _FIELDS = tuple(field.name for field in fields(Epoch))
 _COUNTS = tuple(field.name for field in fields(Epoch) if field.type == "int")
 
@@ -201,9 +204,12 @@ class History:
 
     @classmethod
     def from_table(cls, table: FloatArray) -> History:
-        """Return the history that `table` represents; raise ValueError for a wrong shape."""
+        """Return the history that `table` represents; raise ValueError unless RegLoss is finite and does not rise."""
         if table.ndim != 2 or len(table) == 0 or table.shape[1] != len(_FIELDS):
             raise ValueError("the record of the epochs has the wrong shape")
+        objective, is_finite = table[:, 0], np.isfinite(table[:, :2]).all()
+        if not is_finite or np.any(np.diff(objective) > RISE_BY_ROUNDING * np.abs(objective[:-1])):
+            raise ValueError("the record of the epochs has a RegLoss that rises or is not finite")
         rows = (dict(zip(_FIELDS, row, strict=True)) for row in table.tolist())
         return cls([Epoch(**(row | {name: int(row[name]) for name in _COUNTS})) for row in rows])
 
