@@ -67,7 +67,7 @@ tabular: .venv-benchmark/.installed ## Predictions on tables against boosted tre
 	$(ONE_THREAD) .venv-benchmark/bin/python benchmarks/tabular.py $(TABULAR_ARGS)
 
 reproduce: .venv/.group-reproduction ## The experiments of the paper; takes hours and resumes where it was stopped
-	$(BIN)/python -m reproduction all --page docs/reproduction.md $(REPRODUCE_ARGS)
+	$(BIN)/python -m reproduction all $(REPRODUCE_ARGS)
 
 # Both commands read the pages into the same doctrees, so that the second one is fast.
 docs: .venv/.group-dev ## Build the documentation; warnings are errors

@@ -57,6 +57,8 @@ class Schedule:
         Add the penalty to the watched error, as Keras does.
     goal : float
         Training MSE at which a member stops.
+    restores_best : bool
+        End with the weights of the lowest watched error instead of the last ones.
     """
 
     max_epochs: int = 1000
@@ -64,6 +66,7 @@ class Schedule:
     watch_training: bool = False
     watch_penalty: bool = False
     goal: float = -np.inf
+    restores_best: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,9 +76,9 @@ class Trained:
     Attributes
     ----------
     network : Network
-        The best network by the watched error, or the last one without patience.
+        The best network by the watched error; the last one without patience or with ``restores_best=False``.
     error : float
-        The watched error of this network.
+        The lowest watched error.
     epochs : int
         Passes over the data.
     reached : bool
@@ -276,7 +279,8 @@ class _Group:
         for row in done.nonzero().flatten().tolist():
             k = self.alive[row]
             # A member that reached the goal ends with its current weights.
-            theta = self.theta if bool(reached[row]) else self.best_theta
+            is_last = bool(reached[row]) or not self.schedule.restores_best
+            theta = self.theta if is_last and bool(self.theta[row].isfinite().all()) else self.best_theta
             W, b, alpha = (part[row].numpy().copy() for part in self._parts(theta))
             self.results[k] = Trained(
                 self.members[k],

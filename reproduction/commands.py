@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
@@ -34,13 +33,17 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="run a small version into the subfolder quick")
     parser.add_argument("-j", "--jobs", type=int, default=1, help="number of processes, each with one thread")
-    parser.add_argument("--results", type=Path, default=Path("docs/reproduction"), help="folder of the results")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("docs/reproduction"),
+        help="folder of the results; the page is the file of this name with the ending .md beside it",
+    )
     parser.add_argument("--data-home", type=Path, help="folder of the raw data [default: DCONNET_DATA]")
     parser.add_argument(
         "--set", dest="changes", action="append", default=[], metavar="NAME=VALUE", help='a setting: datasets=["DS1"]'
     )
     parser.add_argument("--pack", action="store_true", help="move the results of each experiment into one file")
-    parser.add_argument("--page", type=Path, help="page to write [default: reproduction.md in the folder]")
     return parser.parse_args(arguments)
 
 
@@ -79,7 +82,7 @@ def reproduce(options: argparse.Namespace, console: Console) -> list[str]:
     finally:
         # After Ctrl-C, too, the page shows what is stored.
         if folder.is_dir():
-            console.print(f"The page is {render(folder, options.page)}.")
+            console.print(f"The page is {render(folder)}.")
     if options.pack:
         for name in names:
             Store(folder, name).pack()
@@ -105,8 +108,8 @@ def group_failures(failures: Sequence[str]) -> list[str]:
     ]
 
 
-def render(folder: Path, page: Path | None = None) -> Path:
-    """Write tables and pictures into the folder of the results, and the page of all experiments.
+def render(folder: Path) -> Path:
+    """Write tables and pictures into the folder of the results, and the page of all experiments beside the folder.
 
     Files NAME.md in the folder are remarks on the experiment NAME; remarks.md and left.md begin and end the page.
     """
@@ -115,15 +118,14 @@ def render(folder: Path, page: Path | None = None) -> Path:
         path = folder / f"{name}.md"
         return [path.read_text(encoding="utf-8").strip()] if path.is_file() else []
 
-    page = page or folder / "reproduction.md"
-    links = "" if folder.resolve() == page.resolve().parent else f"{os.path.relpath(folder, page.parent)}/"
+    page = folder.parent / f"{folder.name}.md"
     introduction = Path(__file__).with_name("introduction.md").read_text(encoding="utf-8").strip()
     texts = [introduction.replace("{experiments}", ", ".join(f"`{name}`" for name in NAMES)), *remarks("remarks")]
     for name in NAMES:
         section = get_experiment(name).section(folder)
         section.parts += remarks(name)
         section.save(folder)
-        texts.append(section.markdown(links))
+        texts.append(section.markdown(f"{folder.name}/"))
     with write_atomically(page) as file:
         file.write("\n\n".join([*texts, *remarks("left")]) + "\n")
     return page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
@@ -10,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dconnet import PaperAlgorithm
+from dconnet._arrays import FloatArray
 from dconnet.certificates import DecayLaw, convergence_order, decay_law, stationarity, subgradient
 from dconnet.convex.backend import get_backend
 from dconnet.model.network import Network
-from dconnet.model.problem import Problem
-from dconnet.training.descent import Descent, Options, State
+from dconnet.model.problem import Problem, WhitenedProblem
+from dconnet.training.dc import NeuronProblem
+from dconnet.training.descent import Descent, State
 from dconnet.training.early_stopping import Validation
+from dconnet.training.kinks import Kinks
 from reproduction import adam, printed
 from reproduction.datasets import TABLES, Parts, Split
 from reproduction.experiment import Experiment, Findings, full_grid
@@ -27,7 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EARLY = 30
-LAST = ("subgradient", "net_stationarity", "step_norm")  # curves whose last values are in the sheet
+LAST = ("printed", "subgradient", "net_stationarity", "step_norm")  # curves whose last values are in the sheet
+DELTA = 1e-6  # the paper's width of a kink
 LAW = tuple(field.name for field in fields(DecayLaw))
 N_LATER = 60  # recorded epochs after the early ones, evenly spaced in their logarithm
 
@@ -58,17 +64,71 @@ class Settings(FitSettings):
 
 
 class RecordingDescent(Descent):
-    """Algorithm 1 with a record of the networks of some epochs."""
+    """Algorithm 1 with a record of the networks and printed subgradients of some epochs."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.networks: dict[int, Network] = {}
+        self.printed: dict[int, float] = {}
+        self.last: tuple[FloatArray, FloatArray, Any] | None = None
+
+    def step(self, state: State) -> None:
+        """Take one epoch; remember where it began, and in which order the neurons follow."""
+        order = copy.deepcopy(self.rng).permutation(len(state.alpha))
+        self.last = (state.V.copy(), state.alpha, order)
+        super().step(state)
 
     def record(self, state: State, validation: Validation | None) -> None:
-        """Append to the history, and record the network of selected epochs."""
+        """Append to the history, and record selected epochs."""
         super().record(state, validation)
         if state.n_epochs in _recorded_epochs(self.options.max_epochs or 0):
-            self.networks[state.n_epochs] = state.network
+            self.record_network(state)
+
+    def record_network(self, state: State) -> None:
+        """Record the network and the printed subgradient of the last epoch."""
+        assert self.last is not None
+        self.networks[state.n_epochs] = state.network
+        self.printed[state.n_epochs] = printed_subgradient(self.problem, *self.last, state.V, state.alpha)
+
+    def solution(self, state: State, validation: Validation | None) -> Any:
+        """Return the result, after the last epoch is recorded."""
+        self.record_network(state)
+        return super().solution(state, validation)
+
+
+def printed_subgradient(
+    white: WhitenedProblem, V: FloatArray, alpha: FloatArray, order: Any, V_after: FloatArray, alpha_after: FloatArray
+) -> float:
+    """Return the norm of Figure 1a as the paper computes it, from the weights before and after an epoch.
+
+    After the DC subproblem of each neuron, the shares of its rows with a preactivation below `DELTA` are chosen so that
+    the vector is shortest; at the end of the epoch the norm is that of the vector with these shares. The gradient in
+    the output weights is zero there.
+    """
+    hidden = np.maximum(white.preactivations(V), 0.0)
+    to_data = white.whitening.to_white.T / white.total_weight
+    shares = {}
+    for unit in order:
+        v = V_after[unit]
+        hidden[:, unit] = np.maximum(white.Q @ v, 0.0)
+        neuron = NeuronProblem.of(white, hidden, alpha, int(unit), "paper")
+        z, share = white.Q @ v, np.ones(len(hidden))
+        free = (np.abs(z) < DELTA) & (neuron.beta_g > 0.0)
+        if free.any():
+            share[free] = 0.0
+            fixed = to_data @ _vector(neuron, v, share)
+            kinks = Kinks(fixed, white.Q[free] @ to_data.T, neuron.beta_g[free], np.zeros(free.sum()), size=1.0)
+            share[free] = kinks.slopes(np.zeros(free.sum())) / neuron.beta_g[free]
+        shares[unit] = share
+    at_end = ((NeuronProblem.of(white, hidden, alpha_after, int(unit), "paper"), unit) for unit in order)
+    return float(np.linalg.norm([to_data @ _vector(neuron, V_after[unit], shares[unit]) for neuron, unit in at_end]))
+
+
+def _vector(neuron: NeuronProblem, v: FloatArray, share: FloatArray) -> FloatArray:
+    """Return the paper's element of the subdifferential of a neuron, in whitened coordinates."""
+    z = neuron.design @ v
+    slope = np.where(z > -DELTA, share * neuron.beta_g, 0.0) - np.where(z >= 0.0, neuron.beta_h, 0.0)
+    return neuron.design.T @ (slope + 2.0 * neuron.curvature * np.maximum(z, 0.0)) + 2.0 * neuron.gamma * v
 
 
 def _recorded_epochs(limit: int) -> set[int]:
@@ -83,17 +143,17 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
     gamma = tuned_dcon(parts, cell.n_hidden, settings.split, "paper", settings)["gamma"]
     problem = Problem(*parts.training, gamma)
     start = start_of(parts, cell.n_hidden, settings.split)
-    options = Options(
-        max_epochs=settings.convergence_epochs, max_dca_iter=settings.max_dca_iter, tol=settings.convergence_tol
+    options = PaperAlgorithm(max_dca_iter=settings.max_dca_iter).options(
+        max_epochs=settings.convergence_epochs, tol=settings.convergence_tol
     )
     descent = RecordingDescent(problem, get_backend("native"), options, np.random.default_rng(settings.split))
     solution = descent.run(start)
-    networks = descent.networks | {solution.n_epochs: solution.network}
-    history, kept = solution.history, sorted(networks)
+    networks, history, kept = descent.networks, solution.history, sorted(descent.networks)
     order = convergence_order(history.objective)
     errors = [k for k in sorted({0, *kept}) if k + 1 < len(order.errors)]
     curves = {
         "step_norm": history.step_norm[kept].tolist(),
+        "printed": [descent.printed[k] for k in kept],
         "subgradient": [float(subgradient(problem, networks[k], "paper").norm) for k in kept],
         "net_stationarity": [float(stationarity(problem, networks[k], "net").norm) for k in kept],
         "error": order.errors[errors].tolist(),

@@ -18,7 +18,7 @@ from reproduction.store import Result, Store, key_of, to_json_types
 
 # In the order of the paper; each is the module of that name.
 NAMES = (
-    "table1", "kinks", "controls", "scalers", "baselines", "convergence", "assumptions", "mnist", "solvers", "proximal",
+    "table1", "kinks", "controls", "baselines", "convergence", "assumptions", "mnist", "solvers", "proximal",
     "runtime", "overparameterised", "overregularised",
 )  # fmt: skip
 
@@ -108,7 +108,7 @@ def get_experiment(name: str) -> Experiment:
     >>> get_experiment("table2")
     Traceback (most recent call last):
     ...
-    ValueError: There is no experiment 'table2'. Choose one of table1, kinks, controls, scalers, baselines, \
+    ValueError: There is no experiment 'table2'. Choose one of table1, kinks, controls, baselines, \
 convergence, assumptions, mnist, solvers, proximal, runtime, overparameterised, overregularised.
     """
     if name not in NAMES:

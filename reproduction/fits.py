@@ -29,6 +29,8 @@ LABELS = {
     "shrinkage": "shrinkage",
     "lbfgs": "L-BFGS",
     "matched": "Adam, matched penalties",
+    "long": "Adam, 10,000 epochs",
+    "last": "Adam, last weights",
     "net": "Algorithm 1, net split",
     "restart": "Algorithm 1, restarts",
 }
@@ -134,10 +136,17 @@ def matched_penalties(parts: Parts, settings: FitSettings) -> tuple[float, ...]:
 
 
 def tuned_adam(
-    parts: Parts, n_hidden: int, split: int, settings: FitSettings, penalties: tuple[float, ...] = adam.PENALTIES
+    parts: Parts,
+    n_hidden: int,
+    split: int,
+    settings: FitSettings,
+    penalties: tuple[float, ...] = adam.PENALTIES,
+    restores_best: bool = True,
 ) -> dict[str, Any]:
     """Return the figures of Adam with the hyper-parameters of the least validation error."""
-    schedule = adam.Schedule(settings.adam_epochs, settings.patience, watch_penalty=settings.watch_penalty)
+    schedule = adam.Schedule(
+        settings.adam_epochs, settings.patience, watch_penalty=settings.watch_penalty, restores_best=restores_best
+    )
     start = start_of(parts, n_hidden, split)
     trained = adam.train(adam.full_grid(penalties), start, parts.training, parts.validation, schedule, seed=split)
     best = min(trained, key=lambda one: mse(one.network.predict, parts.validation))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tracemalloc
 
@@ -22,15 +23,16 @@ TIGHT = ADMM(rho=3.0, tol=1e-12, max_iter=50_000)
 
 
 class PaperADMM:
-    """The paper's two algorithms with its m x m matrix V, in its own units, and with M = √m Q for the inputs."""
+    """The paper's two algorithms with its m x m matrix V, in its own units, and with M = √m Q unless M is given."""
 
-    def __init__(self, programme: Programme, rho: float, relaxation: float) -> None:
-        self.m, self.p = programme.design.shape
-        self.M = np.sqrt(self.m) * programme.design
+    def __init__(self, programme: Programme, rho: float, relaxation: float, M: np.ndarray | None = None) -> None:
+        scale = np.sqrt(len(programme.design)) if M is None else 1.0
+        self.M = scale * programme.design if M is None else M
+        self.m, self.p = self.M.shape
         a, gamma, m = programme.curvature, programme.gamma, self.m
         self.rho, self.relaxation = rho, relaxation
-        # The paper's QP is m times smaller; beta and d for rows of M, which are √m times those of Q.
-        beta, d = programme.slope / np.sqrt(m), self.M @ programme.linear / m
+        # The paper's QP is m times smaller; beta and d for rows of M, whose preactivations are larger by this scale.
+        beta, d = scale * programme.slope / m, scale * programme.design @ programme.linear / m
         self.q = np.concatenate([beta - d, d, np.zeros(2 * self.p)])
         q1, q2, q3 = 2 * (a + gamma) / m + rho, -2 * gamma / m, 2 * gamma / m + rho
         self.g1, self.g2, self.g3 = (entry / (q1 * q3 - q2**2) for entry in (q3, -q2, q1))
@@ -92,6 +94,27 @@ def test_default_settings_give_three_digits_and_tight_ones_the_solution(case: st
     assert tight.kkt_residual(programme) <= KKT
     assert np.max(np.abs(tight.v - exact.v)) <= SOLUTION * np.max(np.abs(exact.v))
     assert ADMM(tol=1e-9).prepare(programme.design).solve(programme, exact).iterations == 1
+
+
+def test_with_inputs_the_paper_is_taken_literally() -> None:
+    rng = np.random.default_rng(0)
+    M = inputs(rng, 40, 4)
+    M = M[np.argsort(M[:, 0])]  # as in a fit
+    X, white = M[:, :-1], Whitening.of(M)
+    programme = dca_programme(white.Q, rng)
+    papers = PaperADMM(programme, rho=1.0, relaxation=1.4, M=M).iterates(500)
+    for tol in (1e-2, 1e-3):
+        answer = ADMM(tol=tol, inputs=X).prepare(white.Q).solve(programme)
+        pairs = itertools.pairwise(papers)
+        residuals = [max(np.linalg.norm(v - z), np.linalg.norm(z - before[1])) for before, (v, z, _) in pairs]
+        assert answer.iterations == next(k for k, residual in enumerate(residuals) if residual <= tol) + 2
+        v3, v4 = np.split(papers[answer.iterations - 1][0][80:], 2)
+        np.testing.assert_allclose(answer.v, white.to_white @ (v3 - v4), rtol=1e-9)
+    # The limit is the solution, in whatever units.
+    tight = ADMM(tol=1e-10, max_iter=500_000, inputs=X).prepare(white.Q).solve(programme)
+    assert tight.kkt_residual(programme) <= 1e-6
+    with pytest.raises(ValueError, match="inputs of this fit"):
+        ADMM(inputs=X[:, :2]).prepare(white.Q)
 
 
 def test_memory_grows_with_the_rows_and_not_with_their_square() -> None:

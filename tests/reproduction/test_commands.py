@@ -50,15 +50,16 @@ def test_missing_data_is_one_clear_message(tmp_path, monkeypatch, invoke):
 
 @needs_data
 def test_baselines_from_end_to_end(tmp_path, invoke):
-    arguments = ["baselines", "--results", tmp_path, "--data-home", HOME, "--jobs", 2]
+    results = tmp_path / "results"
+    arguments = ["baselines", "--results", results, "--data-home", HOME, "--jobs", 2]
     few = ["--set", 'datasets=["DS1"]', "--set", "splits=2", "--set", 'models=["linear", "ridge"]']
     invoke(*arguments, *few)
-    assert len(list((tmp_path / "baselines").glob("*=*"))) == 4
+    assert len(list((results / "baselines").glob("*=*"))) == 4
     assert "4 of 4 cells are there" in invoke(*arguments, *few, "--pack").err
-    assert len(Store(tmp_path, "baselines").records()) == 4
-    header = json.loads((tmp_path / "baselines.jsonl").read_text().splitlines()[0])
+    assert len(Store(results, "baselines").records()) == 4
+    header = json.loads((results / "baselines.jsonl").read_text().splitlines()[0])
     assert header["settings"]["building_lags"] == [4]
-    assert "4 of the 2160 cells" in (tmp_path / "reproduction.md").read_text()
+    assert "4 of the 2160 cells" in (tmp_path / "results.md").read_text()
 
 
 @pytest.mark.parametrize("is_present", [pytest.param(True, marks=needs_data), False])

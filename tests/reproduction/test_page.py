@@ -72,7 +72,7 @@ def test_the_page_is_what_the_stored_cells_give(tmp_path, monkeypatch):
     folder.mkdir()
     for path in [*STORED.glob("*.jsonl"), *STORED.glob("*.md")]:
         shutil.copy(path, folder)
-    made = render(folder, tmp_path / "reproduction.md")
+    made = render(folder)
     assert made.read_text(encoding="utf-8") == (DOCS / "reproduction.md").read_text(encoding="utf-8")
     for path in folder.glob("*.csv"):
         # The last digits of geometric means depend on the version of NumPy.

@@ -150,7 +150,7 @@ CURVE = {"epochs": 7, "cell_seconds": 12.34, "curve_epoch": [0.0, 1.0], "curve":
 
 
 def test_the_page(tmp_path, monkeypatch):
-    results, page = tmp_path / "results", tmp_path / "page.md"
+    results = tmp_path / "results"
     fill(results, "table1", TABLE1)
     fill(results, "convergence", {convergence.Cell("DS1", 10): CURVES})
     fill(results, "overparameterised", {overparameterised.Cell(512, "paper"): errors(0.25, test=0.5) | CURVE})
@@ -159,7 +159,7 @@ def test_the_page(tmp_path, monkeypatch):
     fill(results, "overregularised", regularised, replace(get_experiment("overregularised").settings, max_epochs=7))
     for name, text in (("remarks", "All in all."), ("mnist", "About digits."), ("left", "To be done.")):
         (results / f"{name}.md").write_text(f"{text}\n")
-    text = render(results, page).read_text()
+    text = render(results).read_text()
     order = ["All in all.", *(f"## {get_experiment(name).title}" for name in NAMES), "To be done.\n"]
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
     assert text.index("## MNIST") < text.index("About digits.") < text.index("## Run times")
@@ -171,7 +171,7 @@ def test_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(Picture, "save", lambda self, folder: None)
     for name in NAMES:
         Store(results, name).pack()
-    assert render(results, page).read_text() == text
+    assert render(results).read_text() == text
 
 
 @pytest.mark.parametrize("baseline", printed.IMPROVEMENTS)

@@ -7,11 +7,13 @@ from dconnet import Network, Problem, Status
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
 from dconnet.convex.reference import Reference
+from dconnet.training.clock import Clock
 from dconnet.training.descent import Descent, Options
 from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
 from dconnet.training.observer import Recorder
 from dconnet.training.output_layer import solve_output_weights
+from dconnet.training.sweep import PythonSweep
 from problems import assert_descent, make_problem
 
 
@@ -67,6 +69,26 @@ def test_without_time_there_are_the_best_output_weights_of_the_start():
     white = problem.whitened
     best = solve_output_weights(white.Q, white.whiten(start), white.y, white.gamma)
     np.testing.assert_allclose(solution.network.alpha, best, rtol=1e-10)
+
+
+def test_a_sweep_cut_by_a_limit_ends_with_the_output_layer(monkeypatch):
+    problem = make_problem()
+    descent, start = make_descent(problem, max_seconds=100.0)
+    real = PythonSweep.run
+
+    def run_half(self, V, alpha, order, seconds, kinks=None):
+        descent.clock = Clock(1e-9)
+        return real(self, V, alpha, order[:2], 100.0, kinks)
+
+    monkeypatch.setattr(PythonSweep, "run", run_half)
+    descent.backend = Reference()
+    solution = descent.run(start)
+    assert (solution.status, solution.n_epochs) == (Status.TIME_LIMIT, 0)
+    white = problem.whitened
+    V = white.whiten(solution.network)
+    assert np.linalg.norm(V - white.whiten(start)) > 0.1
+    best = solve_output_weights(white.Q, V, white.y, white.gamma)
+    np.testing.assert_allclose(solution.network.alpha, best, rtol=1e-8)
 
 
 def test_an_interrupt_within_an_epoch_returns_the_network_reached(monkeypatch):

@@ -258,16 +258,16 @@ class Descent:
             state.swept = False
 
     def step(self, state: State) -> None:
-        """Take one epoch: all neurons in random order, then the output layer."""
+        """Take one epoch: all neurons in random order, then the output layer.
+
+        A sweep that the clock cuts short ends with the output layer, too, but does not count as an epoch.
+        """
         order = self.rng.permutation(len(state.alpha))
         kinks = self.rng.standard_normal(state.V.shape) if self.options.kinks == "random" else None
         state.swept = True
         state.tally = self.sweep.run(state.V, state.alpha, order, self.clock.left(), kinks)
-        if state.tally.visited == len(order) and self.clock.left() > 0.0:
-            self.improve_output_layer(state)
-            state.n_epochs += 1
-        else:
-            self.settle(state)
+        self.improve_output_layer(state)
+        state.n_epochs += state.tally.visited == len(order)
 
     def improve_output_layer(self, state: State) -> None:
         """Solve the problem of the output weights."""
