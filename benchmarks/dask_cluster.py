@@ -1,7 +1,7 @@
 """Measure fits on a Dask cluster of two local workers; docs/dask.md shows the results.
 
     python benchmarks/dask_cluster.py overhead            # 1e5 rows, against one process
-    python benchmarks/dask_cluster.py rows --sizes 1e5 1e6  # one epoch over more and more rows
+    python benchmarks/dask_cluster.py rows --sizes 1e5 1e6  # more and more rows
     python benchmarks/dask_cluster.py parquet --rows 2e7  # from files, with workers of 2 GiB each
     python benchmarks/dask_cluster.py rivals              # XGBoost and dask-glm on the same rows, if installed
 
@@ -37,10 +37,7 @@ from dconnet.dask import DaskDCONRegressor
 N_FEATURES = 20
 PARTITION = 16 * 4096
 SETTINGS = {"n_hidden": 20, "gamma": 0.01, "random_state": 0, "max_epochs": 1}
-WORK = {
-    "100 evaluations": {"max_evaluations": 100},
-    "epoch, net split": {"algorithm": PaperAlgorithm(split="net")},
-}
+WORK = {"100 evaluations": {"max_evaluations": 100}, "sweep": {"algorithm": PaperAlgorithm(split="net")}}
 
 
 def make_block(first: int, n_rows: int) -> tuple[Any, Any]:
@@ -82,7 +79,7 @@ def fit(model: Any, X: Any, y: Any) -> tuple[Any, float]:
 
 def describe(model: Any) -> dict[str, Any]:
     history = model.history_
-    totals = {name: history.total(name) for name in ("evaluations", "programmes", "rounds")}
+    totals = {name: history.total(name) for name in ("evaluations", "rounds")}
     return totals | {
         "seconds in the epoch": float(history.seconds[-1]),
         "megabytes": history.total("traffic") / 1e6,
@@ -122,11 +119,11 @@ def measure_overhead(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def measure_rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The same work over more and more rows."""
-    with start_cluster(options.memory) as client:
+    model = DaskDCONRegressor(**SETTINGS, **WORK["100 evaluations"])
+    with start_cluster(options.memory):
         for n_rows in map(int, options.sizes):
-            for name, changes in WORK.items():
-                model, seconds = fit(DaskDCONRegressor(**SETTINGS, **changes, client=client), *make_dask_rows(n_rows))
-                yield {"what": "rows", "rows": n_rows, "work": name, "seconds": seconds} | describe(model)
+            fitted, seconds = fit(model, *make_dask_rows(n_rows))
+            yield {"what": "rows", "rows": n_rows, "work": "100 evaluations", "seconds": seconds} | describe(fitted)
 
 
 def measure_parquet(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -141,12 +138,11 @@ def measure_parquet(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             table = pa.table({f"x{k}": X[:, k].astype(np.float32) for k in range(N_FEATURES)} | {"target": y})
             pq.write_table(table, Path(folder) / f"{first:011d}.parquet")
         before = set(client.run(os.getpid).values())
-        changes = WORK["epoch, net split"] if options.sweep else {"max_evaluations": 30}
-        model, seconds = fit(DaskDCONRegressor(**SETTINGS, **changes, client=client), folder, "target")
+        model, seconds = fit(DaskDCONRegressor(**SETTINGS, max_evaluations=30, client=client), folder, "target")
         yield describe(model) | {
             "what": "parquet",
             "rows": n_rows,
-            "work": "epoch, net split" if options.sweep else "30 evaluations",
+            "work": "30 evaluations",
             "memory of a worker": options.memory,
             "seconds": seconds,
             "peak memory of workers": list(client.run(_peak_memory).values()),
@@ -197,7 +193,6 @@ def main() -> None:
     parser.add_argument("--rows", type=float, help="number of rows")
     parser.add_argument("--sizes", type=float, nargs="+", default=[1e5, 1e6, 5e6], help="numbers of rows, for `rows`")
     parser.add_argument("--memory", default="2GiB", help="memory of each worker, for `rows` and `parquet`")
-    parser.add_argument("--sweep", action="store_true", help="measure an epoch of sweeps, for `parquet`")
     parser.add_argument("--store", type=Path, help="file to which results are appended")
     options = parser.parse_args()
     for result in commands[options.command](options):

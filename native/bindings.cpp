@@ -3,7 +3,6 @@
 
 #include "dispatch.hpp"
 #include "explorer.hpp"
-#include "far_rows.hpp"
 #include "majoriser.hpp"
 #include "neuron.hpp"
 
@@ -18,8 +17,6 @@ NB_MODULE(_native, module) {
   module.attr("ROUNDING") = dconnet::kObjectiveRounding;
   module.attr("SUFFICIENT_DECREASE") = dconnet::kSufficientDecrease;
   module.attr("LEAF") = dconnet::kLeaf;
-  module.def("has_far_rows", &dconnet::FarRows::pays_for, "rows"_a, "columns"_a,
-             "Whether there are enough rows for a sweep to solve programmes over those near their kinks alone.");
   nb::class_<StopRequest>(module, "Stop", "A request of one thread that others stop.")
       .def(nb::init<>())
       .def("set", [](StopRequest& self) { self.is_set = true; })

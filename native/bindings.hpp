@@ -190,13 +190,6 @@ class Watch {
   std::exception_ptr error_;
 };
 
-// An array that Python owns.
-inline nb::ndarray<nb::numpy, double, nb::ndim<1>> handed_over(std::vector<double>&& numbers) {
-  auto* kept = new std::vector<double>(std::move(numbers));
-  nb::capsule owner(kept, [](void* numbers) noexcept { delete static_cast<std::vector<double>*>(numbers); });
-  return nb::ndarray<nb::numpy, double, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
-}
-
 void bind_sweeps(nb::module_& module);
 void bind_searches(nb::module_& module);
 void bind_optima(nb::module_& module);

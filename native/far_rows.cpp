@@ -24,20 +24,19 @@ std::size_t FarRows::most_near_of(std::size_t rows) {
   return static_cast<std::size_t>(kMostNearFactor * kNearShare * static_cast<double>(rows));
 }
 
-FarRows::FarRows(LeafPasses& passes)
+FarRows::FarRows(NeuronRows& passes)
     : passes_(passes),
       most_near_(most_near_of(passes.rows())),
       centre_(passes.stride()),
       gradients_(2 * stride()),
       sums_(stride() * stride() + 2 * stride()),
-      references_(LeafPasses::kReferences * stride()),
-      distances_(LeafPasses::kReferences),
+      references_(NeuronRows::kReferences * stride()),
+      distances_(NeuronRows::kReferences),
       totals_(passes.leaves(), kPassSums),
       slopes_(passes.leaves(), 2 * stride()),
       counts_(passes.leaves(), kCounts),
       rechecked_(passes.leaves(), 1),
-      ratios_(passes.leaves() * LeafPasses::kRatios),
-      parts_(std::min(passes.leaves(), LeafPasses::leaves_at_once(sums_.size())) * sums_.size()),
+      ratios_(passes.leaves() * NeuronRows::kRatios),
       minus_ones_(most_near_, -1.0),
       minus_g_(most_near_),
       minus_h_(most_near_) {
@@ -101,14 +100,13 @@ void FarRows::add_up(std::size_t active, std::size_t changed) {
     changes_ += changed;
   }
   added_up_ = true;
-  add_leaf_sums(passes_, parts_, sums_,
-                [&](std::size_t first, std::size_t last) { passes_.far_sums(from_scratch, first, last, parts_.data()); });
+  passes_.add_far_sums(from_scratch, sums_);
 }
 
 std::size_t FarRows::recheck_far(const double* v) {
   const double noise = kink_noise(v, columns(), false);
   if (distance(v, centre_.data(), columns()) + noise < reach_) return 0;
-  if (n_references_ == LeafPasses::kReferences) evaluate(v, false);
+  if (n_references_ == NeuronRows::kReferences) evaluate(v, false);
   for (std::size_t i = 0; i < n_references_; ++i) distances_[i] = distance(v, reference(i), columns());
   passes_.recheck_far(v, noise, n_references_, distances_.data(), rechecked_.part(0));
   remember(v);

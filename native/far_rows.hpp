@@ -1,6 +1,6 @@
 // The rows that are far from their kinks: their sums, and the check that they have kept their sides.
 //
-// About a centre w, rows are near if |z_j(w)| is small for |q_j|, and are copied to the driver. As long as all others, the far
+// About a centre w, rows are near if |z_j(w)| is small for |q_j|, and are copied to `NearRows`. As long as all others, the far
 // rows, keep the side that they have at w, the active ones among them add
 //
 //   <sum_j (beta_g - beta_h)_j q_j, v> + a vᵀ (sum_j q_j q_jᵀ) v
@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "leaf_passes.hpp"
+#include "neuron_rows.hpp"
 
 namespace dconnet {
 
@@ -22,9 +22,9 @@ class FarRows {
   // The largest number of near rows.
   static std::size_t most_near_of(std::size_t rows);
 
-  explicit FarRows(LeafPasses& passes);
+  explicit FarRows(NeuronRows& passes);
 
-  LeafPasses& passes() { return passes_; }
+  NeuronRows& passes() { return passes_; }
   std::size_t columns() const { return passes_.columns(); }
   std::size_t stride() const { return centre_.size(); }
   std::size_t most_near() const { return most_near_; }
@@ -65,7 +65,7 @@ class FarRows {
   void remember(const double* v);
   double* reference(std::size_t i) { return references_.data() + i * stride(); }
 
-  LeafPasses& passes_;
+  NeuronRows& passes_;
   std::size_t most_near_;
   std::vector<double> centre_;
   std::vector<double> gradients_;
@@ -78,7 +78,7 @@ class FarRows {
   std::vector<double> distances_;
   std::size_t n_references_ = 0;
   LeafSums totals_, slopes_, counts_, rechecked_;
-  std::vector<double> ratios_, parts_;
+  std::vector<double> ratios_;
   std::vector<Row> list_;                                // active ones among the collected rows
   std::vector<double> minus_ones_, minus_g_, minus_h_;  // their weights
 };

@@ -105,18 +105,6 @@ class LeafTree {
   std::vector<Block> blocks_;
 };
 
-// The largest blocks of the leaves from `first` to `last` (exclusively), in their order, as `LeafTree::end` lists them.
-inline std::vector<LeafTree::Block> largest_blocks(std::size_t first, std::size_t last) {
-  std::vector<LeafTree::Block> blocks;
-  while (first < last) {
-    std::size_t level = 0;
-    while (!((first >> level) & 1) && first + (std::size_t{2} << level) <= last) ++level;
-    blocks.push_back({first, level});
-    first += std::size_t{1} << level;
-  }
-  return blocks;
-}
-
 // Numbers for each leaf, and their sums.
 class LeafSums {
  public:

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "leaf_passes.hpp"
+#include "neuron_rows.hpp"
 #include "solver.hpp"
 
 namespace dconnet {
@@ -17,7 +17,7 @@ struct NeuronProblem {
   double curvature;  // a
   double gamma;
   double size;  // of the objective that O is a part of, and is rounded with
-  const double* kinks = nullptr;  // the kink direction (see leaf_passes.hpp), padded; null if rows at their kinks are active
+  const double* kinks = nullptr;  // the kink direction (see neuron_rows.hpp), padded; null if rows at their kinks are active
 };
 
 struct Limits {

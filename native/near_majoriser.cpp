@@ -18,22 +18,13 @@ constexpr int kMostHalvings = 20;
 // If more than this share of the rows change sides in a step, the next solution is likely to be far away, too.
 constexpr double kMany = 0.02;
 
-std::unique_ptr<Sample> sample_of(LeafPasses& passes) {
-  const std::size_t spacing = Sample::spacing_for(passes.rows(), passes.columns());
-  if (spacing == 0) return nullptr;
-  const std::size_t rows = passes.sampled(spacing);
-  Design design = Design::with_capacity(rows, passes.columns());
-  passes.sample_rows(spacing, design.extend(0, rows));
-  return std::make_unique<Sample>(std::move(design), spacing, passes.rows(), passes.team());
-}
-
 }  // namespace
 
-NearMajoriser::NearMajoriser(LeafPasses& passes)
+NearMajoriser::NearMajoriser(NeuronRows& passes)
     : far_(passes),
       near_(far_),
       origin_(passes),
-      sample_(sample_of(passes)),
+      sample_(Sample::of(passes.design(), passes.team())),
       tangent_(passes.stride()),
       trial_tangent_(passes.stride()),
       lowest_(passes.stride()),
@@ -58,10 +49,7 @@ Evaluation NearMajoriser::open(const NeuronProblem& problem, const Limits& limit
   is_far_ = true;
   far_rows_changed_ = false;
   at_zero_ = found.largest == 0.0;
-  if (sample_) {
-    sample_->forget();
-    far_.passes().sample_slopes(sample_->spacing(), sample_->slopes());
-  }
+  if (sample_) sample_->forget();
   return {found.hinges, found.convex_hinges, found.largest, far_.passes().rows()};
 }
 
@@ -75,11 +63,6 @@ Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
   if (max_abs(answer, tangent_.size()) == 0.0 && solve_at_zero(v, answer, outcome)) return outcome;
   const std::size_t used = outcome.iterations;
   trial_source_ = Source::kAllRows;
-  if (!far_.passes().may_be_whole()) {  // the neuron stays where it is
-    std::copy_n(v, tangent_.size(), answer);
-    changed_ = 0;
-    return {used, false};
-  }
   if (max_abs(answer, tangent_.size()) > 0.0) std::copy_n(v, tangent_.size(), answer);
   outcome = solve_over_all(v, answer);
   outcome.iterations += used;
@@ -206,7 +189,9 @@ bool NearMajoriser::start_from_sample(const double* v, double* answer) {
   } else {
     near_.convex_pull(v, problem_.curvature, pull_.data());
   }
-  if (!sample_->solve(tangent_.data(), problem_.curvature, problem_.gamma, pull_.data(), v)) return false;
+  const NeuronRows& rows = far_.passes();
+  const Programme programme{rows.design(), tangent_.data(), rows.beta_g(), problem_.curvature, problem_.gamma};
+  if (!sample_->solve(programme, pull_.data(), v)) return false;
   if (!is_lower(sample_->v(), far_.evaluate(sample_->v(), false).convex_hinges)) return false;
   std::copy_n(sample_->v(), lowest_.size(), answer);
   return true;
@@ -214,8 +199,7 @@ bool NearMajoriser::start_from_sample(const double* v, double* answer) {
 
 // Solves over all rows, from the answer, which is v, or zero if the walk led there.
 Outcome NearMajoriser::solve_over_all(const double* v, double* answer) {
-  const WholeRows whole = far_.passes().whole();
-  const Design& design = *whole.design;
+  const Design& design = far_.passes().design();
   if (!all_) {
     all_ = std::make_unique<SolverOverAll>(design, far_.passes().team());
     all_->watch(watch_);
@@ -225,7 +209,7 @@ Outcome NearMajoriser::solve_over_all(const double* v, double* answer) {
   z_before_.resize(design.rows());
   design.apply(v, z_before_.data());
   design.apply(answer, z_.data());
-  const Programme programme{design, tangent_.data(), whole.beta_g, problem_.curvature, problem_.gamma};
+  const Programme programme{design, tangent_.data(), far_.passes().beta_g(), problem_.curvature, problem_.gamma};
   const Outcome outcome = all_->solve(programme, limits_, false, answer, z_.data());
   changed_ = 0;
   const bool has_direction = problem_.kinks != nullptr;

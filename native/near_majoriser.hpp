@@ -32,7 +32,7 @@ namespace dconnet {
 
 class NearMajoriser : public Majoriser {
  public:
-  explicit NearMajoriser(LeafPasses& passes);
+  explicit NearMajoriser(NeuronRows& passes);
 
   void watch(const Proceed* proceed) override;
   Evaluation open(const NeuronProblem& problem, const Limits& limits, const double* v) override;

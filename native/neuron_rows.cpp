@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
 
 #include "neuron_rows_pass.hpp"
 
 namespace dconnet {
 
-NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n_outputs, Team& team,
-                       std::size_t first_row)
+NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n_outputs, Team& team)
     : n_hidden_(n_hidden),
       n_outputs_(n_outputs),
-      first_row_(first_row),
       rows_(design, team),
       V_(n_hidden * design.stride()),
       targets_(n_outputs * design.rows()),
@@ -24,9 +20,7 @@ NeuronRows::NeuronRows(const Design& design, std::size_t n_hidden, std::size_t n
       z_(design.rows()),
       norms_(design.rows()) {
   rows_.each([&](const Leaf& leaf, std::size_t, std::size_t) {
-    for (std::size_t j = leaf.first; j < leaf.end(); ++j) {
-      norms_[j] = design.norm(j);
-    }
+    for (std::size_t j = leaf.first; j < leaf.end(); ++j) norms_[j] = design.norm(j);
   });
 }
 
@@ -61,13 +55,9 @@ void NeuronRows::set_network(const double* alpha, const double* V, double* squar
   });
 }
 
-void NeuronRows::take_direction(const double* kinks) {
-  kink_norms_.resize(kinks ? rows() : 0);
-}
-
 double NeuronRows::open(const double* alpha, const double* v, Split split, const double* kinks, LeafSums& buffer) {
   curvature_ = dot(alpha, alpha, n_outputs_);
-  take_direction(kinks);
+  kink_norms_.resize(kinks ? rows() : 0);
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     open(leaf, alpha, v, split, kinks);
     *buffer.clear(i) = larger(max_abs(beta_g_.data() + leaf.first, leaf.count),
@@ -88,7 +78,7 @@ void NeuronRows::open(const Leaf& leaf, const double* alpha, const double* v, Sp
 
 void NeuronRows::open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
                       double* gradients) {
-  take_direction(kinks);
+  kink_norms_.resize(kinks ? rows() : 0);
   const double noise = kink_noise(v);
   margins_are_known_ = false;
   curvature_ = dot(alpha, alpha, n_outputs_);
@@ -164,7 +154,7 @@ void NeuronRows::ratios(double* ratios) {
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     double* to = ratios + i * kRatios;
     std::fill_n(to, kRatios, -1.0);
-    for (std::size_t j = next_sampled(leaf.first, kRatioSpacing); j < leaf.end(); j += kRatioSpacing, ++to) {
+    for (std::size_t j = leaf.first; j < leaf.end(); j += kRatioSpacing, ++to) {
       if (norms_[j] > 0.0) *to = std::fabs(z_[j]) / norms_[j];
     }
   });
@@ -199,14 +189,28 @@ void NeuronRows::measure_margins(const Leaf& leaf) {
   fastest<measure>(leaf.count, places_.data() + first, z_.data() + first, norms_.data() + first, margins_.data() + first);
 }
 
-void NeuronRows::far_sums(bool from_scratch, std::size_t first, std::size_t last, double* sums) {
+// Adds the numbers that body(leaf, its sums) makes of every leaf, in their order. At most 32 MiB of them are made at once.
+template <typename Body>
+void NeuronRows::add_leaf_sums(std::vector<double>& sums, const Body& body) {
+  constexpr std::size_t kMostNumbers = std::size_t{1} << 22;
+  const std::size_t size = sums.size(), at_once = std::min(leaves(), std::max<std::size_t>(2, kMostNumbers / size));
+  parts_.resize(std::max(parts_.size(), at_once * size));
+  for (std::size_t first = 0; first < leaves(); first += at_once) {
+    const std::size_t count = std::min(at_once, leaves() - first);
+    rows_.team().run(count, [&](std::size_t i, std::size_t) {
+      std::fill_n(parts_.data() + i * size, size, 0.0);
+      body(rows_.leaves()[first + i], parts_.data() + i * size);
+    });
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t k = 0; k < size; ++k) sums[k] += parts_[i * size + k];
+    }
+  }
+}
+
+void NeuronRows::add_far_sums(bool from_scratch, std::vector<double>& sums) {
   constexpr std::size_t kBatch = 256;  // rows that are added together
-  const std::size_t size = stride() * stride() + 2 * stride();
-  rows_.team().run(last - first, [&](std::size_t i, std::size_t) {
-    const Leaf leaf = rows_.leaves()[first + i];
-    double* gram = sums + i * size;
+  add_leaf_sums(sums, [&](const Leaf& leaf, double* gram) {
     double *slopes_g = gram + stride() * stride(), *slopes_h = slopes_g + stride();
-    std::fill_n(gram, size, 0.0);
     Row rows[kBatch];
     double weights[kBatch], beta_g[kBatch], beta_h[kBatch];
     std::size_t count = 0;
@@ -226,7 +230,7 @@ void NeuronRows::far_sums(bool from_scratch, std::size_t first, std::size_t last
       beta_h[count] = weights[count] * beta_h_[j];
       if (++count == kBatch) add();
     }
-    add();
+    if (count > 0) add();
   });
 }
 
@@ -264,68 +268,41 @@ std::size_t NeuronRows::recheck(Row* list, std::size_t in_doubt, const double* v
   return n_changed;
 }
 
-std::size_t NeuronRows::listed() const { return std::accumulate(listed_.begin(), listed_.end(), std::size_t{0}); }
-
 void NeuronRows::collect(const PackedRows& to) {
-  copy_listed(to);
-  take_listed();
-}
-
-void NeuronRows::copy_listed(const PackedRows& to) {
   for (std::size_t i = 1; i < leaves(); ++i) offsets_[i] = offsets_[i - 1] + listed_[i - 1];
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     for (std::size_t k = 0; k < listed_[i]; ++k) {
       const Row j = list_[leaf.first + k];
       const std::size_t at = offsets_[i] + k;
+      const bool is_active = places_[j] == Place::kActive;
       std::copy_n(design().row(j), stride(), to.q + at * stride());
       to.beta_g[at] = beta_g_[j];
       to.beta_h[at] = beta_h_[j];
       to.z[at] = z_[j];
-      to.active[at] = places_[j] == Place::kActive;
-    }
-  });
-}
-
-void NeuronRows::take_listed() {
-  rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    for (std::size_t k = 0; k < listed_[i]; ++k) {
-      const Row j = list_[leaf.first + k];
-      if (places_[j] == Place::kActive) summed_[j] = 0;  // the driver takes it out of the sums
+      to.active[at] = is_active;
+      if (is_active) summed_[j] = 0;  // `FarRows` takes it out of the sums
       places_[j] = Place::kNear;
       margins_[j] = kNeverInDoubt;
     }
   });
 }
 
-void NeuronRows::zero_sums(const double* x, std::size_t first, std::size_t last, double* sums) {
-  std::fill_n(sums, (last - first) * zero_size(), 0.0);
-  rows_.team().run(last - first, [&](std::size_t i, std::size_t) {
-    add_to_zero_sums(rows_.leaves()[first + i], x, sums + i * zero_size());
+void NeuronRows::zero_sums(const double* x, std::vector<double>& sums) {
+  std::fill(sums.begin(), sums.end(), 0.0);
+  add_leaf_sums(sums, [&](const Leaf& leaf, double* gram) {
+    double *pull = gram + stride() * stride(), *rise = pull + stride();
+    double along[kTile], multipliers[kTile], ones[kTile];
+    Row between[kTile];
+    std::fill_n(ones, kTile, 1.0);
+    for (std::size_t first = leaf.first; first < leaf.end(); first += kTile) {
+      const std::size_t count = std::min(kTile, leaf.end() - first);
+      multiply(design().row(first), count, stride(), x, along);
+      const std::size_t found =
+          fastest<move_multipliers>(count, first, along, beta_g_.data() + first, multipliers, between, rise);
+      add_transposed(design().row(first), count, stride(), multipliers, pull);
+      design().add_gram(between, ones, found, gram);
+    }
   });
-}
-
-void NeuronRows::add_to_zero_sums(const Leaf& leaf, const double* x, double* sums) const {
-  double *pull = sums + stride() * stride(), *rise = pull + stride();
-  double along[kTile], multipliers[kTile], ones[kTile];
-  Row between[kTile];
-  std::fill_n(ones, kTile, 1.0);
-  for (std::size_t first = leaf.first; first < leaf.end(); first += kTile) {
-    const std::size_t count = std::min(kTile, leaf.end() - first);
-    multiply(design().row(first), count, stride(), x, along);
-    const std::size_t found = fastest<move_multipliers>(count, first, along, beta_g_.data() + first, multipliers, between, rise);
-    add_transposed(design().row(first), count, stride(), multipliers, pull);
-    design().add_gram(between, ones, found, sums);
-  }
-}
-
-void NeuronRows::sample_rows(std::size_t spacing, double* q) {
-  for (std::size_t j = next_sampled(0, spacing); j < rows(); j += spacing, q += stride()) {
-    std::copy_n(design().row(j), stride(), q);
-  }
-}
-
-void NeuronRows::sample_slopes(std::size_t spacing, double* beta_g) {
-  for (std::size_t j = next_sampled(0, spacing); j < rows(); j += spacing) *beta_g++ = beta_g_[j];
 }
 
 }  // namespace dconnet

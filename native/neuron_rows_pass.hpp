@@ -7,7 +7,6 @@
 
 #include "dispatch.hpp"
 #include "lanes.hpp"
-#include "leaf_passes.hpp"
 #include "neuron_rows.hpp"
 
 namespace dconnet {

@@ -185,8 +185,8 @@ void OriginTest::guess(const Programme& programme, double* buffer, double* multi
   for (std::size_t j = 0; j < design_.rows(); ++j) multipliers[j] = std::min(0.5 * programme.slope[j], called_for);
 }
 
-OriginTestByPasses::OriginTestByPasses(LeafPasses& passes)
-    : passes_(passes), x_(passes.stride()), defect_(passes.stride()), sums_(passes.zero_size()) {}
+OriginTestByPasses::OriginTestByPasses(NeuronRows& passes)
+    : passes_(passes), x_(passes.stride()), defect_(passes.stride()), sums_(passes.stride() * (passes.stride() + 1) + 2) {}
 
 OriginVerdict OriginTestByPasses::examine(const double* linear, double curvature, double gamma, double* v,
                                           std::size_t& rounds) {
@@ -195,7 +195,7 @@ OriginVerdict OriginTestByPasses::examine(const double* linear, double curvature
   std::fill(x_.begin(), x_.end(), 0.0);
   for (std::size_t round = 0; round < kMostRounds; ++round) {
     ++rounds;
-    sum_over_rows();
+    passes_.zero_sums(x_.data(), sums_);
     for (std::size_t k = 0; k < columns; ++k) defect_[k] = linear[k] - pull()[k];
     if (max_abs(defect_.data(), columns) <= exact) return OriginVerdict::kSolution;
     const double step = step_down(linear, curvature, gamma, x_.data(), columns, {rise()[0], rise()[1]});
@@ -207,13 +207,6 @@ OriginVerdict OriginTestByPasses::examine(const double* linear, double curvature
     for (std::size_t k = 0; k < columns; ++k) x_[k] += defect_[k];
   }
   return OriginVerdict::kUnknown;
-}
-
-void OriginTestByPasses::sum_over_rows() {
-  std::fill(sums_.begin(), sums_.end(), 0.0);
-  add_leaf_sums(passes_, parts_, sums_, [&](std::size_t first, std::size_t last) {
-    passes_.zero_sums(x_.data(), first, last, parts_.data());
-  });
 }
 
 }  // namespace dconnet

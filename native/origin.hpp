@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "active_gram.hpp"
-#include "leaf_passes.hpp"
+#include "neuron_rows.hpp"
 #include "programme.hpp"
 
 namespace dconnet {
@@ -44,24 +44,23 @@ class OriginTest {
   ActiveGram::Changes& changes_;
 };
 
-// For rows that may be in other processes, of which only sums are known; base = beta / 2. Where rows are many, most multipliers
+// Without an array for all rows, from sums over them; base = beta / 2. Where rows are many, most multipliers
 // need to move little, and a few rounds are enough.
 class OriginTestByPasses {
  public:
-  explicit OriginTestByPasses(LeafPasses& passes);
+  explicit OriginTestByPasses(NeuronRows& passes);
 
   // The programme has the linear term t, and the slopes beta_g of the neuron that is open. If it falls from zero, v becomes
   // the lowest point on the way found. Adds the number of rounds, each of which is a pass over all rows, to `rounds`.
   OriginVerdict examine(const double* linear, double curvature, double gamma, double* v, std::size_t& rounds);
 
  private:
-  void sum_over_rows();
   const double* pull() const { return sums_.data() + defect_.size() * defect_.size(); }
   const double* rise() const { return pull() + defect_.size(); }
 
-  LeafPasses& passes_;
+  NeuronRows& passes_;
   std::vector<double> x_, defect_;    // columns
-  std::vector<double> sums_, parts_;  // see `LeafPasses::zero_sums`: of all leaves, and of some
+  std::vector<double> sums_;          // see `NeuronRows::zero_sums`
 };
 
 }  // namespace dconnet

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "leaf_passes.hpp"
-
 namespace dconnet {
 
 namespace {
@@ -19,7 +17,7 @@ constexpr std::size_t kIterations = 1000;
 constexpr double kGap = 1e-10;
 
 Design spread_out(const Design& design, std::size_t spacing) {
-  const std::size_t rows = sampled_rows(design.rows(), spacing);
+  const std::size_t rows = (design.rows() + spacing - 1) / spacing;
   Design sample = Design::with_capacity(rows, design.columns());
   double* to = sample.extend(0, rows);
   for (std::size_t i = 0; i < rows; ++i) std::copy_n(design.row(i * spacing), design.stride(), to + i * design.stride());
@@ -52,20 +50,16 @@ Sample::Sample(Design sample, std::size_t spacing, std::size_t rows, Team* team)
       multipliers_(slope_.size()) {}
 
 bool Sample::solve(const Programme& programme, const double* pull, const double* v) {
-  for (std::size_t i = 0; i < slope_.size(); ++i) slope_[i] = programme.slope[i * spacing_];
-  return solve(programme.linear, programme.curvature, programme.gamma, pull, v);
-}
-
-bool Sample::solve(const double* linear, double curvature, double gamma, const double* pull, const double* v) {
   const Design& design = solver_.design();
+  for (std::size_t i = 0; i < slope_.size(); ++i) slope_[i] = programme.slope[i * spacing_];
   std::copy(v, v + design.columns(), v_.begin());
   design.apply(v_.data(), z_.data());
   for (std::size_t i = 0; i < design.rows(); ++i) {
-    multipliers_[i] = z_[i] > 0.0 ? slope_[i] + 2.0 * curvature * z_[i] : 0.0;
+    multipliers_[i] = z_[i] > 0.0 ? slope_[i] + 2.0 * programme.curvature * z_[i] : 0.0;
   }
   design.apply_transposed(multipliers_.data(), linear_.data());
-  for (std::size_t k = 0; k < design.columns(); ++k) linear_[k] += share_ * (linear[k] - pull[k]);
-  const Programme sampled{design, linear_.data(), slope_.data(), curvature, share_ * gamma};
+  for (std::size_t k = 0; k < design.columns(); ++k) linear_[k] += share_ * (programme.linear[k] - pull[k]);
+  const Programme sampled{design, linear_.data(), slope_.data(), programme.curvature, share_ * programme.gamma};
   return solver_.solve(sampled, kGap, kIterations, false, {v_.data(), z_.data(), multipliers_.data()}, gram_).converged;
 }
 

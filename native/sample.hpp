@@ -19,14 +19,9 @@ class Sample {
   // Of all rows, these.
   Sample(Design sample, std::size_t spacing, std::size_t rows, Team* team);
 
-  std::size_t spacing() const { return spacing_; }
-  // The slopes of its rows, to be written.
-  double* slopes() { return slope_.data(); }
   // Solves the programme with the sample in the place of all rows. It agrees with the whole one in its gradient at v,
   // where `pull` is the part of the gradient that the active rows make up. False if it was not solved.
   bool solve(const Programme& programme, const double* pull, const double* v);
-  // The same with the slopes written before.
-  bool solve(const double* linear, double curvature, double gamma, const double* pull, const double* v);
   const double* v() const { return v_.data(); }
   void watch(const Proceed* proceed) { solver_.watch(proceed); }
   // Forgets what one programme leaves to the next.

@@ -22,31 +22,19 @@ Sweep::Sweep(Design design, std::size_t n_hidden, std::size_t n_outputs, SharedT
     : n_hidden_(n_hidden),
       n_outputs_(n_outputs),
       team_(or_alone(std::move(team))),
-      design_(std::make_unique<Design>(std::move(design))),
-      local_(std::make_unique<NeuronRows>(*design_, n_hidden, n_outputs, *team_)),
-      passes_(local_.get()),
-      neuron_(majoriser_for(*local_), passes_->stride()),
-      v_(passes_->stride()),
-      kinks_(passes_->stride()),
-      squares_(passes_->leaves(), 1) {}
-
-Sweep::Sweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
-             std::size_t most_numbers, RemoteRows::Ask ask)
-    : n_hidden_(n_hidden),
-      n_outputs_(n_outputs),
-      remote_(std::make_unique<RemoteRows>(std::move(parts), columns, n_hidden, n_outputs, most_numbers, std::move(ask))),
-      passes_(remote_.get()),
-      neuron_(std::make_unique<NearMajoriser>(*passes_), passes_->stride()),
-      v_(passes_->stride()),
-      kinks_(passes_->stride()),
-      squares_(passes_->leaves(), 1) {}
+      design_(std::move(design)),
+      rows_(design_, n_hidden, n_outputs, *team_),
+      neuron_(majoriser_for(rows_), rows_.stride()),
+      v_(rows_.stride()),
+      kinks_(rows_.stride()),
+      squares_(rows_.leaves(), 1) {}
 
 std::size_t Sweep::run(const double* y, const double* alpha, double gamma, const std::size_t* order, Split split,
                        const Limits& limits, const std::function<bool()>& proceed, double* V, Tally& tally,
                        const double* kinks) {
   const std::size_t columns = this->columns(), n_outputs = n_outputs_;
-  if (local_) local_->set_targets(y);
-  passes_->set_network(alpha, V, squares_.part(0));
+  rows_.set_targets(y);
+  rows_.set_network(alpha, V, squares_.part(0));
   double squares = 0.0;
   squares_.merge(&squares);
   const double penalty = gamma * (dot(V, V, n_hidden() * columns) + dot(alpha, alpha, n_hidden() * n_outputs));

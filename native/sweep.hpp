@@ -8,30 +8,23 @@
 
 #include "neuron.hpp"
 #include "neuron_rows.hpp"
-#include "remote_rows.hpp"
 
 namespace dconnet {
 
 class Sweep {
  public:
-  // Over rows of this process.
   Sweep(Design design, std::size_t n_hidden, std::size_t n_outputs, SharedTeam team = nullptr);
   Sweep(const double* design, std::size_t rows, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs)
       : Sweep(Design(design, rows, columns), n_hidden, n_outputs) {}
-  // Over rows and targets of other processes (see `RemoteRows`).
-  Sweep(std::vector<std::size_t> parts, std::size_t columns, std::size_t n_hidden, std::size_t n_outputs,
-        std::size_t most_numbers, RemoteRows::Ask ask);
 
-  std::size_t rows() const { return passes_->rows(); }
-  std::size_t columns() const { return passes_->columns(); }
+  std::size_t rows() const { return rows_.rows(); }
+  std::size_t columns() const { return rows_.columns(); }
   std::size_t n_hidden() const { return n_hidden_; }
   std::size_t n_outputs() const { return n_outputs_; }
-  // Whether a process did not answer.
-  bool failed() const { return remote_ && remote_->failed(); }
 
-  // Improves the hidden weights V (n_hidden, columns) in place, for the targets y (rows, n_outputs), null where these are
-  // in other processes, and the output weights alpha (n_hidden, n_outputs). `proceed` is asked now and then; returns how many neurons
-  // are done. One sweep leaves nothing to the next. `kinks` (n_hidden, columns) are the kink directions of the neurons, or null.
+  // Improves the hidden weights V (n_hidden, columns) in place, for the targets y (rows, n_outputs) and the output weights alpha
+  // (n_hidden, n_outputs). `proceed` is asked now and then; returns how many neurons are done. One sweep leaves nothing to the
+  // next. `kinks` (n_hidden, columns) are the kink directions of the neurons, or null.
   std::size_t run(const double* y, const double* alpha, double gamma, const std::size_t* order, Split split,
                   const Limits& limits, const std::function<bool()>& proceed, double* V, Tally& tally,
                   const double* kinks = nullptr);
@@ -39,10 +32,8 @@ class Sweep {
  private:
   std::size_t n_hidden_, n_outputs_;
   SharedTeam team_;
-  std::unique_ptr<Design> design_;    // of rows of this process
-  std::unique_ptr<NeuronRows> local_;
-  std::unique_ptr<RemoteRows> remote_;
-  LeafPasses* passes_;
+  Design design_;
+  NeuronRows rows_;
   Neuron neuron_;
   std::vector<double> v_, kinks_;  // columns
   LeafSums squares_;

@@ -166,14 +166,9 @@ class SignalError(Exception):
     pass
 
 
-def remote_sweep():
-    n_rows, rank = 9000, 60  # so large that some signals arrive while a programme is solved
-    design, y = pad_rows(np.linalg.qr(RNG.normal(size=(n_rows, rank)))[0]), RNG.normal(size=(n_rows, 1))
-    leaves = _native.SweepLeaves(design, rank, y, N_HIDDEN, 0, 0)
-    kernel = _native.RemoteSweep([n_rows], rank, N_HIDDEN, 1, leaves.answer, design.size)
-    order, alpha = np.arange(N_HIDDEN, dtype=np.uintp), weights()[1]
-    V = 30.0 * RNG.normal(size=(N_HIDDEN, rank))
-    return lambda: kernel.run(alpha, 0.1, order, False, 100, 3000, 1e-10, np.inf, V.copy())
+def local_sweep():
+    kernel, arguments = sweep(), sweep_arguments()
+    return lambda: kernel.run(**arguments | {"V": weights()[0]})
 
 
 class RemoteRows:
@@ -196,8 +191,8 @@ def remote_explorer():
     return lambda: kernel.explore(10**9, np.inf, V, alpha)
 
 
-@pytest.mark.parametrize("make", [remote_sweep, remote_explorer])
-def test_a_signal_ends_a_call_over_remote_rows(make):
+@pytest.mark.parametrize("make", [local_sweep, remote_explorer])
+def test_a_signal_ends_a_call(make):
     def interrupt(*_):
         raise SignalError
 

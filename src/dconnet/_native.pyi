@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -132,45 +131,6 @@ class Sweep:
     ) -> tuple[int, int, int, int, int]: ...
 
 LEAF: int
-
-def has_far_rows(rows: int, columns: int) -> bool: ...
-
-class SweepLeaves:
-    def __init__(
-        self,
-        design: FloatArray,
-        columns: int,
-        y: FloatArray,
-        n_hidden: int,
-        first_leaf: int,
-        first_row: int,
-        team: Team | None = None,
-    ) -> None: ...
-    def answer(self, round: FloatArray) -> FloatArray: ...
-
-class RemoteSweep:
-    def __init__(
-        self,
-        rows: list[int],
-        columns: int,
-        n_hidden: int,
-        n_outputs: int,
-        ask: Callable[[FloatArray], FloatArray],
-        most_numbers: int,
-    ) -> None: ...
-    def run(
-        self,
-        alpha: FloatArray,
-        gamma: float,
-        order: NDArray[np.uintp],
-        net_split: bool,
-        max_dca_iterations: int,
-        max_solver_iterations: int,
-        tolerance: float,
-        seconds: float,
-        V: FloatArray,
-        kinks: FloatArray | None = None,
-    ) -> tuple[int, int, int, int, int]: ...
 
 def predict(
     kinds: NDArray[np.uintp],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet import DCONClassifier, DCONRegressor, PaperAlgorithm
+from dconnet import DCONClassifier, DCONRegressor, PaperAlgorithm, Problem
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor
 from dconnet.model.rows import LEAF
 
@@ -42,6 +42,29 @@ def test_a_converged_accelerated_fit_has_the_same_bits(client, rows, partition):
     assert local.status_.name == "CONVERGED"
     assert local.history_.total("evaluations") > 1000
     assert np.array_equal(model.network_.parameters, local.network_.parameters)
+
+
+def test_joint_steps_alone_never_raise_regloss_over_all_rows(client, rows, partition, monkeypatch):
+    """With so many rows that the driver does not fetch them, there are no sweeps."""
+    monkeypatch.setattr("dconnet.dask.problem.MAX_SWEPT_NUMBERS", 0)
+    (X, y), epochs = rows(N_ROWS), []
+    options = OPTIONS | {"n_hidden": 2, "gamma": 1.0, "tol": 1e-4, "max_epochs": None}
+    model = DaskDCONRegressor(**options, callback=epochs.append).fit(*partition(WHOLE_LEAVES, X, y))
+    problem = Problem(X, y, 1.0)
+    reached = [problem.objective(epoch.network) for epoch in epochs]
+    np.testing.assert_allclose(reached, model.history_.objective[1:], rtol=1e-12)
+    assert np.all(np.diff(reached) <= 1e-12)
+    assert model.status_.name == "CONVERGED"
+    assert model.history_.total("programmes") == 0
+    assert model.stationarity_ < 1e-3
+    other = DaskDCONRegressor(**options).fit(*partition((0, 2 * LEAF, N_ROWS - 2 * LEAF), X, y))
+    assert np.array_equal(model.network_.parameters, other.network_.parameters)
+
+
+def test_algorithm_1_refuses_many_rows(client, rows, partition, monkeypatch):
+    monkeypatch.setattr("dconnet.dask.problem.MAX_SWEPT_NUMBERS", 4 * 1200 - 1)
+    with pytest.raises(ValueError, match=r"Algorithm 1 is not available for 1,200 rows .* algorithm='accelerated'"):
+        DaskDCONRegressor(**OPTIONS, algorithm="paper").fit(*partition((500, 700), *rows(1200)))
 
 
 @pytest.mark.parametrize("changes", [{"gamma": "auto", "scale": True}, {"shrinkage": 0.1}], ids=["scaled", "shrunk"])

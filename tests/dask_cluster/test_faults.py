@@ -18,6 +18,7 @@ from dconnet import DCONRegressor
 from dconnet.dask import DaskDCONRegressor, worker
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import Partition
+from dconnet.dask.problem import MAX_SWEPT_NUMBERS
 from dconnet.dask.waiting import NO_WORKERS_TIMEOUT, LostRowsError, NoWorkersError
 from dconnet_test_workers import drop_all_partitions, kill_this_process
 
@@ -54,14 +55,14 @@ def test_lost_partitions_are_loaded_again(client, data, check, before_rounds):
     check(DaskDCONRegressor(**OPTIONS).fit(*data))
 
 
-@pytest.mark.parametrize("options", [{"max_epochs": 1}, SEARCH], ids=["sweep", "search"])
-def test_many_lost_rows_give_the_same_bits(client, rows, partition, before_rounds, options):
-    """A sweep over many rows keeps a state on the workers, which is lost with them."""
-    data = partition((5000, 4000), *rows(9000))
-    expected = DaskDCONRegressor(**OPTIONS | options).fit(*data).network_.parameters
-    count = before_rounds([35, 60], drop_all_partitions)
-    model = DaskDCONRegressor(**OPTIONS | options).fit(*data)
-    assert count[0] > 60
+@pytest.mark.parametrize("max_numbers", [MAX_SWEPT_NUMBERS, 0], ids=["sweeps", "no sweeps"])
+def test_lost_rows_give_the_same_bits(client, rows, partition, before_rounds, monkeypatch, max_numbers):
+    monkeypatch.setattr("dconnet.dask.problem.MAX_SWEPT_NUMBERS", max_numbers)
+    data, options = partition((5000, 4000), *rows(9000)), OPTIONS | SEARCH | {"max_evaluations": 1500}
+    expected = DaskDCONRegressor(**options).fit(*data).network_.parameters
+    count = before_rounds([35, 60, 520], drop_all_partitions)
+    model = DaskDCONRegressor(**options).fit(*data)
+    assert count[0] > 520
     assert np.array_equal(model.network_.parameters, expected)
 
 

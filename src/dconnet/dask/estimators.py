@@ -26,7 +26,7 @@ from dconnet.dask.collections import (
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import ExpectedData, Partition
 from dconnet.dask.preprocessing import build_problems, choose_units, encode_targets, sample_rows
-from dconnet.dask.problem import RemoteValidation
+from dconnet.dask.problem import MAX_SWEPT_NUMBERS, RemoteValidation
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights, Units
 from dconnet.estimators.dcon import DCONClassifier, DCONRegressor, _Shallow
@@ -167,6 +167,11 @@ class _DaskEstimator(_Shallow, Generic[Local]):
             units = choose_units(partitions, n_features, each_target=targets.n_targets > 1)
         rows = sample_rows(partitions, MOST_ROWS, seed)
         problems = build_problems(partitions, units, float(self.shrinkage), n_features, is_shared=targets.shared)
+        if self.algorithm != "accelerated" and not problems[0].whitened.has_sweeps:
+            raise ValueError(
+                f"Algorithm 1 is not available for {partitions.n_rows:,} rows on a cluster: it needs all rows in one "
+                f"process, at most {MAX_SWEPT_NUMBERS >> 20} million numbers. Use algorithm='accelerated'."
+            )
         patience = int(self.n_iter_no_change) if self.early_stopping else None
         validations: list[Validation | None] = [None] * targets.n_networks
         if validation is not None:

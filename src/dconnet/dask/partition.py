@@ -88,8 +88,8 @@ class Partition:
     Loading and the updates fill the attributes one after the other:
 
     - ``X`` (n_rows, n_features), ``target`` and ``weight``, the data without rows of weight zero;
-    - ``Y`` (n_rows, n_columns), the encoded target; ``first_leaf`` and ``first_row``, the numbers of the first leaf and
-      row of this partition among those of all partitions;
+    - ``Y`` (n_rows, n_columns), the encoded target; ``first_leaf``, the number of the first leaf of this partition
+      among those of all partitions;
     - ``units``, the units of inputs and targets; ``is_shared``, whether one network learns all columns;
     - ``Q`` (n_rows, rank), the whitened rows, which replace ``X``; ``padded`` is the same with the zero columns that
       the kernel needs.
@@ -103,7 +103,6 @@ class Partition:
     n_updates: int = 0
     Y: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     first_leaf: int = 0
-    first_row: int = 0
     units: Units = field(default_factory=lambda: Units(None, np.empty(0), 1.0))
     is_shared: bool = False
     padded: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
@@ -158,9 +157,9 @@ class Partition:
         self.Y = self.storage.keep(targets.columns(self.target, self.weight))
         self.target = self.target[:0].copy()
 
-    def set_position(self, first_leaf: int, first_row: int) -> None:
-        """Set the numbers of the first leaf and the first row."""
-        self.first_leaf, self.first_row = first_leaf, first_row
+    def set_first_leaf(self, first_leaf: int) -> None:
+        """Set the number of the first leaf."""
+        self.first_leaf = first_leaf
 
     def set_units(self, units: Units, is_shared: bool) -> None:
         """Set the units of inputs and targets, and whether one network learns all columns."""
@@ -278,6 +277,10 @@ class Partition:
         objective = self.cached(("objective", column, unit, n_hidden), make_objective)
         first, level, values = objective.block_sums(kind, weights, self.first_leaf)
         return [Block(*block) for block in zip(first, level, values, strict=True)]
+
+    def white_rows(self, column: int) -> tuple[FloatArray, FloatArray]:
+        """Return all whitened rows and targets."""
+        return np.ascontiguousarray(self.Q), self.white_targets(column)
 
     def padded_rows(self, column: int, unit: float, numbers: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Return some padded rows of Q, and their targets divided by ``unit``."""

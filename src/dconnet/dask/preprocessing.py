@@ -19,7 +19,7 @@ from dconnet.model.whitening import Basis, Whitening, column_scale
 def encode_targets(
     partitions: Partitions, targets: Targets, class_weights: ClassWeights | None, purpose: str = "training"
 ) -> None:
-    """Encode the targets of all partitions and number their rows.
+    """Encode the targets of all partitions and number their leaves.
 
     Raises a ValueError that names the purpose if no row has a positive weight.
     """
@@ -27,10 +27,9 @@ def encode_targets(
     partitions.row_counts = partitions.map(Partition.count_rows)
     if partitions.n_rows == 0:
         raise ValueError(f"There are no rows with positive weights for the {purpose}.")
-    n_rows = np.array([count for count, _ in partitions.row_counts])
-    first_rows, first_leaves = (np.cumsum(counts) - counts for counts in (n_rows, -(-n_rows // LEAF)))
-    positions = zip(first_leaves.tolist(), first_rows.tolist(), strict=True)
-    partitions.update(Partition.set_position, own=dict(enumerate(positions)))
+    n_leaves = np.array([-(-n_rows // LEAF) for n_rows, _ in partitions.row_counts])
+    first_leaves = (np.cumsum(n_leaves) - n_leaves).tolist()
+    partitions.update(Partition.set_first_leaf, own={number: (leaf,) for number, leaf in enumerate(first_leaves)})
 
 
 def choose_units(partitions: Partitions, n_features: int, *, each_target: bool) -> Units:

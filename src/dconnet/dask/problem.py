@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -16,7 +17,6 @@ from dconnet.convex.backend import Backend
 from dconnet.convex.native import as_columns
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import N_PROBES, Partition
-from dconnet.dask.sweep import make_remote_sweep
 from dconnet.model.network import Network
 from dconnet.model.problem import WhitenedProblem, hidden_layer, squared_error
 from dconnet.model.rows import joined_triangle
@@ -25,12 +25,13 @@ from dconnet.training.kinks import KINK_WIDTH, Kinks, NetKinks, kinks_of_passes
 from dconnet.training.newton import PieceShape, held_rows, newton_step
 from dconnet.training.output_layer import output_triangle, ridge_of_triangle
 from dconnet.training.row_work import Explorer
-from dconnet.training.sweep import Sweep
+from dconnet.training.sweep import Sweep, Tally, make_sweep
 
 T = TypeVar("T")
 
-# Numbers that the driver fetches at most for a sample or a programme: half a gigabyte.
-MAX_FETCHED_NUMBERS = 1 << 26
+# Numbers of the rows that the driver fetches at most: for the samples on which a search begins half a gigabyte, and for
+# sweeps 128 MiB. Sweeps over more rows would keep the workers waiting for longer than all other steps of an epoch.
+MAX_SAMPLED_NUMBERS, MAX_SWEPT_NUMBERS = 1 << 26, 1 << 24
 # Attributes and methods of a `WhitenedProblem` that do not depend on its rows.
 WITHOUT_ROWS = frozenset(
     {"gamma", "total_weight", "intercept", "unit", "n_outputs", "output_shape", "rank"}
@@ -131,9 +132,19 @@ class RemoteWhitened:
         return self.partitions.n_rows
 
     @property
-    def rows(self) -> RemoteRows:
-        """The work of a descent on the rows."""
-        return RemoteRows(self)
+    def has_sweeps(self) -> bool:
+        """Whether the rows are few enough for sweeps on the driver."""
+        return self.n_rows * self.without_rows.rank <= MAX_SWEPT_NUMBERS
+
+    def fetch(self) -> WhitenedProblem:
+        """Return the same problem with its rows, which the driver fetches."""
+        Q, y = zip(*self.partitions.map(Partition.white_rows, self.column), strict=True)
+        whitening = replace(self.without_rows.whitening, Q=np.concatenate(Q))
+        return replace(self.without_rows, whitening=whitening, y=np.concatenate(y))
+
+    def rows(self, n_threads: int) -> RemoteRows:
+        """Return the work of a descent on the rows; the threads are those of sweeps."""
+        return RemoteRows(self, n_threads)
 
     def merge(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
         """Merge ``function(Q, y, *arguments)`` over all leaves."""
@@ -178,6 +189,7 @@ class RemoteRows:
     """The work of a descent on rows that are on workers; see `dconnet.training.row_work.RowWork`."""
 
     problem: RemoteWhitened
+    n_threads: int
     _counts: tuple[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -191,7 +203,8 @@ class RemoteRows:
 
     def sweep(self, backend: Backend, n_hidden: int, **options: Any) -> Sweep:
         """See `RowWork.sweep`."""
-        return make_remote_sweep(self.problem, backend, n_hidden, **options, max_numbers=MAX_FETCHED_NUMBERS)
+        team = _native.Team(self.n_threads)
+        return DriverSweep(self.problem, lambda fetched: make_sweep(fetched, backend, n_hidden, **options, team=team))
 
     def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
         """See `RowWork.explorer`."""
@@ -204,7 +217,7 @@ class RemoteRows:
             (problem.target_norm / unit) ** 2,
             problem.gamma / unit,
             n_hidden,
-            most_numbers=MAX_FETCHED_NUMBERS,
+            most_numbers=MAX_SAMPLED_NUMBERS,
             **plan,
         )
 
@@ -218,6 +231,36 @@ class RemoteRows:
         partitions.balance()
         self._counts = partitions.n_rounds, partitions.n_bytes
         return {"rounds": partitions.n_rounds - n_rounds, "traffic": partitions.n_bytes - n_bytes}
+
+
+@dataclass(slots=True, eq=False)
+class DriverSweep:
+    """Sweeps on the driver, which fetches all rows for the first of them; without any effect if they are too many."""
+
+    problem: RemoteWhitened
+    make: Callable[[WhitenedProblem], Sweep]
+    _sweep: Sweep | None = None
+
+    def run(
+        self,
+        V: FloatArray,
+        alpha: FloatArray,
+        order: NDArray[np.intp],
+        seconds: float,
+        kinks: FloatArray | None = None,
+    ) -> Tally:
+        """See `Sweep.run`."""
+        began = time.perf_counter()
+        if not self.problem.has_sweeps:
+            return Tally(visited=len(order))
+        if self._sweep is None:
+            self._sweep = self.make(self.problem.fetch())
+        return self._sweep.run(V, alpha, order, seconds - (time.perf_counter() - began), kinks)
+
+    def renew(self) -> None:
+        """See `Sweep.renew`."""
+        if self._sweep is not None:
+            self._sweep.renew()
 
 
 def _output_triangle(Q: FloatArray, y: FloatArray, V: FloatArray) -> FloatArray:

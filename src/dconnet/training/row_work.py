@@ -154,8 +154,8 @@ class LocalRows:
 
 
 def rows_of(problem: WhiteProblem, n_threads: int) -> RowWork:
-    """Return the computations on the rows of a problem, by these threads or on the cluster that has the rows."""
+    """Return the computations on the rows of a problem, by threads of this process or on the cluster with the rows."""
     if isinstance(problem, WhitenedProblem):
         return LocalRows(problem, n_threads)
-    remote: RowWork = problem.rows  # type: ignore[attr-defined]
+    remote: RowWork = problem.rows(n_threads)  # type: ignore[attr-defined]
     return remote
