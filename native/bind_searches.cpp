@@ -45,27 +45,6 @@ void solve_output_weights(NetworkObjective& self, Matrix V, OutMatrix alpha) {
   layout.unpack(theta.data(), hidden.data(), alpha.data());
 }
 
-// The kinds of sums by name.
-constexpr std::pair<const char*, dconnet::Ask> kAsks[] = {{"gradient", dconnet::Ask::kGradient},
-                                                          {"value", dconnet::Ask::kValue},
-                                                          {"outputs", dconnet::Ask::kOutputs},
-                                                          {"moments", dconnet::Ask::kMoments},
-                                                          {"matches", dconnet::Ask::kMatches}};
-
-dconnet::Ask ask_of(const std::string& kind) {
-  for (const auto& [name, ask] : kAsks) {
-    if (kind == name) return ask;
-  }
-  throw nb::value_error(("there are no sums of the kind " + kind).c_str());
-}
-
-const char* name_of(dconnet::Ask ask) {
-  for (const auto& [name, each] : kAsks) {
-    if (each == ask) return name;
-  }
-  return "";
-}
-
 using Blocks = std::tuple<std::vector<std::size_t>, std::vector<std::size_t>, nb::ndarray<nb::numpy, double, nb::ndim<2>>>;
 
 // The blocks of leaves, and their sums as an array of its own; with Python's lock.
@@ -80,8 +59,9 @@ Blocks blocks_of(const dconnet::LeafTree& tree, std::size_t size) {
   return {first, level, nb::ndarray<nb::numpy, double, nb::ndim<2>>(values->data(), {first.size(), size}, owner)};
 }
 
-Blocks block_sums(NetworkObjective& self, const std::string& kind, Vector input, std::size_t first_leaf) {
-  const dconnet::Ask ask = ask_of(kind);
+Blocks block_sums(NetworkObjective& self, unsigned kind, Vector input, std::size_t first_leaf) {
+  const dconnet::Ask ask = static_cast<dconnet::Ask>(kind);
+  if (ask > dconnet::Ask::kMatches) throw nb::value_error(("there are no sums of the kind " + std::to_string(kind)).c_str());
   const dconnet::Layout& layout = self.objective.layout();
   const bool has_directions = ask == dconnet::Ask::kMatches;
   const std::size_t beyond = input.size() > layout.size() ? input.size() - layout.size() : 0;
@@ -133,7 +113,7 @@ class RemoteEvaluations : public dconnet::Evaluations {
     std::fill_n(sums, size, std::numeric_limits<double>::quiet_NaN());
     watch_->guarded([&] {
       const nb::object question = copy_of(input, layout().size() + directions * layout().stride);
-      const auto found = nb::cast<Vector>(remote_.attr("sums")(name_of(ask), question));
+      const auto found = nb::cast<Vector>(remote_.attr("sums")(static_cast<unsigned>(ask), question));
       check_length(found.size(), size, "the sums");
       std::copy_n(found.data(), size, sums);
     });
@@ -158,15 +138,7 @@ void make_explorer(Bound<dconnet::Explorer>* self, Matrix design, std::size_t co
 }
 
 // An explorer over rows of other processes.
-struct RemoteExplorer : dconnet::Explorer {
-  RemoteExplorer(std::unique_ptr<RemoteEvaluations> evaluations, dconnet::Plan plan, std::uint64_t seed,
-                 dconnet::SharedTeam team)
-      : Explorer(std::move(evaluations), plan, seed, std::move(team)) {}
-
-  RemoteEvaluations& remote() { return static_cast<RemoteEvaluations&>(evaluations()); }
-};
-
-void make_remote_explorer(Bound<RemoteExplorer>* self, nb::object remote, std::size_t rows, std::size_t columns,
+void make_remote_explorer(Bound<dconnet::Explorer>* self, nb::object remote, std::size_t rows, std::size_t columns,
                           std::size_t n_outputs, double target_square, double gamma, std::size_t n_hidden,
                           std::size_t starts, std::size_t samples, bool burst, const std::string& hop, double stalled,
                           std::size_t patience, bool revive, std::uint64_t seed, std::size_t most_numbers,
@@ -179,27 +151,18 @@ void make_remote_explorer(Bound<RemoteExplorer>* self, nb::object remote, std::s
        plan, seed);
 }
 
-template <typename Kernel>
-bool settled(Kernel& self) {
-  return self.settled();
-}
-
-template <typename Kernel>
-std::vector<std::uint64_t> state_of(Kernel& self) {
-  return self.state();
-}
-
-template <typename Kernel>
-void restore(Kernel& self, const std::vector<std::uint64_t>& state) {
+void restore(dconnet::Explorer& self, const std::vector<std::uint64_t>& state) {
   if (!self.restore(state)) throw nb::value_error("this is not the state of an explorer");
 }
 
 using Explored = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t>;
 
-Explored explore_until(dconnet::Explorer& self, std::size_t evaluations, Watch& watch, OutMatrix& V, OutMatrix& alpha) {
+Explored explore(dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
   const dconnet::Layout& layout = self.layout();
   check_shape(V, layout.n_hidden, layout.columns, "V");
   check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
+  Watch watch(seconds);
+  if (auto* remote = dynamic_cast<RemoteEvaluations*>(&self.evaluations())) remote->set_watch(watch);
   dconnet::Exploration done;
   {
     nb::gil_scoped_release unlocked;
@@ -207,17 +170,6 @@ Explored explore_until(dconnet::Explorer& self, std::size_t evaluations, Watch& 
   }
   watch.raise();
   return {done.evaluations, done.hops, done.accepted, done.revived, done.barren};
-}
-
-Explored explore(dconnet::Explorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
-  Watch watch(seconds);
-  return explore_until(self, evaluations, watch, V, alpha);
-}
-
-Explored explore_remotely(RemoteExplorer& self, std::size_t evaluations, double seconds, OutMatrix V, OutMatrix alpha) {
-  Watch watch(seconds);
-  self.remote().set_watch(watch);
-  return explore_until(self, evaluations, watch, V, alpha);
 }
 
 using Places = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -327,31 +279,25 @@ void bind_searches(nb::module_& module) {
       .def("solve_output_weights", alone(&solve_output_weights), "V"_a, no_copy("alpha"),
            "Write the minimiser of F over the output weights for V (n_hidden, rank) into alpha.")
       .def("block_sums", alone(&block_sums), "kind"_a, "input"_a, "first_leaf"_a,
-           "Sums over the rows that `RemoteExplorer` asks for, for blocks of leaves, the first of which has this number. "
+           "Sums over the rows that an explorer over remote rows asks for, for blocks of leaves, the first of which has this number. "
            "Returns the first leaf of each block, the logarithm of its length, and its sums.");
   nb::class_<Bound<dconnet::Explorer>>(module, "Explorer", "Searches for a low minimum by L-BFGS and hops.")
       .def("__init__", &make_explorer, nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), no_copy("design"),
            "columns"_a, no_copy("y"), "gamma"_a, "n_hidden"_a, "starts"_a,
            "samples"_a, "burst"_a, "hop"_a, "stalled"_a, "patience"_a, "revive"_a, "seed"_a,
            "team"_a = nb::none())
+      .def("__init__", &make_remote_explorer, "remote"_a, "rows"_a, "columns"_a, "n_outputs"_a, "target_square"_a, "gamma"_a,
+           "n_hidden"_a, "starts"_a, "samples"_a, "burst"_a, "hop"_a, "stalled"_a, "patience"_a, "revive"_a, "seed"_a,
+           "most_numbers"_a, "team"_a = nb::none(),
+           "Over rows of other processes: `remote.sums(kind, input)` returns sums over the rows, and `remote.rows(numbers)` copies of "
+           "rows; samples have at most `most_numbers` numbers.")
       .def("explore", alone(&explore), "evaluations"_a, "seconds"_a, no_copy("V"), no_copy("alpha"),
            "Go on from V (n_hidden, rank) and alpha (n_hidden, n_outputs), and write there what was reached. Returns "
            "the evaluations, the hops tried and accepted, the neurons revived, and those that carry nothing.")
       .def_prop_ro("settled", alone(&dconnet::Explorer::settled),
                    "Whether no more hops are tried, because too many have failed in a row.")
       .def("state", alone(&dconnet::Explorer::state), "What a call of `explore` leaves to the next, as words of 64 bits.")
-      .def("restore", alone(&restore<dconnet::Explorer>), "state"_a, "Take over what `state` returned.");
-  nb::class_<Bound<RemoteExplorer>>(module, "RemoteExplorer", "The same, over rows of other processes.")
-      .def("__init__", &make_remote_explorer, "remote"_a, "rows"_a, "columns"_a, "n_outputs"_a,
-           "target_square"_a, "gamma"_a, "n_hidden"_a, "starts"_a, "samples"_a,
-           "burst"_a, "hop"_a, "stalled"_a, "patience"_a, "revive"_a, "seed"_a,
-           "most_numbers"_a, "team"_a = nb::none(),
-           "`remote.sums(kind, input)` returns sums over the rows, and `remote.rows(numbers)` copies of rows; samples have at "
-           "most `most_numbers` numbers.")
-      .def("explore", alone(&explore_remotely), "evaluations"_a, "seconds"_a, no_copy("V"), no_copy("alpha"))
-      .def_prop_ro("settled", alone(&settled<RemoteExplorer>))
-      .def("state", alone(&state_of<RemoteExplorer>))
-      .def("restore", alone(&restore<RemoteExplorer>), "state"_a);
+      .def("restore", alone(&restore), "state"_a, "Take over what `state` returned.");
   module.def("predict", &predict, "kinds"_a, "columns"_a, "n_places"_a, "places"_a,
              "shares"_a, "U"_a, "alpha"_a, no_copy("outputs"),
              "Write the outputs (n_rows, n_networks) of networks for coded rows.");

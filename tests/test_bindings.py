@@ -186,7 +186,7 @@ class RemoteRows:
 
 def remote_explorer():
     options = (1, 0, True, "perturb", 0.01, 10**9, False, 0, N_ROWS * RANK)
-    kernel = _native.RemoteExplorer(RemoteRows(), N_ROWS, RANK, 1, float(np.vdot(Y, Y)), 0.1, N_HIDDEN, *options)
+    kernel = _native.Explorer(RemoteRows(), N_ROWS, RANK, 1, float(np.vdot(Y, Y)), 0.1, N_HIDDEN, *options)
     V, alpha = weights()
     return lambda: kernel.explore(10**9, np.inf, V, alpha)
 

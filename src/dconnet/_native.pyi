@@ -1,4 +1,4 @@
-from typing import Protocol
+from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ class Stop:
 def watch(stop: Stop | None) -> None: ...
 
 class Remote(Protocol):
-    def sums(self, kind: str, input: FloatArray) -> FloatArray: ...
+    def sums(self, kind: int, input: FloatArray) -> FloatArray: ...
     def rows(self, numbers: NDArray[np.uintp]) -> tuple[FloatArray, FloatArray]: ...
 
 class Team:
@@ -54,9 +54,10 @@ class Objective:
         self, V: FloatArray, alpha: FloatArray, gradient_V: FloatArray, gradient_alpha: FloatArray
     ) -> float: ...
     def solve_output_weights(self, V: FloatArray, alpha: FloatArray) -> None: ...
-    def block_sums(self, kind: str, input: FloatArray, first_leaf: int) -> tuple[list[int], list[int], FloatArray]: ...
+    def block_sums(self, kind: int, input: FloatArray, first_leaf: int) -> tuple[list[int], list[int], FloatArray]: ...
 
 class Explorer:
+    @overload
     def __init__(
         self,
         design: FloatArray,
@@ -74,15 +75,7 @@ class Explorer:
         seed: int,
         team: Team | None = None,
     ) -> None: ...
-    def explore(
-        self, evaluations: int, seconds: float, V: FloatArray, alpha: FloatArray
-    ) -> tuple[int, int, int, int, int]: ...
-    @property
-    def settled(self) -> bool: ...
-    def state(self) -> list[int]: ...
-    def restore(self, state: list[int]) -> None: ...
-
-class RemoteExplorer:
+    @overload
     def __init__(
         self,
         remote: Remote,

@@ -263,7 +263,7 @@ class Partition:
         return self._merge(self.map_leaves(function, column, *arguments), merge)
 
     def network_sums(
-        self, column: int, unit: float, n_hidden: int, kind: str, weights: FloatArray
+        self, column: int, unit: float, n_hidden: int, kind: int, weights: FloatArray
     ) -> list[Block[FloatArray]]:
         """Return the sums of one kind that the kernel's search needs, such as the gradient."""
         if self.n_rows == 0:

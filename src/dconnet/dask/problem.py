@@ -209,7 +209,7 @@ class RemoteRows:
     def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
         """See `RowWork.explorer`."""
         problem, unit = self.problem, self.problem.unit
-        return _native.RemoteExplorer(
+        return _native.Explorer(
             NetworkSums(problem, n_hidden),
             problem.n_rows,
             problem.rank,
@@ -288,7 +288,7 @@ class NetworkSums:
     problem: RemoteWhitened
     n_hidden: int
 
-    def sums(self, kind: str, input: FloatArray) -> FloatArray:
+    def sums(self, kind: int, input: FloatArray) -> FloatArray:
         """Return the sums of this kind at these weights."""
         arguments = (self.problem.column, self.problem.unit, self.n_hidden, kind, input)
         return self.problem.partitions.reduce(np.add, Partition.network_sums, *arguments)
