@@ -1,5 +1,7 @@
 """The compiled sweep agrees with the sweep in Python, and its bits do not depend on threads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,26 @@ def test_bits_do_not_depend_on_the_number_of_threads(split, has_directions):
         sweep.run(V, alpha, np.arange(3), np.inf, directions)
         ends.append(V.tobytes())
     assert len(set(ends)) == 1
+
+
+def test_weights_of_zero():
+    """Every positive output is too large: the best weights are zero, where all rows are at their kinks."""
+    problem, V, alpha = whitened_setting(**MANY_ROWS)
+    problem = replace(problem, y=-np.abs(problem.y) - 1.0)
+    sweep = make_sweep(problem, get_backend("native"), len(V), "net", max_dca_iter=50)
+    assert sweep.run(V, np.abs(alpha), np.arange(len(V)), np.inf).unsolved == 0
+    assert not V.any()
+
+
+def test_many_copies_of_a_few_rows():
+    """They are at their kinks together, so that programmes over the rows near their kinks are not enough."""
+    problem, V, alpha = whitened_setting(**MANY_ROWS)
+    few_rows = np.random.default_rng(0).integers(-1, 2, size=problem.Q.shape).astype(float)
+    problem = replace(problem, whitening=replace(problem.whitening, Q=np.linalg.qr(few_rows)[0]))
+    before = problem.regloss(V, alpha)
+    sweep = make_sweep(problem, get_backend("native"), len(V), "net", max_dca_iter=50)
+    assert sweep.run(V, alpha, np.arange(len(V)), np.inf).unsolved == 0
+    assert problem.regloss(V, alpha) < before
 
 
 @pytest.mark.parametrize("n_rows", [150, 17_000])
