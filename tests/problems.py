@@ -1,4 +1,4 @@
-"""A catalogue of small seeded convex programmes for the tests."""
+"""A catalogue of small seeded convex programmes, and descents that keep every network, for the tests."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ import numpy as np
 from numpy.random import Generator, default_rng
 
 from dconnet._arrays import FloatArray
+from dconnet.certificates import Trajectory
+from dconnet.convex.backend import get_backend
 from dconnet.convex.programme import Programme
+from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.whitening import Whitening
+from dconnet.training.accelerated import AcceleratedDescent
+from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
+from dconnet.training.observer import Recorder
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,3 +202,16 @@ def whitened_setting(n_hidden=5, seed=0, gamma=0.05, n_rows=70, n_columns=4):
     start = xavier(n_columns, n_hidden, rng)
     V = problem.whiten(start)
     return problem, V, start.alpha.copy()
+
+
+def trace(
+    problem: Problem, start: Network, *, algorithm: str = "paper", solver: str = "native", **options
+) -> Trajectory:
+    """Run a descent from the part of the start that has an effect on the data, and keep the network of every epoch."""
+    white, recorder, chosen = problem.whitened, Recorder(), Options(**options)
+    if white.rank < problem.n_features + 1:
+        start = white.network(white.whiten(start), start.alpha)
+    kind = Descent if algorithm == "paper" else AcceleratedDescent
+    solution = kind(problem, get_backend(solver), chosen, default_rng(0)).run(start, observer=recorder)
+    networks = tuple(recorder.networks)
+    return Trajectory(problem, networks, solution.history, algorithm, chosen.split, chosen.max_dca_iter)

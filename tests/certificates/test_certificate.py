@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor, Network, Problem, certify
-from dconnet.certificates import certificate, trace
-from dconnet.training.descent import Options
+from dconnet.certificates import certificate
 from dconnet.training.initialization import xavier
+from problems import trace
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_top_layer_of_layers(fitted):
 def test_a_trajectory_adds_its_conditions(fitted):
     _, X, y, weight = fitted
     problem = Problem(X, y, 0.5, weight)
-    trajectory = trace(problem, xavier(2, 3, np.random.default_rng(0)), Options(split="net", max_epochs=5))
+    trajectory = trace(problem, xavier(2, 3, np.random.default_rng(0)), split="net", max_epochs=5)
     found = certificate(problem, trajectory.networks[-1], trajectory=trajectory)
     assert found.decrease.holds
     assert "held in every epoch" in found.report()

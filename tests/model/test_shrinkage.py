@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from dconnet import DCONRegressor, Network, PaperAlgorithm, Problem
-from dconnet.certificates import certificate, certify, stationarity, subgradient, trace
+from dconnet.certificates import certificate, certify, stationarity, subgradient
 from dconnet.convex.backend import get_backend
 from dconnet.inspection.path import gamma_path
 from dconnet.inspection.replay import replay
-from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
+from problems import trace
 from tolerances import ROUNDING
 
 SHRINKAGE = 0.2
@@ -67,7 +67,7 @@ def test_solvers_that_need_an_orthonormal_design_name_the_cause(name):
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_every_epoch_lowers_the_objective(inputs, algorithm):
     problem, start = build(inputs)
-    run = trace(problem, start, Options(split="net", max_epochs=30), algorithm=algorithm)
+    run = trace(problem, start, split="net", max_epochs=30, algorithm=algorithm)
     objectives = np.array([problem.objective(network) for network in run.networks])
     assert np.all(np.diff(objectives) <= ROUNDING * objectives[0])
     assert objectives[-1] < 0.9 * objectives[0]
@@ -80,7 +80,7 @@ def test_every_epoch_lowers_the_objective(inputs, algorithm):
 @pytest.mark.parametrize("options", [{"split": "paper"}, {"restart": True}, {"inexact": True}], ids=str)
 def test_both_solvers_agree_after_an_epoch(options):
     problem, start = build("rare categories")
-    runs = [trace(problem, start, Options(max_epochs=1, **options), solver=name) for name in ("native", "reference")]
+    runs = [trace(problem, start, max_epochs=1, solver=name, **options) for name in ("native", "reference")]
     reached = [run.history.objective[-1] for run in runs]
     assert max(reached) < 0.9 * runs[0].history.objective[0]
     # Inexact answers need only their share of the decrease, so that they differ between the solvers.

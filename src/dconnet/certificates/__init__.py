@@ -6,7 +6,7 @@ from dconnet.certificates.kl import KLExponent, hessian, kl_exponent
 from dconnet.certificates.local import LocalOptimality, dead_neurons, local_optimality
 from dconnet.certificates.order import ConvergenceOrder, DecayLaw, convergence_order, decay_law
 from dconnet.certificates.stationarity import Stationarity, Subgradient, stationarity, subgradient
-from dconnet.certificates.trajectory import Condition, Trajectory, trace
+from dconnet.certificates.trajectory import Condition, Trajectory
 
 __all__ = [
     "Certificate",
@@ -30,5 +30,4 @@ __all__ = [
     "local_optimality",
     "stationarity",
     "subgradient",
-    "trace",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -69,7 +68,10 @@ class Certificate:
         name = f" of {self.label}" if self.label else ""
         sizes = [(self.n_hidden, "neuron"), (self.n_rows, "row"), (self.n_features, "input")]
         title = f"Certificate{name}: " + ", ".join(f"{count} {noun}{'s' * (count != 1)}" for count, noun in sizes)
-        return "\n".join([title, "", *_aligned(self.lines())])
+        lines = self.lines()
+        names, values = max(len(name) for name, _, _ in lines), max(len(value) for _, value, _ in lines)
+        aligned = [f"{name:<{names}}  {value:>{values}}  {meaning}" for name, value, meaning in lines]
+        return "\n".join([title, "", *aligned])
 
     def lines(self) -> list[Line]:
         """Return name, value and meaning of every row of the report."""
@@ -116,13 +118,10 @@ class Certificate:
             lines.append(("  proved bound", f"{self.gap.proved_bound:.6g}", "a weaker bound that is proved"))
         meaning = "no network of this kind, however wide, has a RegLoss lower by more; proved"
         words = ("  in words", per_cent(self.gap.proved_gap), meaning)
-        return [*lines, words, ("  new neuron", f"{self.gap.correlation:.6g}", self._new_neuron())]
-
-    def _new_neuron(self) -> str:
-        if self.gap.correlation > 1.0 + PAYS:
-            return "> 1: another neuron lowers RegLoss"
-        none = "no other neuron lowers RegLoss" if self.gap.exact else "no other neuron was found that lowers RegLoss"
-        return f"not above 1: {none}"
+        pays = "> 1: another neuron lowers RegLoss"
+        if self.gap.correlation <= 1.0 + PAYS:
+            pays = f"not above 1: no other neuron {'' if self.gap.exact else 'was found that '}lowers RegLoss"
+        return [*lines, words, ("  new neuron", f"{self.gap.correlation:.6g}", pays)]
 
     def _kl_lines(self) -> list[Line]:
         if self.kl is None:
@@ -278,11 +277,6 @@ def _condition(name: str, condition: Condition) -> Line:
         held = "held" if condition.holds else "did NOT hold"
         proved = f"measured; the theory gives {condition.theoretical:.2e}, which {held} in every epoch"
     return name, f"{condition.measured:.2e}", proved
-
-
-def _aligned(lines: Sequence[Line]) -> list[str]:
-    names, values = max(len(name) for name, _, _ in lines), max(len(value) for _, value, _ in lines)
-    return [f"{name:<{names}}  {value:>{values}}  {meaning}" for name, value, meaning in lines]
 
 
 def _plain(value: Any) -> Any:

@@ -82,16 +82,6 @@ class GlobalGap:
         return "proved" if self.exact else "estimate"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Bounds:
-    """The most useful new neuron ``v`` of a network, and the dual points that follow from its residual."""
-
-    largest: float
-    v: FloatArray
-    estimate: DualPoint
-    proved: DualPoint
-
-
 def global_gap(
     problem: Problem,
     network: Network,
@@ -139,13 +129,14 @@ def global_gap(
     white = problem.whitened
     is_exact = can_enumerate(white.Q, white.n_outputs) if exact is None else exact
 
-    def bounds_of(network: Network) -> _Bounds:
+    def bound(network: Network) -> tuple[float, FloatArray, DualPoint, DualPoint]:
+        """Return correlation and weights of the most useful new neuron, and the estimated and the proved dual point."""
         Q, V = white.Q, white.whiten(network)
         residual = white.y - np.maximum(white.preactivations(V), 0.0) @ white.output_weights(network)
         if is_exact:
             largest, v = largest_correlation(Q, residual)
             point = DualPoint.scaled(white, residual, largest + rounding(Q, residual))
-            return _Bounds(largest, v, point, point)
+            return largest, v, point, point
         values, directions = climb(Q, residual, random_starts(V, n_starts, np.random.default_rng(random_state)))
         first = int(np.argmax(values))
         largest, v = float(values[first]), directions[first]
@@ -154,21 +145,19 @@ def global_gap(
             by_cones, _ = search_cones(Q, residual, v[None, :], max_parts=max_parts, max_seconds=max_seconds)
             ceiling = min(ceiling, by_cones)
         estimate, proved = (DualPoint.scaled(white, residual, size) for size in (largest, max(ceiling, largest)))
-        return _Bounds(largest, v, estimate, proved)
+        return largest, v, estimate, proved
 
-    found = bounds_of(network)
-    estimate, proved = found.estimate, found.proved
+    correlation, v, estimate, proved = bound(network)
     if improve:
         options = Options(split="net", max_seconds=max_seconds)
         with one_blas_thread():
             descent = GrowingDescent(problem, Native(), options, np.random.default_rng(random_state))
-            wider = descent.run(network).network
-        grown = bounds_of(wider)
-        estimate, proved = estimate.combine(grown.estimate), proved.combine(grown.proved)
+            *_, estimate_grown, proved_grown = bound(descent.run(network).network)
+        estimate, proved = estimate.combine(estimate_grown), proved.combine(proved_grown)
     objective = problem.objective(network)
-    bound, proved_bound = (min(point.bound, objective) for point in (estimate, proved))
-    direction = white.whitening.from_white @ found.v
-    return GlobalGap(objective, bound, is_exact, proved_bound, found.largest / white.gamma, direction)
+    estimated_bound, proved_bound = (min(point.bound, objective) for point in (estimate, proved))
+    direction = white.whitening.from_white @ v
+    return GlobalGap(objective, estimated_bound, is_exact, proved_bound, correlation / white.gamma, direction)
 
 
 def _correlation_ceiling(Q: FloatArray, r: FloatArray) -> float:

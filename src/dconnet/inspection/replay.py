@@ -72,7 +72,6 @@ def replay(
                 problem,
                 tuple(recorder.networks),
                 solution.history,
-                solution.status,
                 algorithm,
                 options.split,
                 options.max_dca_iter,

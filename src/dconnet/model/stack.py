@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import linalg
 
 from dconnet._arrays import FloatArray
 from dconnet.export.chain import Affine, Chain
@@ -87,20 +88,6 @@ class Stack:
             else:
                 received = np.eye(len(b))
             affines.append(Affine(W, b))
-        return Chain((*affines, _output_layer(self.layers[-1])))
-
-
-def _output_layer(networks: tuple[Network, ...]) -> Affine:
-    weights = [network.alpha.reshape(network.n_hidden, -1).T for network in networks]
-    intercepts = [np.broadcast_to(network.intercept, network.n_outputs) for network in networks]
-    return Affine(block_diagonal(weights), np.concatenate(intercepts))
-
-
-def block_diagonal(blocks: list[FloatArray]) -> FloatArray:
-    """Return a matrix with the blocks along its diagonal and zeros elsewhere."""
-    whole = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)))
-    row = column = 0
-    for block in blocks:
-        whole[row : row + len(block), column : column + block.shape[1]] = block
-        row, column = row + len(block), column + block.shape[1]
-    return whole
+        weights = [network.alpha.reshape(network.n_hidden, -1).T for network in self.layers[-1]]
+        intercepts = [np.broadcast_to(network.intercept, network.n_outputs) for network in self.layers[-1]]
+        return Chain((*affines, Affine(linalg.block_diag(*weights), np.concatenate(intercepts))))
