@@ -8,4 +8,4 @@ from dconnet.inspection.report import figures
 @pytest.fixture
 def no_figures(monkeypatch):
     """Leave figures empty: they take most of the time of a report."""
-    monkeypatch.setattr(figures, "_draw_picture", lambda draw, alt, caption: figures.Picture("", alt, caption, 1.0))
+    monkeypatch.setattr(figures, "_draw_picture", lambda draw, alt: figures.Picture("", alt, 1.0))

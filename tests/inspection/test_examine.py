@@ -169,7 +169,6 @@ class TestImportance:
         network = DCONRegressor(4, gamma=1e-3, tol=1e-4, random_state=0)
         found = examine(make_pipeline(TableEncoder(), network).fit(table, y), table, y).importances
         assert [each.feature for each in found] == [1, 0]
-        assert sorted(found[0].inputs) == [1, 2, 3]
         # The network is nearly exact: what is left after a shuffle is the difference of two levels.
         assert found[0].value == pytest.approx(np.sqrt(2.0) * y.std(), rel=0.1)
 

@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor, LayerwiseDCONClassifier
 from dconnet.inspection.examine import examine
@@ -63,16 +63,16 @@ def read_pictures(page):
 
 
 CASES = {  # an examination, and the number of figures of its page
-    "one input": (lambda: examine_network(1), 3),
-    "two inputs": (lambda: examine_network(2), 3),
-    "repeated": (lambda: examine_network(replay=True), 3),
-    "held-out classes": (lambda: examine_with_held_out_rows(["low", "mid", "top"])[0], 3),
-    "many features": (lambda: examine_network(25), 3),
-    "targets": (examine_outputs, 5),
-    "table": (examine_table, 3),
-    "auto": (examine_auto, 1),
-    "auto classifier": (lambda: examine_auto(True), 1),
-    "layers": (examine_layers, 1),
+    "one input": (lambda: examine_network(1), 5),
+    "two inputs": (lambda: examine_network(2), 5),
+    "repeated": (lambda: examine_network(replay=True), 7),
+    "held-out classes": (lambda: examine_with_held_out_rows(["low", "mid", "top"])[0], 6),
+    "many features": (lambda: examine_network(25), 10),
+    "targets": (examine_outputs, 13),
+    "table": (examine_table, 9),
+    "auto": (examine_auto, 8),
+    "auto classifier": (lambda: examine_auto(True), 7),
+    "layers": (examine_layers, 4),
 }
 
 
@@ -151,6 +151,8 @@ def test_confusion_is_that_of_the_held_out_rows(monkeypatch, no_figures):
     classes, counts = np.unique(found.y[test], return_counts=True)
     assert [line[:2] for line in confusion.measures] == list(zip(classes, counts, strict=True))
     assert confusion.majority_accuracy == counts.max() / 20
+    probabilities = found.probabilities[test]
+    assert confusion.auc == roc_auc_score(found.y[test], probabilities, multi_class="ovr")
     shares = np.tile(counts / 20, (20, 1))
     assert confusion.entropy == pytest.approx(log_loss(found.y[test], shares, labels=classes))
     monkeypatch.setattr("dconnet.inspection.report.classification.MAX_CLASSES", 2)

@@ -5,9 +5,10 @@ import pytest
 from scipy.optimize import nnls
 from sklearn.inspection import partial_dependence
 
-from dconnet import DCONRegressor, Network
-from dconnet.inspection.report.controls import Controls, number_field
-from dconnet.inspection.report.what_if import MAX_ROWS, average_outputs, build_what_if
+from dconnet import Network
+from dconnet.inspection.report.controls import describe_control
+from dconnet.inspection.report.dependence import PartialDependence, ReportFeature, order_levels, read_features
+from dconnet.inspection.report.what_if import MAX_ROWS, build_what_if
 from inspection_cases import examine_network, examine_outputs, examine_table, examine_with_held_out_rows
 
 
@@ -37,22 +38,46 @@ def test_page_contains_some_rows_or_none():
     assert [row["number"] - 1 for row in build(found)["rows"] if row["part"] == "held out"] == test.tolist()
 
 
-def test_mean_curves_are_partial_dependence():
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    estimator = DCONRegressor(3, gamma=0.1, tol=1e-2, random_state=0).fit(X, np.abs(X[:, 0]) + X[:, 1])
-    expected = partial_dependence(estimator, X, [0], kind="average", percentiles=(0.0, 1.0), grid_resolution=9)
-    found = average_outputs(estimator.networks_, X, np.array([0]), expected["grid_values"][0][:, None])
-    np.testing.assert_allclose(found[:, 0], expected["average"][0], rtol=1e-10, atol=1e-12)
+@pytest.mark.parametrize("classes", [None, ["no", "yes"]])
+def test_mean_curves_are_partial_dependence(classes):
+    found = examine_network(classes=classes)
+    (feature, *_), model = read_features(found), found.model
+    expected = partial_dependence(model, found.inputs, [0], kind="average", percentiles=(0.0, 1.0), grid_resolution=9)
+    means = PartialDependence(found).means(feature, expected["grid_values"][0])
+    np.testing.assert_allclose(means[:, 0], expected["average"][0], rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("options", [{}, {"n_bins": 3}, {"target_type": "number"}])
-def test_values_of_a_table_are_encoded_as_by_its_encoder(options):
+@pytest.mark.parametrize("options", [{}, {"n_bins": 3}, {"target_type": "number"}, {"labels": ["low", "high"]}])
+def test_the_dependence_of_a_table_is_that_of_its_cells(options):
     found = examine_table(**options)
-    controls = Controls.of(found)
-    for i, values in enumerate(controls.values):
-        known = np.flatnonzero(~np.isnan(values))
-        inputs, encoded = controls.encode_values(i, values[known])
-        np.testing.assert_allclose(encoded, found.inputs[np.ix_(known, inputs)], rtol=1e-9, atol=1e-9)
+    table = found.X.drop(columns="same")
+    for feature in read_features(found):
+        values = feature.points[[0, -1]]
+        means = PartialDependence(found).means(feature, values)
+        for cell, mean in zip(feature.to_cells(values), means, strict=True):
+            changed = found.X.assign(**{feature.name: np.full(len(table), cell, dtype=feature.to_cells(values).dtype)})
+            predicted = (
+                found.estimator.predict(changed)
+                if found.classes is None
+                else found.estimator.predict_proba(changed)[:, 1]
+            )
+            assert mean[0] == pytest.approx(predicted.mean(), rel=1e-9)
+
+
+def test_levels_have_the_order_of_the_table_or_of_their_numbers():
+    assert order_levels(["size 10", "size 9", "Size 1"]) == [2, 1, 0]
+    assert order_levels(["high", "low", "(missing)", "medium"], ["low", "medium", "high"]) == [1, 3, 0, 2]
+
+
+def test_the_typical_row_is_a_row_of_the_data():
+    found = examine_table()
+    data = build(found)
+    rows = [
+        [None if np.isnan(v) else v for v in row] for row in zip(*(f.values for f in read_features(found)), strict=True)
+    ]
+    assert data["typical"] in rows
+    assert None not in data["typical"]
+    assert build(found, with_rows=False)["typical"] not in rows
 
 
 @pytest.mark.parametrize(
@@ -67,7 +92,7 @@ def test_values_of_a_table_are_encoded_as_by_its_encoder(options):
     ],
 )
 def test_numbers_are_set_by_sliders_or_lists(values, expected):
-    entry = number_field("x", values, [0])
+    entry = describe_control(ReportFeature("x", 0, "number", values), [0])
     assert {name: entry[name] for name in expected} == expected
 
 

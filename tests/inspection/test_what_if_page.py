@@ -10,7 +10,7 @@ from browser import chromium, open_page
 from dconnet import DCONRegressor
 from dconnet.inspection.examine import examine
 from dconnet.inspection.report import render_report
-from dconnet.inspection.report.text import format_number
+from dconnet.inspection.report.text import format_number, format_percent
 from inspection_cases import (
     HOSTILE,
     examine_network,
@@ -81,8 +81,8 @@ def compute_outputs(found, X):
     return np.column_stack([network.predict(np.asarray(X)) for network in found.model.networks_])
 
 
-def typical_row(found):
-    return np.quantile(found.inputs, 0.5, axis=0, method="inverted_cdf")
+def typical_row(page):
+    return np.array(call(page, f"{READ_DATA}.typical"))
 
 
 CASES = {
@@ -108,7 +108,7 @@ def test_predictions_agree_with_python(show, case):
         np.testing.assert_allclose(probabilities, found.model.predict_proba(X), rtol=1e-7, atol=1e-12)
         assert element(page, "interval").text.startswith("probability ")
     # The contributions of all features add up to the difference from the typical row.
-    typical = typical_row(found)
+    typical = typical_row(page)
     for k in range(expected.shape[1]):
         parts = call(
             page, "arguments[1].map(row => dconnet.contributions(arguments[0], row, arguments[2]))",
@@ -178,8 +178,8 @@ def test_categories_gaps_and_dates_can_be_set(show):
     box = element(page, "field-4-number")
     assert box.get_attribute("type") == "date"
     page.execute_script("arguments[0].value = '2020-02-29'; arguments[0].dispatchEvent(new Event('input'))", box)
-    sold = np.datetime64(round(call(page, f"{READ_DATA}.typical")[3] * 86400.0), "s")
-    city = found.encoder.encoding_.schema.columns[2].levels[0]
+    _, _, level, days, _ = typical_row(page)
+    sold, city = np.datetime64(round(days * 86400.0), "s"), call(page, f"{READ_DATA}.fields[2].names[{int(level)}]")
     row = {"age": [np.nan], "colour": ["red"], "city": [city], "sold": [sold], "day": [np.datetime64("2020-02-29")]}
     assert read_outputs(page) == pytest.approx(found.estimator.predict(pd.DataFrame({**row, "same": 1.0})), rel=1e-9)
 
@@ -208,7 +208,7 @@ def test_numbers_are_formatted_as_in_python(show):
 def test_tool_starts_with_the_typical_row_and_its_interval(show, with_rows):
     found, _ = examine_with_held_out_rows()
     page = show(found, with_rows=with_rows)
-    (expected,), (half,) = found.model.predict(typical_row(found)[None]), found.half_widths
+    (expected,), (half,) = found.model.predict(typical_row(page)[None]), found.half_widths
     assert read_outputs(page) == pytest.approx([expected], rel=1e-9)
     assert element(page, "prediction").text == format_number(expected)
     assert element(page, "interval").text.endswith(
@@ -219,8 +219,8 @@ def test_tool_starts_with_the_typical_row_and_its_interval(show, with_rows):
 
 def test_controls_obey_keyboard_and_mouse(show):
     found = examine_units()
-    page, typical = show(found), typical_row(found)
-    predict = found.model.predict
+    page, predict = show(found), found.model.predict
+    typical = typical_row(page)
     before, slider = read_outputs(page), element(page, "field-0")
     slider.send_keys("\ue014")  # arrow to the right
     assert read_outputs(page) == pytest.approx(predict([[typical[0] + 1.0, *typical[1:]]]), rel=1e-9)
@@ -256,16 +256,15 @@ def test_a_row_and_its_nearest_rows_can_be_chosen(show):
     )
 
 
-def test_the_predicted_class_is_shown_with_all_outputs(show):
+def test_the_predicted_class_is_shown_with_all_probabilities(show):
     found = examine_network(classes=["a", "b", "c"])
     page = show(found)
     for i in (1, 20):
         element(page, "row").find_elements("tag name", "option")[i].click()
         assert element(wait_for_drawing(page), "prediction").text == found.predictions[i - 1]
     lines = element(page, "scores").find_elements("tag name", "tr")
-    outputs = compute_outputs(found, found.inputs[19:20])[0]
-    expected = [[label, format_number(value, ".3g")] for label, value in zip("abc", outputs, strict=True)]
-    assert [line.text.split()[:2] for line in lines] == expected
+    expected = [f"{label} {format_percent(share)}" for label, share in zip("abc", found.probabilities[19], strict=True)]
+    assert [line.text for line in lines] == expected
 
 
 def test_screen_readers_hear_the_prediction_after_the_last_change(show):

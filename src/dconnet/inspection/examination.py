@@ -130,6 +130,11 @@ class Examination:
         return isinstance(self.model, (DCONRegressor, DCONClassifier))
 
     @property
+    def output_networks(self) -> list[Network]:
+        """A network with one output for each output of an estimator with a single hidden layer."""
+        return [network.of_output(k) for network in self.model.networks_ for k in range(network.n_outputs)]
+
+    @property
     def is_training_data(self) -> bool:
         """True if the training rows were found in the table."""
         return bool(self.is_training_row.any())

@@ -83,10 +83,8 @@ def examine(estimator: Any, X: Any, y: ArrayLike, *, source: str = "the data", r
         raise ValueError(f"The fit of {type(examination.model).__name__} cannot be repeated. Leave out replay.")
     if not examination.is_auto:
         return _examine_networks(examination, replay)
-    values = examination.model.feature_importances_
-    n_features = len(values)
-    importances = rank_features(values, list(range(n_features)), [()] * n_features, np.full(n_features, np.nan))
-    return replace(_use_out_of_fold_predictions(examination), importances=tuple(importances))
+    importances = rank_features(examination.model.feature_importances_)
+    return replace(_use_out_of_fold_predictions(examination), importances=importances)
 
 
 def _predict(estimator: Any, X: Any, y: ArrayLike, source: str) -> Examination:
@@ -274,7 +272,7 @@ def _examine_networks(examination: Examination, replay: bool) -> Examination:
         is_training_row=is_training_row,
         is_evaluated=np.ones(len(y), dtype=np.bool_) if is_training_row.all() else ~is_training_row,
         networks=tuple(networks),
-        importances=tuple(shuffle_features(model, bottom, examination.inputs, y, sources)),
+        importances=shuffle_features(model, bottom, examination.inputs, y, sources),
     )
 
 

@@ -29,7 +29,6 @@ class Importance:
     """
 
     feature: int  # position in the table
-    inputs: tuple[int, ...]  # the inputs of the networks that come from the feature, strongest first
     value: float
     spread: float  # standard deviation over the shuffles; NaN for auto estimators
     share: float  # the value as a share of the largest one, between 0 and 1
@@ -37,7 +36,7 @@ class Importance:
 
 def shuffle_features(
     model: Any, networks: Sequence[Network], X: FloatArray, y: NDArray[Any], sources: NDArray[np.intp]
-) -> list[Importance]:
+) -> tuple[Importance, ...]:
     """Return the permutation importance of the features, largest first.
 
     The weights of ``networks``, those of the first hidden layer of the model, select features if there are many.
@@ -47,28 +46,29 @@ def shuffle_features(
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(y))[:MAX_ROWS])
     X, y = X[rows], y[rows]
-    strengths = input_strengths(networks, X)
-    ranked, totals = np.argsort(-strengths, kind="stable"), np.bincount(sources, weights=strengths)
-    features = [int(j) for j in np.argsort(-totals, kind="stable") if np.any(sources == j)][:MAX_FEATURES]
-    groups = [tuple(ranked[sources[ranked] == j].tolist()) for j in features]
-    increases, error = np.zeros((len(groups), N_SHUFFLES)), _error(model, X, y)
-    for i, group in enumerate(groups):
+    totals = np.bincount(sources, weights=input_strengths(networks, X))
+    features = np.array([j for j in np.argsort(-totals, kind="stable") if np.any(sources == j)][:MAX_FEATURES], int)
+    increases, error = np.zeros((len(features), N_SHUFFLES)), _error(model, X, y)
+    for i, feature in enumerate(features):
+        own = sources == feature
         for k in range(N_SHUFFLES):
             shuffled = X.copy()
-            shuffled[:, group] = X[rng.permutation(len(X))][:, group]
+            shuffled[:, own] = X[rng.permutation(len(X))][:, own]
             increases[i, k] = _error(model, shuffled, y) - error
-    return rank_features(increases.mean(axis=1), features, groups, increases.std(axis=1))
+    return rank_features(increases.mean(axis=1), increases.std(axis=1), features)
 
 
 def rank_features(
-    values: FloatArray, features: list[int], groups: list[tuple[int, ...]], spreads: FloatArray
-) -> list[Importance]:
-    """Return an importance for each feature, largest first."""
+    values: FloatArray, spreads: FloatArray | None = None, features: NDArray[np.intp] | None = None
+) -> tuple[Importance, ...]:
+    """Return an importance for each feature, largest first; by default, the values belong to all features in order."""
     largest = max(float(values.max(initial=0.0)), np.finfo(float).tiny)
-    return [
-        Importance(features[i], groups[i], float(values[i]), float(spreads[i]), max(float(values[i]) / largest, 0.0))
+    features = np.arange(len(values)) if features is None else features
+    spreads = np.full(len(values), np.nan) if spreads is None else spreads
+    return tuple(
+        Importance(int(features[i]), float(values[i]), float(spreads[i]), max(float(values[i]) / largest, 0.0))
         for i in np.argsort(-values, kind="stable")
-    ]
+    )
 
 
 def _error(model: Any, X: FloatArray, y: NDArray[Any]) -> float:

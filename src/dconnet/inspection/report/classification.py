@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support, roc_auc_score
 
 from dconnet._arrays import FloatArray
 from dconnet.inspection.examination import Examination
@@ -25,6 +25,7 @@ class Confusion:
     classes: list[Any]
     counts: NDArray[np.int64]  # counts[i, j] rows of classes[i] were predicted to be of classes[j]
     measures: list[tuple[Any, int, float, float, float]]  # label, rows, precision, recall and F1, or NaN
+    auc: float | None  # area under the ROC curve, for several classes the mean over classes; None if it is not defined
 
     @classmethod
     def of(cls, examination: Examination) -> Confusion:
@@ -34,7 +35,11 @@ class Confusion:
         counts = confusion_matrix(*pair, labels=labels)
         precision, recall, f1, n_rows = precision_recall_fscore_support(*pair, labels=labels, zero_division=np.nan)
         measures = zip(classes, n_rows.tolist(), precision.tolist(), recall.tolist(), f1.tolist(), strict=True)
-        return cls(classes, counts, list(measures))
+        auc, probabilities = None, examination.probabilities
+        if probabilities is not None and n_rows.all():
+            scores = probabilities[rows][:, 1] if len(classes) == 2 else probabilities[rows]
+            auc = float(roc_auc_score(pair[0], scores, multi_class="ovr", labels=labels))
+        return cls(classes, counts, list(measures), auc)
 
     @property
     def is_readable(self) -> bool:

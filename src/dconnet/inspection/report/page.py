@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from dconnet._files import write_atomically
 from dconnet._text import printable
 from dconnet.inspection.examination import Examination
 from dconnet.inspection.report.classification import Confusion
-from dconnet.inspection.report.figures import draw_convergence, draw_networks, draw_predictions
+from dconnet.inspection.report.figures import draw_convergence, draw_functions, draw_predictions
 from dconnet.inspection.report.text import (
     encode_json,
     format_number,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 # The parts of the script of the page, in their order.
-SCRIPTS = ("format", "network", "chart", "panel")
+SCRIPTS = ("format", "network", "chart", "controls", "panel")
 
 
 def write_report(examination: Examination, path: str | os.PathLike[str], *, with_rows: bool = True) -> None:
@@ -70,6 +71,7 @@ def render_report(examination: Examination, *, with_rows: bool = True) -> str:
         script = f'\n(() => {{\n"use strict";\n\n{parts}}})();\n'
     return environment.get_template("report.html").render(
         version=__version__,
+        date=date.today().isoformat(),
         examination=examination,
         model=examination.model,
         scores=_list_scores(examination),
@@ -78,7 +80,7 @@ def render_report(examination: Examination, *, with_rows: bool = True) -> str:
         confusion=None if examination.classes is None else Confusion.of(examination),
         prediction_figures=draw_predictions(examination, half_widths),
         columns=_describe_columns(examination),
-        network_figures=draw_networks(examination),
+        function_figures=draw_functions(examination),
         convergence_figure=draw_convergence(examination),
         certificate_lines=summarise_certificates(examination) if examination.networks else [],
         members=sorted(members, key=lambda member: -member["weight"]),

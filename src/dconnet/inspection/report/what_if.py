@@ -6,23 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet._text import printable
 from dconnet.inspection.examination import COVERAGE, Examination
-from dconnet.inspection.report.controls import N_POINTS, Controls, curve_points
-from dconnet.inspection.report.figures import list_outputs
+from dconnet.inspection.report.controls import describe_control, describe_inputs
+from dconnet.inspection.report.dependence import PartialDependence, ReportFeature, draw_rows, read_features
 from dconnet.inspection.report.text import format_number
-from dconnet.model.network import Network
 from dconnet.optimisation import optimise
 
 # Rows of the data in the page, and the numbers that these rows may have.
 MAX_ROWS, MAX_VALUES = 300, 30_000
-# Rows that partial dependence is averaged over, features with a mean curve, and levels of a list with a mean.
-DEPENDENCE_ROWS, MAX_CURVES, MAX_LEVELS = 500, 100, 60
-# Numbers in memory while a mean curve is computed.
-BLOCK = 2_000_000
+# Features with a mean curve.
+MAX_CURVES = 100
 # Further features are folded.
 N_SHOWN = 12
 # Wall time for all optima in seconds, their number, and the largest number of inputs with a search.
@@ -39,27 +35,41 @@ def build_what_if(examination: Examination, half_widths: FloatArray | None, *, w
     """
     if not examination.is_single_layer:
         return None
-    model, classes, controls = examination.model, examination.classes, Controls.of(examination)
-    ranking = (controls.columns[i]["field"] for each in examination.importances for i in each.inputs)
-    order = list(dict.fromkeys([*ranking, *range(len(controls.fields))]))
-    is_regressor, calibration = classes is None, getattr(model, "calibration_", None)
-    outputs = list(map(printable, examination.target_names)) if is_regressor else model.targets_.column_labels
+    model, classes, features = examination.model, examination.classes, read_features(examination)
+    inputs = describe_inputs(None if examination.encoder is None else examination.encoder.encoding_, features)
+    fields = [
+        describe_control(feature, [j for j, column in enumerate(inputs) if column["field"] == i])
+        for i, feature in enumerate(features)
+    ]
+    places = {feature.position: i for i, feature in enumerate(features)}
+    ranking = (places[each.feature] for each in examination.importances if each.feature in places)
+    order = list(dict.fromkeys([*ranking, *range(len(features))]))
+    calibration, dependence = getattr(model, "calibration_", None), PartialDependence(examination)
+    outputs = list(map(printable, examination.target_names)) if classes is None else model.targets_.column_labels
     return {
         "classes": None if classes is None else _class_names(classes),
         "outputs": outputs,
-        "fields": controls.fields,
+        "fields": fields,
         "order": order,
         "n_shown": N_SHOWN,
-        "columns": controls.columns,
-        "networks": [_network_weights(network) for network in model.networks_],
+        "columns": inputs,
+        "networks": [
+            {
+                "W": network.W.tolist(),
+                "b": network.b.tolist(),
+                "alpha": network.alpha.reshape(network.n_hidden, -1).tolist(),
+                "intercept": np.atleast_1d(network.intercept).tolist(),
+            }
+            for network in model.networks_
+        ],
         "calibration": None if calibration is None else {"slope": calibration.slope, "offset": calibration.offset},
         "interval": None
         if half_widths is None
         else {"name": f"{100.0 * COVERAGE:.0f} % interval", "half_widths": half_widths.tolist()},
-        "typical": [field["quartiles"][1] for field in controls.fields],
-        "dependence": _mean_curves(examination, controls, order[:MAX_CURVES]),
+        "typical": _find_typical_row(fields, features) if with_rows else [field["quartiles"][1] for field in fields],
+        "dependence": {str(i): _mean_curve(dependence, features[i]) for i in order[:MAX_CURVES]},
         "optima": _find_optima(examination, outputs),
-        "rows": _choose_rows(examination, controls.values) if with_rows else None,
+        "rows": _choose_rows(examination, features) if with_rows else None,
     }
 
 
@@ -67,55 +77,40 @@ def _class_names(classes: Sequence[object]) -> list[str]:
     return [printable(label) or "''" for label in classes]
 
 
-def _network_weights(network: Network) -> Entry:
-    return {
-        "W": network.W.tolist(),
-        "b": network.b.tolist(),
-        "alpha": network.alpha.reshape(network.n_hidden, -1).tolist(),
-        "intercept": np.atleast_1d(network.intercept).tolist(),
-    }
+def _mean_curve(dependence: PartialDependence, feature: ReportFeature) -> Entry:
+    points = feature.points
+    means = [[float(f"{value:.6g}") for value in line] for line in dependence.means(feature, points)]
+    return {"at": points.tolist(), "means": means}
 
 
-def _mean_curves(examination: Examination, controls: Controls, fields: Sequence[int]) -> Entry:
-    """Return the partial dependence of all outputs on these fields, to six digits."""
-    X = examination.inputs
-    assert X is not None
-    n_rows = int(np.clip(BLOCK // (N_POINTS * X.shape[1]), 20, DEPENDENCE_ROWS))
-    rows, found = X[_draw_rows(len(X), n_rows)], {}
-    for i in fields:
-        points = curve_points(controls.fields[i])[:MAX_LEVELS]
-        means = average_outputs(examination.model.networks_, rows, *controls.encode_values(i, points))
-        found[str(i)] = {"at": points.tolist(), "means": [[float(f"{value:.6g}") for value in line] for line in means]}
-    return found
+def _find_typical_row(fields: Sequence[Entry], features: Sequence[ReportFeature]) -> list[float | None]:
+    """Return the values of the row nearest to the medians and the most frequent levels, without gaps if possible."""
+    distance = np.zeros(len(features[0].values)) if features else np.zeros(1)
+    for field, feature in zip(fields, features, strict=True):
+        steps = (feature.values - field["quartiles"][1]) / field["unit"]
+        squares = (steps != 0.0).astype(np.float64) if feature.kind == "category" else steps**2
+        distance += np.where(np.isnan(feature.values), float(len(features)) ** 2, squares)
+    return _row_values(features, int(distance.argmin()))
 
 
-def average_outputs(
-    networks: Sequence[Network], X: FloatArray, columns: NDArray[np.intp], values: FloatArray
-) -> FloatArray:
-    """Return mean outputs (n_points, n_outputs) over rows whose ``columns`` are replaced by each row of ``values``."""
-    changed = np.tile(X, (len(values), 1))
-    changed[:, columns] = np.repeat(values, len(X), axis=0)
-    outputs = np.column_stack([network.predict(changed) for network in networks])
-    return np.asarray(outputs.reshape(len(values), len(X), -1).mean(axis=1))
+def _row_values(features: Sequence[ReportFeature], row: int) -> list[float | None]:
+    values = [float(feature.values[row]) for feature in features]
+    return [None if np.isnan(value) else value for value in values]
 
 
-def _draw_rows(n_rows: int, limit: int) -> NDArray[np.intp]:
-    return np.sort(np.random.default_rng(0).permutation(n_rows)[:limit])
-
-
-def _choose_rows(examination: Examination, values: Sequence[FloatArray]) -> list[Entry]:
+def _choose_rows(examination: Examination, features: Sequence[ReportFeature]) -> list[Entry]:
     """Return some rows of the data with observed and predicted values."""
-    limit = int(np.clip(MAX_VALUES // max(len(values), 1), 20, MAX_ROWS))
+    limit = int(np.clip(MAX_VALUES // max(len(features), 1), 20, MAX_ROWS))
     part = {True: "training", False: "held out" if examination.is_training_data else "–"}
     return [
         {
             "number": int(i) + 1,
-            "values": [None if np.isnan(column[i]) else float(column[i]) for column in values],
+            "values": _row_values(features, i),
             "observed": _format_target(examination.y[i]),
             "predicted": _format_target(examination.predictions[i]),
             "part": part[bool(examination.is_training_row[i])],
         }
-        for i in _draw_rows(len(examination.y), limit)
+        for i in draw_rows(len(examination.y), limit)
     ]
 
 
@@ -137,9 +132,9 @@ def _find_optima(examination: Examination, outputs: Sequence[str]) -> list[Entry
     assert X is not None
     if examination.encoder is not None or X.shape[1] > MAX_INPUTS:
         return []
-    networks, entries = list_outputs(examination), []
     bounds = list(zip(X.min(axis=0).tolist(), X.max(axis=0).tolist(), strict=True))
     is_whole = np.all(np.round(X) == X, axis=0).astype(int)
+    networks, entries = examination.output_networks, []
     for k, sense, label in searches:
         seconds = MAX_SECONDS / len(searches)
         found = optimise(
@@ -164,4 +159,4 @@ def _list_searches(outputs: Sequence[str], classes: Sequence[object] | None) -> 
     if len(names) == 2:
         yield from ((0, "max", f"Most clearly {names[1]}"), (0, "min", f"Most clearly {names[0]}"))
     else:
-        yield from ((k, "max", f"Largest output for {name}") for k, name in enumerate(names))
+        yield from ((k, "max", f"Largest score for {name}") for k, name in enumerate(names))

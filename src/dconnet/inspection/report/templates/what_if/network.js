@@ -5,7 +5,7 @@
    of the networks, and `k` is the position of an output. */
 
 const SECONDS_PER_DAY = 86400;
-const DATE_PLACES = 200;
+const N_PLACES = 200;
 
 /* Inputs of the networks. */
 function encode(data, values) {
@@ -169,18 +169,25 @@ function withValue(values, field, value) {
   return changed;
 }
 
-/* The curve of a row in one feature. For a number it is exact: its corners are the ends, the edges of ramps and the
-   kinks of neurons. A date is taken at many places, and a list at all of its levels. */
-function curveOf(data, values, field, k, low, high) {
-  const { kind, names } = data.fields[field];
-  if (kind === "number") return exactCurve(data, values, field, k, low, high);
-  const places = kind === "date"
-    ? Array.from({ length: DATE_PLACES }, (_, i) => low + ((high - low) * i) / (DATE_PLACES - 1))
-    : names.map((_, level) => level);
-  return places.map((value) => [value, predict(data, withValue(values, field, value))[k]]);
+/* What the page shows of the outputs: numbers, or probabilities of the classes if the model has a calibration. */
+function shownOf(data, outputs) {
+  const probabilities = data.classes === null ? null : probabilitiesOf(data, outputs);
+  if (probabilities === null) return outputs;
+  return outputs.length === 1 ? probabilities.slice(1) : probabilities;
 }
 
-function exactCurve(data, values, field, k, low, high) {
+/* The curve of a row in one feature. The prediction of a number is exact: its corners are the ends, the edges of ramps and
+   the kinks of neurons. Dates and probabilities are taken at many places, and a list at all of its levels. */
+function curveOf(data, values, field, k, low, high) {
+  const { kind, names } = data.fields[field];
+  const even = Array.from({ length: N_PLACES }, (_, i) => low + ((high - low) * i) / (N_PLACES - 1));
+  const isCurved = kind === "date" || (data.classes !== null && data.calibration !== null);
+  let places = isCurved ? even : cornersOf(data, values, field, k, low, high);
+  if (names !== null) places = names.map((_, level) => level);
+  return places.map((value) => [value, shownOf(data, predict(data, withValue(values, field, value)))[k]]);
+}
+
+function cornersOf(data, values, field, k, low, high) {
   const { network } = outputOf(data, k);
   const stops = [low, ...edgesOf(data, field).filter((edge) => edge > low && edge < high).sort((a, b) => a - b), high];
   const places = new Set(stops);
@@ -192,7 +199,7 @@ function exactCurve(data, values, field, k, low, high) {
       if (p * after[l] < 0) places.add(stops[s] + (stops[s + 1] - stops[s]) * (p / (p - after[l])));
     });
   }
-  return [...places].sort((a, b) => a - b).map((value) => [value, predict(data, withValue(values, field, value))[k]]);
+  return [...places].sort((a, b) => a - b);
 }
 
 /* Position of the predicted class: that of the largest output. */

@@ -5,21 +5,6 @@ const NEAREST = 5;
 const SHOWN_FEATURES = 4;
 const ANNOUNCE_AFTER = 600; /* milliseconds without a change */
 
-const byId = (id) => document.getElementById(`what-if-${id}`);
-
-function made(name, properties = {}, children = []) {
-  const element = document.createElement(name);
-  Object.entries(properties).forEach(([key, value]) => {
-    if (key in element) element[key] = value;
-    else element.setAttribute(key, value);
-  });
-  element.append(...children);
-  return element;
-}
-
-/* A name of the data may be written from right to left; bdi keeps that from changing the text around it. */
-const named = (name) => made("bdi", { textContent: name });
-
 class Panel {
   constructor(data) {
     this.data = data;
@@ -166,25 +151,26 @@ class Panel {
     const low = Math.min(field.low, values[i] ?? field.low);
     const high = Math.max(field.high, values[i] ?? field.high);
     const curve = curveOf(data, values, i, k, low, high);
+    const shown = shownOf(data, outputs)[k];
     const half = data.interval === null ? null : data.interval.half_widths[k];
     drawChart(byId("chart"), {
       curve,
       mean,
-      point: values[i] === null ? null : [values[i], outputs[k]],
+      point: values[i] === null ? null : [values[i], shown],
       interval: half === null ? null : [outputs[k] - half, outputs[k] + half],
       marks: field.names === null ? [field.low, ...field.quartiles, field.high] : [],
       names: field.names,
       label: field.name,
       text: (value) => this.controls[i].label(value),
     });
-    byId("chart").setAttribute("aria-label", `${data.outputs[k]} over ${field.name}: ${formatNumber(outputs[k])} at `
+    byId("chart").setAttribute("aria-label", `${data.outputs[k]} over ${field.name}: ${formatNumber(shown)} at `
       + `${this.controls[i].text(values[i])}; the row's curve goes from ${formatNumber(curve[0][1])} to `
       + `${formatNumber(curve[curve.length - 1][1])}.`);
   }
 
   showDrivers(outputs) {
     const { data, output: k } = this;
-    const parts = contributions(data, data.typical, this.values, k);
+    const parts = contributions(data, data.typical, this.values, k).map((part) => part * unitOf(data));
     const order = data.order.slice().sort((a, b) => Math.abs(parts[b]) - Math.abs(parts[a]));
     const largest = Math.max(...parts.map(Math.abs)) || 1;
     const shown = order.slice(0, MAX_DRIVERS);
@@ -195,18 +181,20 @@ class Panel {
     }
     byId("drivers").replaceChildren(...lines);
     byId("drivers").setAttribute("data-parts", JSON.stringify(parts));
-    byId("reference").textContent = formatNumber(predict(data, data.typical)[k]);
-    byId("sum").textContent = formatNumber(outputs[k]);
+    byId("reference").textContent = shownText(data, predict(data, data.typical), k);
+    byId("sum").textContent = shownText(data, outputs, k);
   }
 
   driverLine(i, part, largest) {
     const found = slopeOf(this.data, this.values, i, this.output);
     const text = (value) => this.controls[i].text(value);
-    const cells = [text(this.values[i]), text(this.data.typical[i]), formatSigned(part), bar(part, largest)];
+    /* Sums that cancel leave rounding errors, which are no contribution. */
+    const kept = Math.abs(part) < 1e-9 * largest ? 0 : part;
+    const cells = [text(this.values[i]), text(this.data.typical[i]), formatSigned(kept), bar(kept, largest)];
     if (found === null) return tableLine(named(this.data.fields[i].name), [...cells, "–", "–"]);
     const from = found.low === -Infinity ? "−∞" : formatNumber(found.low, 3);
     const to = found.high === Infinity ? "∞" : formatNumber(found.high, 3);
-    return tableLine(named(this.data.fields[i].name), [...cells, formatSigned(found.slope), `${from} to ${to}`]);
+    return tableLine(named(this.data.fields[i].name), [...cells, formatSigned(found.slope * unitOf(this.data)), `${from} to ${to}`]);
   }
 
   showNearest(nearest) {
@@ -248,14 +236,19 @@ function intervalText(data, outputs, k) {
   return `${data.interval.name}: ${formatNumber(outputs[k] - half)} to ${formatNumber(outputs[k] + half)}`;
 }
 
-/* Name, output and probability of each class; a single network has one output for two classes. */
+/* Name of each class, and its probability or, without a calibration, its output; two classes have one output. */
 function classLines(data, outputs) {
   const probabilities = probabilitiesOf(data, outputs);
   const scores = outputs.length === 1 ? [-outputs[0], outputs[0]] : outputs;
-  return data.classes.map((name, c) => {
-    const cells = [formatNumber(scores[c], 3)];
-    return [name, ...cells, ...(probabilities === null ? [] : [formatPercent(probabilities[c])])];
-  });
+  return data.classes.map((name, c) => [name, probabilities === null ? formatNumber(scores[c], 3) : formatPercent(probabilities[c])]);
+}
+
+/* Contributions to a class are in log-odds, which the calibration computes from the outputs. */
+const unitOf = (data) => (data.calibration === null ? 1 : data.calibration.slope);
+
+function shownText(data, outputs, k) {
+  const shown = shownOf(data, outputs)[k];
+  return data.calibration === null ? formatNumber(shown) : formatPercent(shown);
 }
 
 function tableLine(heading, cells) {
@@ -287,167 +280,6 @@ function usualDistance(data) {
   ));
   nearest.sort((a, b) => a - b);
   return nearest[Math.ceil(0.95 * nearest.length) - 1];
-}
-
-/* A feature with a slider and a field for its number. */
-class SliderControl {
-  constructor(field, index, panel) {
-    this.field = field;
-    const id = `what-if-field-${index}`;
-    this.slider = made("input", { type: "range", id, min: field.min, max: field.max, step: field.step });
-    this.slider.setAttribute("aria-describedby", `${id}-range`);
-    this.box = this.makeBox(field);
-    this.box.id = `${id}-number`;
-    this.box.setAttribute("aria-labelledby", `${id}-name`);
-    const label = made("label", { htmlFor: id, id: `${id}-name` }, [named(field.name)]);
-    const marks = marksOf(field, `${id}-range`, (value) => this.label(value));
-    this.element = made("div", { className: "field" }, [label, this.box, this.slider, ...marks]);
-    if (field.has_gaps) this.addGap(id, index, panel);
-    this.show(panel.values[index]);
-    this.slider.addEventListener("input", () => this.moved(panel, index));
-    this.box.addEventListener("input", () => this.typed(panel, index));
-    this.box.addEventListener("change", () => this.show(panel.values[index]));
-    this.element.addEventListener("focusin", () => panel.choose(index));
-  }
-
-  makeBox(field) {
-    return made("input", { type: "number", step: field.step });
-  }
-
-  /* A checkbox for a missing value. */
-  addGap(id, index, panel) {
-    this.gap = made("input", { type: "checkbox", id: `${id}-missing` });
-    const label = made("label", { htmlFor: this.gap.id }, ["missing", made("span", { className: "hidden" }, [` ${this.field.name}`])]);
-    this.element.append(made("div", { className: "gap" }, [this.gap, label]));
-    this.gap.addEventListener("change", () => {
-      panel.set(index, this.gap.checked ? null : this.field.quartiles[1]);
-      this.show(panel.values[index]);
-    });
-  }
-
-  moved(panel, index) {
-    const value = Number(this.slider.value);
-    panel.set(index, value);
-    this.show(value);
-  }
-
-  typed(panel, index) {
-    const value = this.read();
-    if (!Number.isFinite(value)) return;
-    panel.set(index, value);
-    this.slider.value = String(value);
-    this.describe(value);
-  }
-
-  read() {
-    return this.box.valueAsNumber;
-  }
-
-  show(value) {
-    if (value !== null) this.slider.value = String(value);
-    this.box.value = value === null ? "" : this.text(value);
-    this.describe(value);
-  }
-
-  describe(value) {
-    this.slider.setAttribute("aria-valuetext", this.text(value));
-    if (this.gap) this.gap.checked = value === null;
-  }
-
-  /* The values of the data are shown as they are, an optimum with six digits. */
-  text(value) {
-    if (value === null) return "missing";
-    const plain = String(value);
-    return plain.length <= 9 ? plain : String(Number(value.toPrecision(6)));
-  }
-
-  label(value) {
-    return formatNumber(value);
-  }
-}
-
-/* A date, or a date with a time. The slider goes by days since 1970. */
-class DateControl extends SliderControl {
-  makeBox(field) {
-    return made("input", { type: field.has_hours ? "datetime-local" : "date" });
-  }
-
-  read() {
-    return this.box.valueAsNumber / (1000 * SECONDS_PER_DAY);
-  }
-
-  text(value) {
-    if (value === null) return "missing";
-    const seconds = Math.round(value * SECONDS_PER_DAY);
-    const text = new Date(1000 * seconds).toISOString();
-    return this.field.has_hours ? text.slice(0, 19) : text.slice(0, 10);
-  }
-
-  label(value) {
-    return this.text(value).slice(0, 10);
-  }
-}
-
-/* The range of a feature in the data below its slider, with its quartiles. */
-function marksOf(field, id, text) {
-  const share = linearScale([field.min, field.max], [0, 100]);
-  const [lower, median, upper] = field.quartiles;
-  const half = made("span", { className: "half" });
-  half.style.left = `${share(lower)}%`;
-  half.style.width = `${share(upper) - share(lower)}%`;
-  const whole = made("span", { className: "whole" });
-  whole.style.left = `${share(field.low)}%`;
-  whole.style.width = `${share(field.high) - share(field.low)}%`;
-  const middle = made("span", { className: "middle" });
-  middle.style.left = `${share(median)}%`;
-  const described = `Data from ${text(field.low)} to ${text(field.high)}, half of them between `
-    + `${text(lower)} and ${text(upper)}, median ${text(median)}`;
-  const ends = made("div", { className: "ends", "aria-hidden": "true" }, [
-    made("span", {}, [text(field.low)]),
-    made("span", {}, [`median ${text(median)}`]),
-    made("span", {}, [text(field.high)]),
-  ]);
-  const track = made("div", { className: "marks", "aria-hidden": "true" }, [whole, half, middle]);
-  return [track, ends, made("span", { id, className: "hidden" }, [described])];
-}
-
-/* A feature with a list: levels, or the few numbers that the data have. */
-class ListControl {
-  constructor(field, index, panel) {
-    this.field = field;
-    this.options = field.names === null ? field.choices : field.names.map((_, level) => level);
-    const id = `what-if-field-${index}`;
-    this.list = made("select", { id });
-    const label = made("label", { htmlFor: id, id: `${id}-name` }, [named(field.name)]);
-    this.element = made("div", { className: "field list" }, [label, this.list]);
-    this.show(panel.values[index]);
-    this.list.addEventListener("change", () => {
-      panel.set(index, this.valueOf(this.list.value));
-      this.show(panel.values[index]);
-    });
-    this.element.addEventListener("focusin", () => panel.choose(index));
-  }
-
-  valueOf(text) {
-    return text === "" ? null : Number(text);
-  }
-
-  show(value) {
-    const options = this.options.map((option) => new Option(this.text(option), option));
-    if (this.field.has_gaps || value === null) options.push(new Option(this.text(null), ""));
-    if (value !== null && !this.options.includes(value)) options.push(new Option(`${this.text(value)} (not in the data)`, value));
-    this.list.replaceChildren(...options);
-    this.list.value = value === null ? "" : String(value);
-  }
-
-  text(value) {
-    if (value === null) return this.field.names === null ? "missing" : "another one";
-    return this.field.names === null ? formatNumber(value, 6) : this.field.names[value];
-  }
-
-  label(value) {
-    return this.text(value);
-  }
 }
 
 function startWhatIf() {
