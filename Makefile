@@ -7,6 +7,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
 LONG := peers or slow
+BUILD_INPUTS := pyproject.toml CMakeLists.txt native/CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
 
 .PHONY: demo test test-all test-oldest oldest sanitize sanitize-threads kernel venv lint format bench race tabular reproduce docs doctest wheel clean
 
@@ -86,7 +87,7 @@ wheel: ## Build sdist and wheel in dist, and test them in an environment without
 
 clean:
 	rm -rf .venv .venv-oldest .venv-benchmark build dist demo-output benchmark-output docs/_build docs/generated docs/gallery .coverage* src/dconnet/*.so \
-	  .cmake .ninja_deps .ninja_log build.ninja cmake_install.cmake CMakeCache.txt CMakeFiles CMakeInit.txt *.a
+	  .cmake .ninja_deps .ninja_log build.ninja cmake_install.cmake CMakeCache.txt CMakeFiles CMakeInit.txt native/CMakeFiles native/cmake_install.cmake *.a native/*.a
 
 # pip knows dependency groups from 25.1 on.
 %/bin/python:
@@ -94,7 +95,7 @@ clean:
 	$@ $(PIP_INSTALL) 'pip>=25.1'
 
 # Compiler warnings are errors here, and only here.
-.venv/.package: .venv/bin/python CMakeLists.txt pyproject.toml $(wildcard native/*)
+.venv/.package: .venv/bin/python $(BUILD_INPUTS)
 	$(BIN)/python $(PIP_INSTALL) --config-settings cmake.define.DCONNET_WERROR=ON -e .
 	touch $@
 
@@ -102,10 +103,10 @@ clean:
 	$(BIN)/python $(PIP_INSTALL) --group $*
 	touch $@
 
-.venv-benchmark/.installed: .venv-benchmark/bin/python CMakeLists.txt pyproject.toml $(wildcard native/*)
+.venv-benchmark/.installed: .venv-benchmark/bin/python $(BUILD_INPUTS)
 	.venv-benchmark/bin/python $(PIP_INSTALL) --group benchmark .
 	touch $@
 
-.venv-oldest/.installed: .venv-oldest/bin/python .ci/oldest.txt pyproject.toml CMakeLists.txt $(wildcard native/*) $(shell git ls-files src 2>/dev/null)
+.venv-oldest/.installed: .venv-oldest/bin/python .ci/oldest.txt $(BUILD_INPUTS) $(shell git ls-files src 2>/dev/null)
 	.venv-oldest/bin/python $(PIP_INSTALL) --config-settings build-dir=build/oldest -c .ci/oldest.txt '.[cli,parquet,excel,report]' pytest pytest-xdist pytest-timeout hypothesis polars pooch
 	touch $@
