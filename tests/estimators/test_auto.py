@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
@@ -121,6 +122,9 @@ def test_any_number_of_classes(n_classes):
     probabilities = model.predict_proba(table)
     assert probabilities.shape == (len(labels), n_classes)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
+    scores = model.decision_function(table)
+    expected = expit(scores) if n_classes == 2 else softmax(scores, axis=1)
+    np.testing.assert_allclose(probabilities[:, 1] if n_classes == 2 else probabilities, expected, rtol=1e-12)
     assert model.score(table, labels) > 0.9
     assert 0.0 < model.oof_log_loss_ < np.log(n_classes)
 

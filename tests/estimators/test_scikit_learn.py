@@ -1,6 +1,10 @@
-"""All estimators pass scikit-learn's checks of the estimator contract."""
+"""All estimators pass scikit-learn's checks of the estimator contract, and work with its tools."""
 
+import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -61,3 +65,40 @@ def test_contract(estimator, check):
 def test_names_and_output_of_transformers(check):
     """Run checks that scikit-learn applies to its own transformers only."""
     getattr(estimator_checks, check)("TableEncoder", TableEncoder(2))
+
+
+@pytest.fixture
+def metadata_routing():
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("estimator", "step"),
+    [(AutoDCONRegressor(max_seconds=1e-9), None), (make_pipeline(TableEncoder(), DCONRegressor(3, gamma=0.1)), -1)],
+    ids=["auto", "pipeline"],
+)
+@pytest.mark.usefixtures("metadata_routing")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of the time limit
+def test_weights_are_routed_to_fit_and_score(estimator, step):
+    """Rows of weight zero have wild targets: training on them or scoring them would ruin the score."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    is_wild = rng.random(90) < 0.3
+    y = np.where(is_wild, 1e6 * rng.normal(size=90), X[:, 0])
+    last = estimator if step is None else estimator[step]
+    last.set_params(random_state=0).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+    weights = {"sample_weight": 1.0 - is_wild}
+    scores = cross_validate(estimator, X, y, params=weights, cv=3)["test_score"]
+    assert (scores > 0.5).all()
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("default")  # warnings of shap's dependencies, and of the time limit
+def test_shap_explains_the_auto_estimators():
+    shap = pytest.importorskip("shap")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    model = AutoDCONRegressor(max_seconds=1e-9, random_state=0).fit(X, X[:, 0] + np.abs(X[:, 1]))
+    found = shap.Explainer(model.predict, X)(X[:5])
+    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), model.predict(X[:5]))

@@ -51,6 +51,8 @@ ATTRIBUTES = """columns_ : list of dict
         Weight of each member, zero for most.
     feature_importances_ : ndarray of shape (`n_features_in_`,)
         Increase of the out-of-fold error when the values of a column are shuffled, as shares of all columns.
+    fit_time_ : float
+        Seconds that `fit` took.
     n_features_in_ : int
         Number of columns seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -83,6 +85,7 @@ class _Auto(TakesTables, BaseEstimator):
     oof_prediction_: FloatArray
     oof_score_: float
     feature_importances_: FloatArray
+    fit_time_: float
 
     def __init__(
         self,
@@ -168,6 +171,7 @@ class _Auto(TakesTables, BaseEstimator):
                 "weights_": np.array([member.weight for member in result.members]),
                 "feature_importances_": importances,
                 "_table": data.table,
+                "fit_time_": clock.spent(),
                 **self._summarise(result, outputs),
             }
         self.__dict__.update(attributes)
@@ -408,6 +412,14 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             "oof_score_": float(np.average(is_right, weights=data.weight[rows])),
             "oof_log_loss_": data.error(result.oof_predictions, rows),
         }
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return scores of the classes (n_samples, n_classes), whose softmax are the probabilities.
+
+        With two classes, return the log odds of the second one (n_samples,).
+        """
+        logits = self._predict_outputs(X)
+        return logits[:, 0] if logits.shape[1] == 1 else logits
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return class probabilities for the rows of a table, of shape (n_samples, n_classes), as in ``classes_``."""

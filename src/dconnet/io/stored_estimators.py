@@ -80,6 +80,7 @@ _AUTO = {
     "feature_importances_": FloatArray,
     "oof_prediction_": FloatArrayWithNaN,
     "oof_score_": float,
+    "fit_time_": float,
 }
 ATTRIBUTES: Mapping[type[BaseEstimator], Mapping[str, Any]] = {
     DCONRegressor: _SHALLOW,
