@@ -10,6 +10,11 @@ def printable(value: object) -> str:
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(value))
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 row" or "2 rows"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def per_cent(share: float) -> str:
     """Return a share as a percentage with two digits, rounded up because it is an upper bound, such as "0.3 %"."""
     if share <= 0.0:

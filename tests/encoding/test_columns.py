@@ -69,17 +69,79 @@ def test_missing_numbers_are_nan_and_have_an_indicator(values, kinds, numbers):
     np.testing.assert_array_equal(gaps, np.isnan(read))
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 10**400, Decimal("1e999"), 1j])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, "inf", "-1e999", 10**400, Decimal("1e999"), 1j])
 def test_values_without_a_finite_float_are_refused_by_name(value):
     with pytest.raises(ValueError, match=r"olumn 'c' of X"):
         column([value, 1], dtype=None if isinstance(value, (float, complex)) else object)
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "treatment"),
+    [
+        (["12.3%", "4 %", "-1%"], [12.3, 4, -1], "without %"),
+        (["$1,200", "-$5", "$1,234,567.5"], [1200, -5, 1234567.5], "without $"),
+        (["$ 3", "4", "$ 0.5"], [3, 4, 0.5], "without $"),
+        (["€ 1.200,50", "€ 3", "€ ,5"], [1200.5, 3, 0.5], "without €, decimal comma"),
+        (["5 EUR", "1 200,5 EUR", "0 EUR"], [5, 1200.5, 0], "without EUR, decimal comma"),
+        (["1,5", "1.234,5", "-2"], [1.5, 1234.5, -2], "decimal comma"),
+        (["1,234,567", "12", "3.5"], [1234567, 12, 3.5], "as it is"),
+        (["1'200.5", "1\u00a0200", "2"], [1200.5, 1200, 2], "as it is"),
+        (["1,200", "3", "45,000"], [1200, 3, 45000], "comma between thousands (assumed)"),
+        (["$1.200", "$3", "$4.500"], [1.2, 3, 4.5], "without $, comma between thousands (assumed)"),
+        (["0,123", "1,200", "3"], [0.123, 1.2, 3], "decimal comma"),
+    ],
+)
+def test_numbers_with_marks_are_read(cells, numbers, treatment):
+    kind, (values,) = column(repeat(*cells))
+    assert (kind.kind, kind.treatment) == ("number", treatment)
+    np.testing.assert_array_equal(values[:3], numbers)
+    one_by_one = [kind.read(read_columns(pd.DataFrame({"c": [cell]}))[0])[0].item() for cell in cells]
+    assert one_by_one == numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "row"),
+    [
+        (["12%", "3", "4%"], 1),  # 3 may be 300 %
+        (["$3", "$4", "€5"], 2),
+        (["1,5", "2.5", "2,5"], 1),
+        (["1,2,3", "1,3,4", "2,2,2"], None),
+        (["$01", "$02", "$03"], None),
+        (["+-3%", "-+4%", "5"], None),
+        (["$3$", "$4$", "$5$"], None),
+    ],
+)
+def test_marked_numbers_that_do_not_fit_together_are_text(cells, row):
+    raw = read_columns(pd.DataFrame({"c": repeat(*cells)}))[0]
+    assert Schema.fit([raw]).columns[0].kind == "category"
+    assert find_invalid_row(raw) == row
+
+
+@pytest.mark.parametrize(
+    ("trained", "new"),
+    [("12%", 12.0), ("12%", "12"), ("12", "12%"), ("$5", "€5"), ("1,5", "2.5"), ("1,234,567", "1,5"), ("560", "1,200")],
+)
+def test_new_numbers_in_another_format_are_refused(trained, new):
+    schema, _ = fit(pd.DataFrame({"c": [trained, trained.replace("5", "7").replace("2", "3")] * 5}))
+    with pytest.raises(ValueError, match=r"Column 'c' of X (held|holds) "):
+        schema.read(read_columns(pd.DataFrame({"c": [new]})))
 
 
 def test_extreme_numbers():
     _, (values,) = column([1.7e308, -1.7e308, 1e300])
     assert values.tolist() == [LARGEST, -LARGEST, 1e300]
     assert len(np.unique(column(np.arange(N) * 5e-324)[1])) == N
-    assert column(np.arange(N) + 2**60)[0].treatment == "dropped: constant"
+    assert column(np.arange(N) * 2**20 + 2**60)[0].treatment == "as it is"
+
+
+@pytest.mark.parametrize("first", [2**60, 10**20, -(10**20)])
+@pytest.mark.parametrize("form", [int, str])
+def test_whole_numbers_that_floats_cannot_tell_apart_are_categories(first, form):
+    ids = [form(first + i) for i in range(3)]
+    kind, (codes,) = column(repeat(*ids))
+    assert set(kind.levels) == set(map(str, ids))
+    assert len(np.unique(codes)) == 3
+    assert column([form(first + i) for i in range(N)])[0].treatment.startswith("dropped: nearly every row")
 
 
 # --- categories ---
@@ -97,7 +159,6 @@ def test_extreme_numbers():
         (repeat(1, "a", None), {"dtype": object}, {"1", "a", MISSING}),
         (repeat(b"a", b"b"), {"dtype": object}, {"b'a'", "b'b'"}),
         (repeat(time(1, 2), None, time(3)), {"dtype": object}, {"01:02:00", "03:00:00", MISSING}),
-        (repeat("1", "inf", "2"), {}, {"1", "inf", "2"}),
         (repeat("1", "two", "2"), {}, {"1", "two", "2"}),
     ],
 )
@@ -161,11 +222,75 @@ def test_missing_dates_have_an_indicator():
     np.testing.assert_array_equal(values[0], np.arange(N) % 2)
 
 
-def test_time_zones_periods_and_text_are_the_same_times():
+def zoned_tables():
+    """Return times with a time zone in all kinds of tables."""
     berlin = pd.date_range("2020-06-01", periods=N, freq="7h", tz="Europe/Berlin")
-    expected = column(berlin.tz_convert("UTC").tz_localize(None))[1]
-    for times in (berlin, list(berlin.to_pydatetime()), [moment.isoformat() for moment in berlin]):
-        np.testing.assert_array_equal(column(times)[1], expected)
+    moments = list(berlin.to_pydatetime())
+    return [
+        pd.DataFrame({"c": berlin}),
+        pd.DataFrame({"c": berlin.astype("timestamp[us, tz=Europe/Berlin][pyarrow]")}),
+        pd.DataFrame({"c": pd.Series(moments, dtype=object)}),
+        pd.DataFrame({"c": [moment.isoformat() for moment in moments]}),
+        pl.DataFrame({"c": pl.Series(moments).dt.convert_time_zone("Europe/Berlin")}),
+        pa.table({"c": pa.array(moments, pa.timestamp("us", "Europe/Berlin"))}),
+    ]
+
+
+def test_times_with_a_zone_are_converted_to_utc_in_all_kinds_of_tables():
+    first, *others = zoned_tables()
+    expected = column(first["c"].dt.tz_convert("UTC").dt.tz_localize(None))[1]
+    for table in (first, *others):
+        schema, values = fit(table)
+        assert schema.columns[0].treatment.endswith("in UTC")
+        np.testing.assert_array_equal(values, expected)
+
+
+def test_time_zones_in_the_training_alone_or_in_new_rows_alone_are_refused():
+    zoned = zoned_tables()
+    naive = pd.DataFrame({"c": pd.date_range("2020-06-01", periods=N, freq="7h")})
+    plain = [naive, naive.astype(str), naive.astype(object), pl.DataFrame(naive), naive.assign(c=naive["c"].dt.date)]
+    for trained, others, message in (
+        (zoned[0], plain, "Column 'c' of X held times with a time zone.* Add"),
+        (naive, zoned, "Column 'c' of X held times without a time zone.* Remove"),
+    ):
+        schema, _ = fit(trained)
+        assert np.isnan(schema.read(read_columns(pd.DataFrame({"c": [None]}))).values[0]).all()
+        for table in others:
+            with pytest.raises(ValueError, match=message):
+                schema.read(read_columns(table))
+    for cells in (["2024-01-01", "2024-01-01T00:00Z"], [datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=EAST)]):
+        with pytest.raises(ValueError, match="Column 'c' of X mixes times"):
+            column(cells, dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("cells", "order", "days"),
+    [
+        (["03/14/2024", "04/01/2024"], "month first", [date(2024, 3, 14), date(2024, 4, 1)]),
+        (["14/03/2024", "1/4/2024"], "day first", [date(2024, 3, 14), date(2024, 4, 1)]),
+        (["14.03.2024", "2024-04-01"], "day first", [date(2024, 3, 14), date(2024, 4, 1)]),
+        (["2024/03/14", "2024/4/1"], "year first", [date(2024, 3, 14), date(2024, 4, 1)]),
+        (["03/04/2024", "05/06/2024"], "month first (assumed)", [date(2024, 3, 4), date(2024, 5, 6)]),
+        (["03.04.2024", "05.06.2024"], "day first (assumed)", [date(2024, 4, 3), date(2024, 6, 5)]),
+        (["03/03/2024", "05/05/2024"], "month first", [date(2024, 3, 3), date(2024, 5, 5)]),
+    ],
+)
+def test_written_dates_are_read_in_the_order_that_fits(cells, order, days):
+    kind, values = column(repeat(*cells))
+    assert (kind.kind, kind.treatment.split(", ")[-1]) == ("date", order)
+    np.testing.assert_array_equal(values[0][:2], [(day - date(1970, 1, 1)).days for day in days])
+
+
+def test_written_times_and_dates_of_another_order():
+    kind, values = column(repeat("03/14/2024 9:30 pm", "03/15/2024 12:05:30 AM"))
+    np.testing.assert_allclose(values[kind.parts.index("hour")][:2], [21.5, 5.5 / 60.0])
+    with pytest.raises(ValueError, match="holds dates with the month first, but also '25/12/2024'"):
+        kind.read(read_columns(pd.DataFrame({"c": ["25/12/2024"]}))[0])
+    for cells in (["14/03/24", "15/03/24"], ["03/14/2024", "14/03/2024"], ["31/02/2024", "1/3/2024"]):
+        assert column(repeat(*cells))[0].kind == "category"
+
+
+def test_periods_are_their_first_days():
     periods = pd.period_range("2020-01", periods=N, freq="M")
     np.testing.assert_array_equal(column(periods)[1], column(periods.to_timestamp())[1])
 
@@ -224,7 +349,7 @@ TABLE = pd.DataFrame({"n": np.arange(N), "t": repeat("a", "b"), "d": pd.date_ran
         ("n", "text", "Column 'n' of X holds numbers, but also 'text'"),
         ("n", "1_0", "Column 'n' of X holds numbers, but also '1_0'"),
         ("n", pd.Timestamp(2020, 1, 1), "Column 'n' of X held numbers in the training and holds dates"),
-        ("n", np.inf, "Column 'n' of X contains infinity"),
+        ("n", np.inf, "Column 'n' of X contains infinity.* in row 1"),
         ("d", 1.5, "Column 'd' of X holds dates, but also 1.5"),
         ("d", "1.5.2020", "Column 'd' of X holds dates, but also '1.5.2020'"),
     ],
@@ -321,9 +446,9 @@ def test_missing_values():
     ("cells", "row"),
     [
         (["1.5", "2", "oops", None, "7"], 2),
-        (["1,5", "2,5", "3"], 0),
-        (["12%", "3.5 %", "-4%"], 0),
-        (["$1,234.50", "$2", "€3"], 0),
+        (["1,5", "2,5", "3", "?", "x"], 4),
+        (["$1,234.50", "$2", "€3"], 2),
+        (["14/03/2024", "15/03/2024", "soon"], 2),
         (["1.2.3", "1.2.4", "10-20"], None),
         (["2024-01-01", "NA", "2024-02-30", "2024-03-01"], 2),
         (["a", "b", "1"], None),
@@ -359,6 +484,13 @@ def test_duplicate_rows_form_groups():
     ("cells", "task", "expected"),
     [
         (["1.5", "2", "-1e3"], None, np.array([1.5, 2.0, -1000.0])),
+        (["$1,250.50", "$2"], None, np.array([1250.5, 2.0])),
+        (["12%", "7%"], "classification", np.array(["12%", "7%"])),
+        (["0", "1", "1"], None, np.array([0, 1, 1])),
+        ([1.0, 0.0], None, np.array([1, 0])),
+        ([0, 1], "regression", np.array([0.0, 1.0])),
+        ([0.5, 1], None, np.array([0.5, 1.0])),
+        ([7, 7], None, np.array([7.0, 7.0])),
         ([1, 2, 3], None, np.array([1.0, 2.0, 3.0])),
         (["1", "2", "1.0"], "classification", np.array([1, 2, 1])),
         ([1.0, 2.0], "classification", np.array([1, 2])),
@@ -384,9 +516,9 @@ def test_targets(cells, task, expected):
         (["a", "", "b"], "classification", "Target 'y', row 2: the value is missing"),
         (["1", "2", "x"], None, "row 3: 'x' is not a number.*classification"),
         (["1", "2", "NA"], None, "row 3: 'NA' is not a number"),
-        (["1,5", "2,5"], None, "row 1: '1,5' has a comma"),
-        (["1", "x", "y"], "regression", "row 2: 'x' is not a number"),
-        (["1", "inf"], "regression", "row 2: inf is not a finite number"),
+        (["1,5", "2,5", "3.5"], None, "row 3: '3.5' is not a number"),
+        (["a", "b", "c"], "regression", "row 1: 'a' is not a number.*--task classification"),
+        (["1", "inf"], "regression", "row 2: 'inf' is not a finite number"),
     ],
 )
 def test_invalid_targets_are_named_by_row(cells, task, message):

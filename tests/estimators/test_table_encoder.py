@@ -15,7 +15,7 @@ from sklearn.preprocessing import TargetEncoder
 from threadpoolctl import threadpool_limits
 
 from dconnet import DCONRegressor, TableEncoder
-from dconnet.estimators.tables import MixedColumnWarning
+from dconnet.estimators.tables import ColumnWarning
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -85,7 +85,7 @@ def test_invalid_tables_and_targets():
         TableEncoder(target_type="class").fit(HOUSES, np.column_stack([PRICES, -PRICES]))
     with pytest.raises(ValueError, match="NaN"):
         TableEncoder().fit(HOUSES, np.where(PRICES > 2.0, np.nan, PRICES))
-    with pytest.warns(MixedColumnWarning, match="'four'"):
+    with pytest.warns(ColumnWarning, match="'four'"):
         TableEncoder().fit(pd.DataFrame({"a": ["1", "2", "3", "four", "5", "6"] * 4}))
 
 

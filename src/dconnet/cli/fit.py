@@ -10,11 +10,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from dconnet._text import count
 from dconnet.cli.shared import (
     INTERRUPTED,
     add_table_options,
     check_output,
-    count,
     has_numbers_only,
     numbers_table,
     print_scores,
@@ -162,11 +162,7 @@ def _choose_columns(table: pd.DataFrame, options: argparse.Namespace) -> tuple[p
         if task == "classification":
             raise ValueError("Several targets must be numbers. Fit a model for each class alone.")
         return features, np.column_stack([read_target(table[name], name, "regression") for name in targets]), False
-    try:
-        y = read_target(table[targets[0]], targets[0], task)
-    except ValueError as error:
-        hint = "" if task else " Or use the values as classes with --task classification."
-        raise ValueError(f"{error}{hint}") from error
+    y = read_target(table[targets[0]], targets[0], task)
     classify = y.dtype.kind != "f"
     n_classes = len(set(y.tolist()))
     if classify and task is None and 2 * n_classes > len(y) >= MANY_ROWS:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dconnet._text import printable
+from dconnet._text import count, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,12 +72,15 @@ def check_output(output: Path, force: bool) -> None:
 
 
 def has_numbers_only(table: pd.DataFrame) -> bool:
-    """Return whether every cell of a table is a number."""
+    """Return whether every cell of a table is a plain number."""
     import numpy as np
 
+    from dconnet.encoding.cell_formats import PLAIN
     from dconnet.encoding.columns import as_numbers, infer_type, read_columns
 
-    return all(infer_type(raw) == "number" and not np.isnan(as_numbers(raw)).any() for raw in read_columns(table))
+    return all(
+        infer_type(raw) == ("number", PLAIN) and not np.isnan(as_numbers(raw)).any() for raw in read_columns(table)
+    )
 
 
 def takes_numbers(estimator: Any) -> bool:
@@ -113,11 +116,6 @@ def as_features(estimator: Any, table: pd.DataFrame) -> Any:
     chosen = numbers_table(table[names]) if takes_numbers(estimator) else table[names]
     first = estimator[0] if hasattr(estimator, "steps") else estimator
     return chosen if hasattr(first, "feature_names_in_") else chosen.to_numpy()
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun, such as "1 row" or "2 rows"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def join(values: Sequence[object], limit: int = 12) -> str:

@@ -4,18 +4,21 @@ This is the only place where cells get a type. Tables may hold text alone (a CSV
 columns (pandas, polars, Arrow, NumPy); equal cells get equal types. `dconnet.encoding.schema` turns columns into fields
 and `read_target` turns a column into targets.
 
-A cell of text is a number if it is a plain decimal number. Codes such as 01, 001 or 1_0 are not, and one of them makes
-the whole column text. ISO 8601 dates in text are dates.
+Text is a number or a date if all cells are, in one of the formats of `dconnet.encoding.cell_formats`. Codes such as 01,
+001 or 1_0 are not numbers, and one of them makes the whole column text. Whole numbers that floats cannot tell apart,
+such as ids of twenty digits, are categories.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from numbers import Real
 from typing import Any, Literal
 
@@ -24,6 +27,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet._text import printable
+from dconnet.encoding.cell_formats import (
+    DATE_ORDERS,
+    OTHER,
+    PER_CENT,
+    PLAIN,
+    CellFormat,
+    find_marks,
+    infer_date_format,
+    infer_number_format,
+    read_date,
+)
 
 ColumnType = Literal["number", "date", "category"]
 
@@ -34,25 +48,26 @@ PLACEHOLDERS = frozenset({"na", "n/a", "#n/a", "nan", "nat", "null", "none", "?"
 BOOLEANS = {"true": 1.0, "false": 0.0}
 # Text that float() accepts although it is a code: 1_0 is not ten, and 01 differs from 1.
 CODE = re.compile(r"_|^\s*[+-]?0\d+\s*$", re.MULTILINE)
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-# Text that is meant as a number but is none: 1,5 or 12 % or $3.50 or 1,234,567.
-NUMBER_WITH_MARKS = re.compile(r"[+-]?[$€£]?\s?(\d+|\d{1,3}([,' ]\d{3})+)([.,]\d+)?\s?[%$€£]?")
+WHOLE = re.compile(r"[+-]?\d+")
 # Larger numbers are clipped to this, so that the difference of two is finite.
 LARGEST = np.finfo(np.float64).max / 2.0
 # Whole numbers below this are exact as floats.
 EXACT = 2.0**53
+OR_CLASSES = ", or use the values as classes with --task classification"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawColumn:
     """A column of a table before its type is known; its values have any dtype.
 
-    ``is_category`` is True if the table declares the column as categorical.
+    ``is_category`` is True if the table declares the column as categorical. ``has_zone`` is True if values of dtype
+    datetime64 are times in UTC of a column with a time zone.
     """
 
     name: str
     values: NDArray[Any]
     is_category: bool = False
+    has_zone: bool = False
 
     def __post_init__(self) -> None:
         if self.values.ndim > 1:
@@ -60,7 +75,7 @@ class RawColumn:
 
     def rows(self, chosen: BoolArray | slice) -> RawColumn:
         """Return the column in some rows."""
-        return RawColumn(self.name, self.values[chosen], self.is_category)
+        return RawColumn(self.name, self.values[chosen], self.is_category, self.has_zone)
 
 
 def read_columns(table: Any) -> list[RawColumn]:
@@ -79,14 +94,19 @@ def _series_column(name: str, series: Any) -> RawColumn:
     dtype = str(series.dtype).lower()
     if dtype.startswith("period"):
         series = series.dt.to_timestamp()
-    return RawColumn(name, series.to_numpy(), dtype.startswith(("categor", "enum")))
+    own = getattr(series.dtype, "pyarrow_dtype", series.dtype)
+    has_zone = bool(getattr(own, "tz", None) or getattr(own, "time_zone", None))
+    if has_zone and hasattr(series.dt, "tz_convert"):  # pandas; polars converts to UTC itself
+        series = series.dt.tz_convert(None)
+    return RawColumn(name, series.to_numpy(), dtype.startswith(("categor", "enum")), has_zone)
 
 
 def _arrow_column(name: str, column: Any) -> RawColumn:
     # The codes of a dictionary would hide missing values.
     is_category = hasattr(column.type, "value_type") and hasattr(column.type, "index_type")
     values = column.cast(column.type.value_type) if is_category else column
-    return RawColumn(name, values.to_numpy(zero_copy_only=False), is_category)
+    has_zone = bool(getattr(column.type, "tz", None))
+    return RawColumn(name, values.to_numpy(zero_copy_only=False), is_category, has_zone)
 
 
 def is_missing(value: Any) -> bool:
@@ -100,8 +120,8 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def infer_type(raw: RawColumn) -> ColumnType:
-    """Return the type of a column, by its dtype or else by its cells.
+def infer_type(raw: RawColumn) -> tuple[ColumnType, CellFormat]:
+    """Return the type of a column, by its dtype or else by its cells, and how these are written.
 
     Text is a number or a date if all cells are, except missing ones and `PLACEHOLDERS`.
     """
@@ -109,76 +129,102 @@ def infer_type(raw: RawColumn) -> ColumnType:
     if dtype == "c":
         raise ValueError(f"Complex data not supported: column {printable(raw.name)!r} of X is complex.")
     if raw.is_category:
-        return "category"
-    if dtype in "biufmM":
-        return "date" if dtype == "M" else "number"
+        return "category", PLAIN
+    if dtype == "M":
+        return "date", CellFormat(has_zone=raw.has_zone)
+    if dtype in "biufm":
+        is_id = dtype in "iu" and np.any(raw.values >= EXACT) and _floats_merge(np.unique(raw.values).tolist())
+        return "category" if is_id else "number", PLAIN
     cells = [cell for cell in raw.values.tolist() if not is_missing(cell)]
     others = [cell for cell in cells if not isinstance(cell, str)]
-    texts = [cell for cell in cells if isinstance(cell, str) and not _is_placeholder(cell)]
+    texts = {cell: None for cell in cells if isinstance(cell, str) and not _is_placeholder(cell)}  # in order
     if len(cells) > 0 and not others and not texts:  # placeholders alone
-        return "category"
-    if all(isinstance(cell, (Real, Decimal, timedelta, np.bool_)) for cell in others) and _are_numbers(texts):
-        return "number"
-    is_date = all(isinstance(cell, (date, np.datetime64)) for cell in others) and all(map(_is_date_text, texts))
-    return "date" if is_date else "category"
+        return "category", PLAIN
+    if all(isinstance(cell, (Real, Decimal, timedelta, np.bool_)) for cell in others):
+        if _are_numbers(texts):
+            return "category" if _floats_merge([*others, *texts]) else "number", PLAIN
+        number_format = None if others else infer_number_format(texts)
+        if number_format is not None:
+            return "number", number_format
+    date_format = infer_date_format(texts) if all(isinstance(cell, (date, np.datetime64)) for cell in others) else None
+    if date_format is None:
+        return "category", PLAIN
+    zones = {_has_zone(cell) for cell in others} | {
+        _has_zone(read_date(text, date_format.date_order)) for text in texts
+    }
+    if len(zones) > 1:
+        raise ValueError(
+            f"Column {printable(raw.name)!r} of X mixes times with and without a time zone. Give all of them a time "
+            "zone, or none."
+        )
+    return "date", replace(date_format, has_zone=True in zones)
 
 
 def _is_placeholder(text: str) -> bool:
     return text.strip().lower() in PLACEHOLDERS
 
 
-def _are_numbers(texts: Sequence[str]) -> bool:
+def _are_numbers(texts: Collection[str]) -> bool:
     try:
-        is_finite = np.isfinite([float(text) for text in texts]).all()
+        for text in texts:
+            float(text)
     except ValueError:
         return all(text.strip().lower() in BOOLEANS for text in texts)
-    return bool(is_finite) and not CODE.search("\n".join(texts))
+    return not CODE.search("\n".join(texts))
 
 
-def _is_number_text(text: str) -> bool:
-    """Return whether text is a finite number; codes with leading zeros are."""
-    try:
-        return bool(np.isfinite(float(text))) and "_" not in text
-    except ValueError:
+def _floats_merge(cells: Sequence[Any]) -> bool:
+    """Return whether some of the different whole numbers in cells are equal as floats, as ids of many digits are."""
+    whole = {
+        int(cell) for cell in cells if type(cell) is int or (isinstance(cell, str) and WHOLE.fullmatch(cell.strip()))
+    }
+    if max(map(abs, whole), default=0) < EXACT:
         return False
+    with suppress(OverflowError):  # too large for a float: refused when the column is read
+        return len(set(map(float, whole))) < len(whole)
+    return False
 
 
-def _is_date_text(text: str) -> bool:
-    """Return whether text is an ISO 8601 date such as 2024-05-31 or 2024-05-31T12:00."""
-    text = text.strip()
-    if text[4:5] + text[7:8] != "--":
-        return False
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+def _has_zone(cell: object) -> bool:
+    return getattr(cell, "tzinfo", None) is not None
 
 
 def find_invalid_row(raw: RawColumn) -> int | None:
     """Return the first row whose text makes a category of a column in which most cells are numbers or dates.
 
-    None if there is no such row. Codes with leading zeros are valid text. Numbers with a decimal comma, a percent sign,
-    a currency or separated thousands are invalid.
+    None if there is no such row, or if the column is not a category. Codes with leading zeros are valid text.
     """
-    if raw.is_category or raw.values.dtype.kind not in "OUT" or infer_type(raw) != "category":
+    if raw.is_category or raw.values.dtype.kind not in "OUT":
         return None
     cells = {row: cell for row, cell in enumerate(raw.values.tolist()) if not is_missing(cell)}
     known = {row: cell for row, cell in cells.items() if not (isinstance(cell, str) and _is_placeholder(cell))}
-    n_marked = sum(
-        isinstance(cell, str) and not _is_number_text(cell) and bool(NUMBER_WITH_MARKS.fullmatch(cell.strip()))
-        for cell in known.values()
-    )
-    for is_valid, intended in ((_is_number_text, n_marked), (_is_date_text, 0)):
-        invalid = [row for row, cell in known.items() if isinstance(cell, str) and not is_valid(cell)]
-        if invalid and 2 * (len(known) - len(invalid) + intended) > len(known):
-            return invalid[0]
+    texts = {cell for cell in known.values() if isinstance(cell, str)}
+    mark = "".join(find_marks(texts)[:1])
+    readers: list[Callable[[str], object]] = [_read_plain_number]
+    readers += [CellFormat(mark, decimal).read_number for decimal in OTHER]
+    readers += [partial(read_date, order=order) for order in DATE_ORDERS]
+    for read in readers:
+        valid = {text for text in texts if read(text) is not None}
+        invalid = [row for row, cell in known.items() if isinstance(cell, str) and cell not in valid]
+        if 2 * (len(known) - len(invalid)) > len(known):
+            return invalid[0] if invalid else None
     return None
 
 
-def as_numbers(raw: RawColumn) -> FloatArray:
+def _read_plain_number(text: str) -> float | None:
+    with suppress(ValueError):
+        return float(text)
+    return None
+
+
+def as_numbers(raw: RawColumn, cell_format: CellFormat = PLAIN) -> FloatArray:
     """Return a column as numbers, NaN where they are missing, and days for spans of time."""
     values = raw.values
+    if cell_format.mark == PER_CENT and values.dtype.kind in "biufm" and not np.all(np.isnan(values.astype(float))):
+        raise ValueError(
+            f"Column {printable(raw.name)!r} of X held text such as '12.3%' in the training and holds numbers without "
+            "a percent sign now. Write the percent sign in these cells as well."
+        )
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
     elif values.dtype.kind == "m":
@@ -186,16 +232,17 @@ def as_numbers(raw: RawColumn) -> FloatArray:
     elif values.dtype.kind == "M":
         raise ValueError(f"Column {printable(raw.name)!r} of X held numbers in the training and holds dates now.")
     else:
-        numbers = np.fromiter((_number(cell, raw.name) for cell in values.tolist()), np.float64, count=len(values))
+        read = (_number(cell, raw.name, cell_format) for cell in values.tolist())
+        numbers = np.fromiter(read, np.float64, count=len(values))
     if np.isinf(numbers).any():
         raise ValueError(
-            f"Column {printable(raw.name)!r} of X contains infinity or a value too large for dtype('float64'). "
-            "Replace infinite values with NaN, or drop the rows."
+            f"Column {printable(raw.name)!r} of X contains infinity or a value too large for dtype('float64') in row "
+            f"{int(np.isinf(numbers).argmax()) + 1}. Replace infinite values with NaN, or drop the rows."
         )
     return np.clip(numbers, -LARGEST, LARGEST)
 
 
-def _number(cell: Any, name: str) -> float:
+def _number(cell: Any, name: str, cell_format: CellFormat) -> float:
     text = cell.strip().lower() if isinstance(cell, str) else None
     if is_missing(cell) or text in PLACEHOLDERS:
         return np.nan
@@ -203,13 +250,19 @@ def _number(cell: Any, name: str) -> float:
         return BOOLEANS[text]
     if isinstance(cell, (timedelta, np.timedelta64)):
         return float(np.timedelta64(cell) / np.timedelta64(1, "D"))
-    try:
-        return float(cell if text is None or "_" not in text else "not a number")
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"Column {printable(name)!r} of X holds numbers, but also {_shorten(cell)}. Correct this cell, or replace "
-            "it with NaN."
-        ) from None
+    with suppress(TypeError, ValueError, OverflowError):
+        if text is not None and cell_format.decimal:
+            number = cell_format.read_number(cell)
+        elif cell_format.mark == PER_CENT or (text is not None and "_" in text):
+            number = None
+        else:
+            number = float(cell)
+        if number is not None:
+            return number
+    raise ValueError(
+        f"Column {printable(name)!r} of X holds numbers, but also {_shorten(cell)}. Correct this cell, or replace it "
+        "with NaN."
+    )
 
 
 def as_labels(raw: RawColumn) -> list[str]:
@@ -239,26 +292,47 @@ def _nested_cells(name: str, content: str) -> TypeError:
     )
 
 
-def as_dates(raw: RawColumn) -> NDArray[np.datetime64]:
-    """Return a column as times in UTC without a time zone, to the second; NaT where they are missing."""
+def as_dates(raw: RawColumn, cell_format: CellFormat = PLAIN) -> NDArray[np.datetime64]:
+    """Return a column as times without a time zone, to the second, NaT where they are missing.
+
+    Times with a time zone are converted to UTC. Raise ValueError unless the format has a time zone as well.
+    """
     if raw.values.dtype.kind == "M":
-        return raw.values.astype("datetime64[s]")
-    return np.array([_date(cell, raw.name) for cell in raw.values.tolist()], dtype="datetime64[s]")
+        dates = raw.values.astype("datetime64[s]")
+        zones = {raw.has_zone} if not np.all(np.isnat(dates)) else set()
+    else:
+        cells = [_date(cell, raw.name, cell_format.date_order) for cell in raw.values.tolist()]
+        zones = {_has_zone(cell) for cell in cells if cell is not None}
+        dates = np.array(list(map(_without_zone, cells)), dtype="datetime64[s]")
+    if not zones <= {cell_format.has_zone}:
+        before, now, remedy = ("with", "without", "Add") if cell_format.has_zone else ("without", "with", "Remove")
+        raise ValueError(
+            f"Column {printable(raw.name)!r} of X held times {before} a time zone in the training, and now holds times "
+            f"{now} one. {remedy} the time zone, for example with the method dt.tz_localize of pandas."
+        )
+    return dates
 
 
-def _date(cell: Any, name: str) -> Any:
+def _date(cell: Any, name: str, order: str) -> Any:
+    """Return a date, datetime or datetime64; None for a missing one."""
     if is_missing(cell) or (isinstance(cell, str) and _is_placeholder(cell)):
+        return None
+    found = read_date(cell, order) if isinstance(cell, str) else cell
+    if not isinstance(found, (date, np.datetime64)):
+        written = f" with the {DATE_ORDERS[order]}" if order else ""
+        raise ValueError(
+            f"Column {printable(name)!r} of X holds dates{written}, but also {_shorten(cell)}. "
+            "Convert the column to dates, for example with pandas.to_datetime."
+        )
+    return found
+
+
+def _without_zone(cell: Any) -> Any:
+    if cell is None:
         return np.datetime64("NaT")
-    if isinstance(cell, str) and _is_date_text(cell):
-        cell = datetime.fromisoformat(cell.strip())
     if isinstance(cell, datetime):
         # Subtracted in NumPy, because the first and the last day of the calendar may lie outside of it in UTC.
         return np.datetime64(cell.replace(tzinfo=None), "s") - np.timedelta64(cell.utcoffset() or timedelta())
-    if not isinstance(cell, (date, np.datetime64)):
-        raise ValueError(
-            f"Column {printable(name)!r} of X holds dates, but also {_shorten(cell)}. "
-            "Convert the column to dates, for example with pandas.to_datetime."
-        )
     return cell
 
 
@@ -267,30 +341,35 @@ def read_target(
 ) -> NDArray[Any]:
     """Return a column of a table as targets: float64 for a regression, int64 or str labels for a classification.
 
-    Without a task, the targets are numbers if all cells are, and labels otherwise. Labels are integers if all of them
-    are whole numbers; codes such as 01 stay text. A ValueError names the column and the row, counted from 1, if a cell
-    is missing, if it is not a finite number in a regression, or, without a task, if most other cells are numbers.
+    Without a task, the targets are numbers if all cells are, unless they are two different whole numbers, such as 0 and
+    1. Labels are integers if all of them are whole numbers; codes such as 01 stay text. A ValueError names the column
+    and the row, counted from 1, if a cell is missing, if it is not a finite number in a regression, or, without a task,
+    if most other cells are numbers.
 
     Examples
     --------
     >>> from dconnet.encoding.columns import read_target
-    >>> read_target(["1.5", "2"], "price")
+    >>> read_target(["1.5%", "2%"], "rate")
     array([1.5, 2. ])
     >>> read_target(["01", "1", "001"], "code")
     array(['01', '1', '001'], dtype='<U3')
-    >>> read_target(["1", "2", "1"], "class", "classification")
-    array([1, 2, 1])
+    >>> read_target(["0", "1", "1"], "survived")
+    array([0, 1, 1])
     """
     raw = RawColumn(name, np.asarray(values))
     cells = raw.values.tolist()
     for gap in (row for row, cell in enumerate(cells) if is_missing(cell)):
         raise _invalid_target(raw, gap, "the value is missing. Fill in the column or drop the row")
-    is_number = infer_type(raw) == "number" and not any(map(_is_boolean_or_span, cells))
-    if task == "regression" or (task is None and is_number):
-        return _regression_target(raw, cells)
-    if task is None and (row := find_invalid_row(raw)) is not None:
-        raise _invalid_target(raw, row, f"{_describe(cells[row])}. Correct it, or choose a classification")
-    with suppress(ValueError):  # text such as NA among numbers
+    kind, cell_format = infer_type(raw)
+    is_number = kind == "number" and not any(map(_is_boolean_or_span, cells))
+    if task != "classification" and (is_number or task == "regression"):
+        numbers = _regression_target(raw, cells, cell_format)
+        distinct = np.unique(numbers)
+        if task == "regression" or len(distinct) != 2 or np.any(distinct != np.round(distinct)):
+            return numbers
+    if task is None and not is_number and (row := find_invalid_row(raw)) is not None:
+        raise _invalid_target(raw, row, f"{_shorten(cells[row])} is not a number. Correct it{OR_CLASSES}")
+    with suppress(ValueError):  # text such as NA or 12% among numbers
         numbers = np.array(cells if is_number else "text", dtype=np.float64)
         if np.all(numbers == np.round(numbers)) and np.all(np.abs(numbers) < EXACT):
             return numbers.astype(np.int64)
@@ -301,21 +380,19 @@ def _is_boolean_or_span(cell: Any) -> bool:
     return isinstance(cell, (bool, timedelta)) or (isinstance(cell, str) and cell.strip().lower() in BOOLEANS)
 
 
-def _regression_target(raw: RawColumn, cells: list[Any]) -> FloatArray:
+def _regression_target(raw: RawColumn, cells: list[Any], cell_format: CellFormat) -> FloatArray:
+    numbers = np.empty(len(cells))
     for row, cell in enumerate(cells):
         try:
-            is_finite = np.isfinite(float(cell)) and "_" not in str(cell)
-        except (TypeError, ValueError, OverflowError):
-            raise _invalid_target(raw, row, f"{_describe(cell)}. Correct it, or drop the row") from None
-        if not is_finite:
-            raise _invalid_target(raw, row, f"{cell} is not a finite number. Correct it, or drop the row")
-    return np.array(cells, dtype=np.float64)
-
-
-def _describe(cell: object) -> str:
-    if DECIMAL_COMMA.fullmatch(str(cell)):
-        return f"{cell!r} has a comma instead of a decimal point (for a CSV file, use --decimal ,)"
-    return f"{_shorten(cell)} is not a number"
+            numbers[row] = np.nan if _is_boolean_or_span(cell) else _number(cell, raw.name, cell_format)
+        except ValueError:
+            numbers[row] = np.nan
+        if not np.isfinite(numbers[row]):
+            number = "finite number" if np.isinf(numbers[row]) else "number"
+            raise _invalid_target(raw, row, f"{_shorten(cell)} is not a {number}. Correct it, drop the row{OR_CLASSES}")
+    if cell_format.is_assumed:
+        warnings.warn(f"Target {printable(raw.name)!r}: {cell_format.explain_assumption(cells)}", stacklevel=3)
+    return numbers
 
 
 def _invalid_target(raw: RawColumn, row: int, fault: str) -> ValueError:

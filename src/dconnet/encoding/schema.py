@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
+from dconnet.encoding.cell_formats import PLAIN, CellFormat
 from dconnet.encoding.columns import RawColumn, as_dates, as_labels, as_numbers, infer_type
 from dconnet.encoding.features import FEW_VALUES
 
@@ -83,6 +84,7 @@ class NumberColumn:
 
     name: str
     n_gaps: int = 0
+    format: CellFormat = PLAIN
     kind: str = "number"
 
     @property
@@ -93,9 +95,11 @@ class NumberColumn:
     @property
     def treatment(self) -> str:
         """How the column is used."""
-        if not self.n_gaps:
-            return "as it is"
-        return f"median for {self.n_gaps} missing values" + (", and an indicator" if self.has_indicator else "")
+        notes = list(self.format.notes)
+        if self.n_gaps:
+            values = "value" if self.n_gaps == 1 else "values"
+            notes.append(f"median for {self.n_gaps} missing {values}")
+        return ", ".join(notes + ["and an indicator"] * self.has_indicator) or "as it is"
 
     def fields(self, index: int) -> list[Field]:
         """Return the fields of the column."""
@@ -104,7 +108,7 @@ class NumberColumn:
 
     def read(self, raw: RawColumn) -> list[FloatArray]:
         """Return the values of the fields in new rows."""
-        values = as_numbers(raw)
+        values = as_numbers(raw, self.format)
         return [values, np.isnan(values).astype(np.float64)] if self.has_indicator else [values]
 
 
@@ -120,7 +124,7 @@ class CategoryColumn:
     @property
     def treatment(self) -> str:
         """How the column is used."""
-        return f"{len(self.levels)} levels"
+        return f"{len(self.levels)} level{'' if len(self.levels) == 1 else 's'}"
 
     def fields(self, index: int) -> list[Field]:
         """Return the fields of the column."""
@@ -144,12 +148,13 @@ class DateColumn:
     parts: tuple[str, ...]
     weekdays: tuple[int, ...]
     weekday_counts: tuple[int, ...]
+    format: CellFormat = PLAIN
     kind: str = "date"
 
     @property
     def treatment(self) -> str:
         """How the column is used."""
-        return ", ".join(self.parts)
+        return ", ".join([*self.parts, *self.format.notes])
 
     def fields(self, index: int) -> list[Field]:
         """Return the fields of the column."""
@@ -158,7 +163,7 @@ class DateColumn:
 
     def read(self, raw: RawColumn) -> list[FloatArray]:
         """Return the values of the fields in new rows."""
-        values = split_dates(as_dates(raw))
+        values = split_dates(as_dates(raw, self.format))
         codes = np.full(8, np.nan)  # the last one is for missing dates
         codes[list(self.weekdays)] = np.arange(len(self.weekdays))
         values[WEEKDAY] = codes[np.nan_to_num(values[WEEKDAY], nan=7.0).astype(np.intp)]
@@ -187,11 +192,11 @@ def split_dates(dates: NDArray[np.datetime64]) -> dict[str, FloatArray]:
 
 
 def _fit_column(raw: RawColumn) -> Column:
-    kind = infer_type(raw)
+    kind, cell_format = infer_type(raw)
     if kind == "number":
-        return NumberColumn(raw.name, int(np.isnan(as_numbers(raw)).sum()))
+        return NumberColumn(raw.name, int(np.isnan(as_numbers(raw, cell_format)).sum()), cell_format)
     if kind == "date":
-        return _fit_dates(raw)
+        return _fit_dates(raw, cell_format)
     levels, counts = _count_levels(as_labels(raw))
     n_rows = len(raw.values)
     if counts[0] < MIN_LEVEL_ROWS and len(levels) > n_rows / 2 and n_rows > MIN_LEVEL_ROWS:
@@ -199,13 +204,14 @@ def _fit_column(raw: RawColumn) -> Column:
     return CategoryColumn(raw.name, levels, counts)
 
 
-def _fit_dates(raw: RawColumn) -> DateColumn:
-    values = split_dates(as_dates(raw))
+def _fit_dates(raw: RawColumn, cell_format: CellFormat) -> DateColumn:
+    values = split_dates(as_dates(raw, cell_format))
     known = values[GAP] == 0.0
     varying = [part for part, own in values.items() if len(np.unique(own[known])) > 1]
     if np.sum(~known) >= MIN_GAPS:
         varying.append(GAP)
-    return DateColumn(raw.name, tuple(varying), *_count_levels(values[WEEKDAY][known].astype(np.intp).tolist()))
+    weekdays, counts = _count_levels(values[WEEKDAY][known].astype(np.intp).tolist())
+    return DateColumn(raw.name, tuple(varying), weekdays, counts, cell_format)
 
 
 def _count_levels(labels: list[Level]) -> tuple[tuple[Level, ...], tuple[int, ...]]:

@@ -34,7 +34,7 @@ from dconnet.estimators.data import ClassWeights, checked_weight
 from dconnet.estimators.dcon import DCONRegressor
 from dconnet.estimators.parameters import CONSTRAINTS, documented, store_parameters
 from dconnet.estimators.table_encoder import TableEncoder
-from dconnet.estimators.tables import TakesTables, check_labels, check_table, check_target, warn_mixed_columns
+from dconnet.estimators.tables import TakesTables, check_labels, check_table, check_target, warn_about_columns
 from dconnet.model.calibration import probabilities_of
 from dconnet.model.targets import Targets
 from dconnet.training.clock import Clock
@@ -151,7 +151,7 @@ class _Auto(TakesTables, BaseEstimator):
                 raise ValueError(f"{type(self).__name__} needs two rows of positive weight, got n_samples = 1.")
             some = slice(None) if counts.all() else counts  # a slice copies nothing
             schema = Schema.fit([raw.rows(some) for raw in raws])
-            warn_mixed_columns(raws)
+            warn_about_columns(schema, raws)
             table = schema.read(raws)
             own_classes = None if classes is None else classes[some]
             data = self._make_training_set(table.rows(some), columns[some], weight[some], own_classes)

@@ -18,7 +18,7 @@ from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import refuse_unusable_labels
 from dconnet.estimators.parameters import COUNT
-from dconnet.estimators.tables import TakesTables, check_table, warn_mixed_columns
+from dconnet.estimators.tables import TakesTables, check_table, warn_about_columns
 
 # Whole numbers with more distinct values are a number, not classes.
 MAX_CLASSES = 20
@@ -32,14 +32,17 @@ class TableEncoder(TakesTables, TransformerMixin, BaseEstimator):
 
     - Numbers are standardised, with the median for missing values, and an indicator for five or more of them. With
       ``n_bins``, a number becomes ramps between its quantiles: a linear map of them is a piecewise linear function.
-      Text is read as numbers if all cells are plain decimal numbers, and as dates if all are ISO 8601 dates. Codes such
-      as 01 stay text.
+      Text is read as numbers if all cells are numbers, also with one currency or percent sign and separated thousands
+      ("$1,200", "12.3%"), and as dates if all are ISO 8601 dates or dates such as 14/03/2024. Codes such as 01 stay
+      text. If both orders of day and month fit, or both decimal marks, a `UserWarning` names the column and the choice.
     - Categories, text and labels of any kind get a column for each level with at least ten rows, at most 50; two levels
       get one column. A missing value is a level. Rare and unknown levels have zeros in all columns.
     - Categories with more than twelve levels are coded by smoothed target means if `fit` receives a target; see
       ``target_type``.
-    - Dates become days, day of year, hour and weekday, as far as these vary.
-    - Columns that are constant, equal to another, or text that differs in nearly every row are dropped.
+    - Dates become days, day of year, hour and weekday, as far as these vary. Times with a time zone are converted to
+      UTC. New rows must have a time zone if the training rows had one, and none otherwise.
+    - Columns that are constant, equal to another, or text that differs in nearly every row are dropped; a `UserWarning`
+      names such text.
 
     Parameters
     ----------
@@ -132,8 +135,8 @@ class TableEncoder(TakesTables, TransformerMixin, BaseEstimator):
         self._validate_params()
         with unchanged_if_it_fails(self):
             raws = check_table(self, X, reset=True)
-            warn_mixed_columns(raws)
             schema = Schema.fit(raws)
+            warn_about_columns(schema, raws)
             return self._fit_table(schema, schema.read(raws), y)
 
     def fit_fields(self, schema: Schema, table: FieldTable, like: BaseEstimator) -> Self:

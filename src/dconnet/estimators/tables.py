@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,16 +15,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from dconnet._arrays import FloatArray, refuse_masked
-from dconnet._text import printable
-from dconnet.encoding.columns import RawColumn, find_invalid_row, read_columns
+from dconnet._text import count, printable
+from dconnet.encoding.columns import RawColumn, as_labels, find_invalid_row, read_columns
+from dconnet.encoding.schema import CategoryColumn, DateColumn, DroppedColumn, NumberColumn, Schema
 from dconnet.estimators.data import refuse_several_columns, refuse_unusable_labels
 
 # Targets beyond this, or that differ by less than its inverse, have squares that overflow or underflow.
 LARGEST_TARGET = 1e120
 
 
-class MixedColumnWarning(UserWarning):
-    """A column in which most cells are numbers or dates is read as text, because some cells are neither."""
+class ColumnWarning(UserWarning):
+    """A column is dropped although it may hold information, or read in a way that may not be intended."""
 
 
 class TakesTables:
@@ -37,18 +39,28 @@ class TakesTables:
         return tags
 
 
-def warn_mixed_columns(raws: Sequence[RawColumn]) -> None:
-    """Warn of columns that a few cells of text keep from being numbers or dates."""
-    for raw in raws:
-        row = find_invalid_row(raw)
-        if row is not None:
-            cell = printable(repr(raw.values[row]))[:60]
-            warnings.warn(
-                f"Column {printable(raw.name)!r} of X is read as text: most of its cells are numbers or dates, but row "
-                f"{row + 1} holds {cell}. Correct the cell, or replace it with NaN if the value is missing.",
-                MixedColumnWarning,
-                stacklevel=3,
+def warn_about_columns(schema: Schema, raws: Sequence[RawColumn]) -> None:
+    """Warn of columns that are dropped, that a few cells keep from being numbers or dates, or that are ambiguous."""
+    notes = []
+    for column, raw in zip(schema.columns, raws, strict=True):
+        subject = f"Column {printable(raw.name)!r} of X"
+        row = find_invalid_row(raw) if isinstance(column, (CategoryColumn, DroppedColumn)) else None
+        if row is not None and column.kind in ("category", "text"):
+            notes.append(
+                f"{subject} is read as text: most of its cells are numbers or dates, but row {row + 1} holds "
+                f"{printable(repr(raw.values[row]))[:60]}. Correct the cell, or replace it with NaN if the value is "
+                "missing."
             )
+        if isinstance(column, DroppedColumn) and column.kind == "text":
+            example = printable(repr(as_labels(raw.rows(slice(1)))[0]))[:60]
+            notes.append(
+                f"{subject} is dropped: {column.reason}, such as {example}. Extract numbers, dates or categories from "
+                "it, or leave it out."
+            )
+        if isinstance(column, (NumberColumn, DateColumn)) and column.format.is_assumed:
+            notes.append(f"{subject}: {column.format.explain_assumption(raw.values.tolist())}")
+    for note in notes:
+        warnings.warn(note, ColumnWarning, stacklevel=3)
 
 
 def check_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> list[RawColumn]:
@@ -65,10 +77,15 @@ def check_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, r
             estimator=estimator,
             input_name="X",
         )
+    repeated = [
+        name for name, n in Counter(map(str, getattr(X, "column_names", getattr(X, "columns", ())))).items() if n > 1
+    ]
+    if repeated:
+        raise ValueError(f"X has several columns named {printable(repeated[0])!r}. Give each column its own name.")
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     raws = read_columns(X)
     if len(X) < 1 or len(raws) < 1:
-        raise ValueError(f"X has {len(X)} row(s) and {len(raws)} column(s). Give at least one of each.")
+        raise ValueError(f"X has {count(len(X), 'row')} and {count(len(raws), 'column')}. Give at least one of each.")
     return raws
 
 
