@@ -322,9 +322,14 @@ def test_dates_before_1970():
 # --- columns without information ---
 
 
-@pytest.mark.parametrize("values", [[7] * N, ["a"] * N, [None] * N, ["?"] * N, [pd.Timestamp(2020, 1, 1)] * N])
+@pytest.mark.parametrize("values", [[7] * N, ["a"] * N, ["?"] * N, [pd.Timestamp(2020, 1, 1)] * N])
 def test_constant_columns_are_dropped(values):
     assert column(values)[0].treatment == "dropped: constant"
+
+
+def test_empty_columns_are_dropped():
+    for values in ([None] * N, [""] * N, [np.nan] * N):
+        assert column(values)[0].treatment == "dropped: all values are missing"
 
 
 def test_copies_and_unique_text_are_dropped():

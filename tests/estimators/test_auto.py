@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy.special import expit, softmax
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import r2_score
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor
@@ -23,6 +23,12 @@ FRAME = pd.DataFrame(X, columns=list("abc")).assign(
     t=np.where(X[:, 2] > 0, "u", "v"), d=pd.date_range("2020", periods=60)
 )
 LABELS = np.where(Y > 0.5, "yes", "no")
+
+# Most fits of this module are cut by `quick`, or have too few rows to predict anything.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Stopped by max_seconds:sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:The out-of-fold:UserWarning"),
+]
 
 
 def regressor(**parameters):
@@ -387,3 +393,20 @@ def test_a_failed_fit_leaves_the_estimator_unchanged(monkeypatch, model, y, n_ca
     with pytest.raises(NotFittedError):
         outputs(fresh, FRAME)
     np.testing.assert_array_equal(outputs(fitted, FRAME), before)
+
+
+# --- warnings ---
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_fit_that_was_cut_and_a_fit_without_success_warn():
+    with pytest.warns(ConvergenceWarning, match=r"max_seconds=1e-09: \d+ members trained, on 1 of 5 folds"):
+        quick(regressor()).fit(X, Y)
+    for model, y, score in ((regressor(), Y, "R²"), (classifier(), LABELS, "log loss")):
+        with pytest.warns(UserWarning, match=f"out-of-fold {score} is no better"):
+            model.fit(np.ones((len(y), 1)), y)
+
+
+def test_text_as_target_of_a_regressor_points_to_the_classifier():
+    with pytest.raises(ValueError, match=r"'high'.* use AutoDCONClassifier"):
+        regressor().fit(X, np.where(Y > 0.0, "high", "low"))

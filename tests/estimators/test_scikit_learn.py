@@ -43,7 +43,7 @@ def expected_failures(estimator):
 
 
 @pytest.mark.no_cover
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:The out-of-fold")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_contract(estimator, check):
     if "array_api" in str(check):

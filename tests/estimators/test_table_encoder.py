@@ -85,8 +85,22 @@ def test_invalid_tables_and_targets():
         TableEncoder(target_type="class").fit(HOUSES, np.column_stack([PRICES, -PRICES]))
     with pytest.raises(ValueError, match="NaN"):
         TableEncoder().fit(HOUSES, np.where(PRICES > 2.0, np.nan, PRICES))
-    with pytest.warns(ColumnWarning, match="'four'"):
-        TableEncoder().fit(pd.DataFrame({"a": ["1", "2", "3", "four", "5", "6"] * 4}))
+    with pytest.raises(ValueError, match="several columns named 'a'"):
+        TableEncoder().fit(pd.DataFrame(np.ones((3, 2)), columns=["a", "a"]))
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["1", "2", "3", "four", "5", "6"] * 4, "Column 'a' of X is read as text.*row 4 holds 'four'"),
+        ([f"{j} kg" for j in range(24)], "Column 'a' of X is dropped: nearly every row.*such as '0 kg'"),
+        (["1,200", "3,400", "5"] * 8, "Column 'a' of X: '1,200' is read as 1200, but"),
+        (["03/03/2024", "03/04/2024", "05/06/2024"] * 8, "Column 'a' of X: dates such as '03/04/2024'.*month first"),
+    ],
+)
+def test_columns_that_are_dropped_or_ambiguous_are_named(cells, message):
+    with pytest.warns(ColumnWarning, match=message):
+        TableEncoder().fit(pd.DataFrame({"a": cells}))
 
 
 # --- target means ---

@@ -218,6 +218,7 @@ class TestAuto:
             np.testing.assert_array_equal(found.predictions, estimator.predict(table))
 
     @pytest.mark.parametrize("is_sorted", [False, True])
+    @pytest.mark.filterwarnings("ignore:Stopped by max_seconds")
     def test_held_out_rows_are_found_again(self, table, is_sorted):
         X, y = table
         train, test = split_rows(y, 40, 3, classify=False)

@@ -35,6 +35,8 @@ from inspection_cases import (
 
 mpl.use("Agg")
 
+pytestmark = pytest.mark.filterwarnings("ignore:Stopped by max_seconds")
+
 
 @pytest.fixture(scope="module")
 def page():

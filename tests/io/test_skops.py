@@ -43,6 +43,7 @@ QUICK: dict[str, Any] = {"max_epochs": 3, "random_state": 0}
 TOWNS = make_column_transformer((OneHotEncoder(sparse_output=False), ["town"]))
 
 
+@pytest.mark.filterwarnings("ignore:Stopped by max_seconds")
 @pytest.mark.parametrize(
     ("estimator", "data", "y"),
     [

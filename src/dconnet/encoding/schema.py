@@ -274,7 +274,8 @@ class Schema:
             arrays = column.read(raw)
             same = [(values == values[0]) | (np.isnan(values) & np.isnan(values[0])) for values in arrays]
             if not isinstance(column, DroppedColumn) and np.all(same):
-                column = DroppedColumn(column.name, column.kind, "constant")
+                is_empty = len(arrays) > 0 and np.isnan(arrays[0]).all()
+                column = DroppedColumn(column.name, column.kind, "all values are missing" if is_empty else "constant")
             if not isinstance(column, DroppedColumn):
                 content = b"".join([column.kind.encode(), *(values.tobytes() for values in arrays)])
                 first = first_with.setdefault(sha256(content).digest(), column)

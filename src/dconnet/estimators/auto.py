@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state
@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
+from dconnet._text import count
 from dconnet._threads import one_blas_thread
 from dconnet.encoding.coder import deal
 from dconnet.encoding.schema import FieldTable, Schema
@@ -84,6 +85,7 @@ class _Auto(TakesTables, BaseEstimator):
     weights_: FloatArray
     oof_prediction_: FloatArray
     oof_score_: float
+    oof_log_loss_: float
     feature_importances_: FloatArray
     fit_time_: float
 
@@ -115,6 +117,10 @@ class _Auto(TakesTables, BaseEstimator):
     @abstractmethod
     def _choose_families(self, data: TrainingSet) -> list[Family]:
         """Return the families that suit the data."""
+
+    @abstractmethod
+    def _beats_baseline(self, data: TrainingSet) -> bool:
+        """Return whether the out-of-fold error is lower than that of the best constant prediction."""
 
     @abstractmethod
     def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
@@ -157,6 +163,7 @@ class _Auto(TakesTables, BaseEstimator):
             data = self._make_training_set(table.rows(some), columns[some], weight[some], own_classes)
             with one_blas_thread():
                 result = self._train(data, clock)
+                is_cut = clock.left() <= 0.0
                 # Rows of weight zero are predicted by all networks, and rows outside of all folds by none.
                 outputs = np.full(columns.shape, np.nan)
                 outputs[np.flatnonzero(counts)[result.data.held_out]] = result.oof_predictions
@@ -177,6 +184,20 @@ class _Auto(TakesTables, BaseEstimator):
         self.__dict__.update(attributes)
         if result.is_interrupted:
             raise KeyboardInterrupt("Interrupted: the estimator predicts with the members that were trained.")
+        if is_cut:
+            warnings.warn(
+                f"Stopped by max_seconds={self.max_seconds:g}: {count(len(result.members), 'member')} trained, on "
+                f"{len(result.data.folds)} of {count(len(data.folds), 'fold')}. More time gives a better ensemble.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        elif not self._beats_baseline(result.data):
+            score = "log loss" if is_classifier(self) else "R²"
+            warnings.warn(
+                f"The out-of-fold {score} is no better than that of the same prediction for all rows: the columns do "
+                "not predict y. Check the target and the columns, or add columns or rows.",
+                stacklevel=2,
+            )
         return self
 
     def _make_training_set(
@@ -263,6 +284,9 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
             "_residuals": np.abs(y - predicted)[order],
             "_residual_weights": weight[order],
         }
+
+    def _beats_baseline(self, data: TrainingSet) -> bool:
+        return self.oof_score_ > 0.0 or float(np.ptp(data.columns)) == 0.0
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the target of each row of a table, never outside the range of the training targets."""
@@ -412,6 +436,12 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
             "oof_score_": float(np.average(is_right, weights=data.weight[rows])),
             "oof_log_loss_": data.error(result.oof_predictions, rows),
         }
+
+    def _beats_baseline(self, data: TrainingSet) -> bool:
+        assert data.classes is not None
+        shares = np.bincount(data.classes, data.weight) / data.weight.sum()
+        entropy = -float(shares @ np.log(shares, where=shares > 0.0, out=np.zeros(len(shares))))
+        return self.oof_log_loss_ < (1.0 - 1e-6) * entropy  # members without information reach it but for rounding
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return scores of the classes (n_samples, n_classes), whose softmax are the probabilities.

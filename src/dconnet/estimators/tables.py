@@ -96,9 +96,17 @@ def check_target(y: ArrayLike, name: str) -> FloatArray:
     target = column_or_1d(y, warn=True)
     if target.dtype.kind in "mM":
         raise ValueError("y holds dates or times. Convert them to numbers, for example days since the first of them.")
-    numbers: FloatArray = check_array(
-        target, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
-    )
+    try:
+        numbers: FloatArray = check_array(
+            target, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
+        )
+    except ValueError as error:
+        if target.dtype.kind in "OUST" and "could not convert" in str(error):
+            classifier = name.replace("Regressor", "Classifier")
+            raise ValueError(
+                f"y is not a number everywhere ({error}). Correct it, or use {classifier} if the values are classes."
+            ) from error
+        raise
     _refuse_gaps(numbers)
     if np.abs(numbers).max() > LARGEST_TARGET or 0.0 < np.ptp(numbers) < 1.0 / LARGEST_TARGET:
         raise ValueError(
