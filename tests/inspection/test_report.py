@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.pipeline import make_pipeline
 
-from dconnet import AutoDCONClassifier, AutoDCONRegressor, LayerwiseDCONClassifier
+from dconnet import AutoDCONClassifier, AutoDCONRegressor, DCONRegressor, LayerwiseDCONClassifier, TableEncoder
 from dconnet.inspection.examine import examine
 from dconnet.inspection.report import render_report, write_report
 from dconnet.inspection.report.classification import Confusion, Reliability
@@ -219,3 +220,11 @@ render_report(examine(DCONRegressor(2, tol=1e-2, random_state=0).fit(x, abs(x[:,
 print('matplotlib.pyplot' in sys.modules)"""
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "False"
+
+
+def test_marked_numbers_and_times_with_a_zone_are_features(no_figures):
+    table, y = make_table()
+    table["age"] = [None if np.isnan(age) else f"{age:.3f}%" for age in table["age"]]
+    table["sold"] = table["sold"].dt.tz_localize("Europe/Berlin")
+    model = make_pipeline(TableEncoder(), DCONRegressor(3, gamma=0.1, tol=1e-2, random_state=0)).fit(table, y)
+    assert "sold" in render_report(examine(model, table, y))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from sklearn.base import is_classifier
 
 from dconnet._arrays import FloatArray
 from dconnet._threads import one_blas_thread
+from dconnet.encoding.cell_formats import PLAIN
 from dconnet.encoding.columns import RawColumn, as_dates, read_columns
-from dconnet.encoding.schema import HOUR, CategoryColumn, DateColumn, DroppedColumn, FieldTable, Schema
+from dconnet.encoding.schema import HOUR, CategoryColumn, DateColumn, DroppedColumn, FieldTable, NumberColumn, Schema
 from dconnet.inspection.examination import Examination
 from dconnet.model.calibration import probabilities_of
 
@@ -94,7 +95,7 @@ def read_features(examination: Examination) -> list[ReportFeature]:
         if isinstance(column, DroppedColumn):
             continue
         if isinstance(column, DateColumn):
-            dates = as_dates(raw)
+            dates = as_dates(raw, column.format)
             days = np.where(np.isnat(dates), np.nan, dates.astype("datetime64[s]").astype(np.float64) / SECONDS_PER_DAY)
             features.append(ReportFeature(names[j], j, "date", days, has_hours=HOUR in column.parts))
             continue
@@ -152,6 +153,8 @@ class PartialDependence:
             changed[:, feature.position] = np.repeat(values, len(sample))
         else:
             column = self.schema.columns[feature.position]
+            if isinstance(column, (NumberColumn, DateColumn)):  # the cells are not text
+                column = replace(column, format=PLAIN)
             own = iter(column.read(RawColumn(column.name, feature.to_cells(values), feature.kind == "category")))
             arrays = [
                 np.repeat(next(own), len(sample)) if field.column == feature.position else np.tile(array, n_values)
