@@ -79,6 +79,8 @@ def test_values_without_a_finite_float_are_refused_by_name(value):
     ("cells", "numbers", "treatment"),
     [
         (["12.3%", "4 %", "-1%"], [12.3, 4, -1], "without %"),
+        (["12.345%", "4%", "-1.000%"], [12.345, 4, -1], "without %"),
+        (["12,345%", "4%", "-1,000%"], [12.345, 4, -1], "without %, decimal comma"),
         (["$1,200", "-$5", "$1,234,567.5"], [1200, -5, 1234567.5], "without $"),
         (["$ 3", "4", "$ 0.5"], [3, 4, 0.5], "without $"),
         (["€ 1.200,50", "€ 3", "€ ,5"], [1200.5, 3, 0.5], "without €, decimal comma"),

@@ -133,14 +133,16 @@ def infer_number_format(texts: Collection[str]) -> CellFormat | None:
     marks = find_marks(texts)
     if len(marks) > 1:
         return None
-    found = {}
+    found: dict[str, list[float]] = {}
     for decimal in OTHER:
         read = CellFormat("".join(marks), decimal).read_number
         if all(read(text) is not None for text in texts):
-            found[decimal] = [read(text) for text in texts]
+            found[decimal] = [read(text) or 0.0 for text in texts]
     if not found:
         return None
     is_assumed = len(found) > 1 and found["."] != found[","]
+    if is_assumed and marks == [PER_CENT]:  # not thousands of per cent
+        return CellFormat(PER_CENT, min(found, key=lambda decimal: sum(map(abs, found[decimal]))))
     return CellFormat("".join(marks), next(iter(found)), is_assumed=is_assumed)
 
 
