@@ -44,7 +44,7 @@ from dconnet.estimators.data import (
 from dconnet.estimators.fitted import FittedSolutions
 from dconnet.estimators.layer import Layer, build_problems
 from dconnet.estimators.observer import FRAMES, Callback, CallbackSupport, FitObserver, with_callbacks
-from dconnet.estimators.parameters import OBSERVING
+from dconnet.estimators.parameters import OBSERVING, parameters
 from dconnet.export.chain import Affine, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
 from dconnet.model.network import refuse_overflow
@@ -71,6 +71,7 @@ def unchanged_if_it_fails(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
+@parameters
 class DCONEstimator(
     FittedSolutions, CallbackSupport, Exportable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -78,24 +79,20 @@ class DCONEstimator(
 
     _takes_several_targets: ClassVar[bool] = False
 
-    gamma: Any
-    algorithm: str | PaperAlgorithm
-    max_epochs: int | None
-    max_seconds: float | None
-    max_evaluations: int | None
-    tol: float
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    warm_start: bool
-    n_jobs: int | None
-    callback: Callback | None
-    checkpoint: str | os.PathLike[str] | None
-    random_state: Any
-    verbose: int
-    targets_: Targets
-    target_names_in_: NDArray[Any]
-    _class_weights: ClassWeights | None = None
+    algorithm: str | PaperAlgorithm = "accelerated"
+    max_epochs: int | None = 1000
+    max_seconds: float | None = None
+    max_evaluations: int | None = None
+    tol: float = 1e-6
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    warm_start: bool = False
+    n_jobs: int | None = None
+    callback: Callback | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_layers")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -19,8 +18,8 @@ from dconnet.estimators.data import Rows, Units
 from dconnet.estimators.fitted import Classification
 from dconnet.estimators.gamma_choice import GAMMAS, GammaChoice, check_candidates, check_folds, choose_gamma
 from dconnet.estimators.layer import Layer, LayerTraining, NetworkTask, build_problems, prepare_start
-from dconnet.estimators.observer import Callback, FitObserver
-from dconnet.estimators.parameters import constraints, documented, store_parameters
+from dconnet.estimators.observer import FitObserver
+from dconnet.estimators.parameters import documented, parameters
 from dconnet.model.calibration import PLAIN_SLOPE, Calibration
 from dconnet.model.network import Network
 from dconnet.model.targets import Targets
@@ -29,7 +28,7 @@ from dconnet.training.early_stopping import Validation
 from dconnet.training.growth import START
 from dconnet.training.initialization import xavier
 from dconnet.training.row_work import DataProblem
-from dconnet.training.trainer import PaperAlgorithm, Trainer
+from dconnet.training.trainer import Trainer
 
 # Of a limited time, short fits for gamma or for probabilities take no more than this share of what is left.
 SHORT_FITS_SHARE = 1.0 / 3.0
@@ -38,22 +37,16 @@ SHORT_FITS_SHARE = 1.0 / 3.0
 WIDTH_OF_SHORT_FITS = 100
 
 
+@parameters
 class _Shallow(DCONEstimator):
     """One hidden layer: a network for each column of the target."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints(
-        "hidden_layer_sizes", "skip", "lower_epochs", "multi_class", "class_weight"
-    )
-
-    n_hidden: int | str
-    cv: Any
-    scale: bool
-    shrinkage: float
-    init: str | Network
-    gamma_: float
-    target_scale_: float | FloatArray
-    stationarities_: FloatArray
-    _units: Units
+    n_hidden: int | str = field(default=20, kw_only=False)
+    gamma: Any = "auto"
+    cv: Any = None
+    scale: bool = True
+    shrinkage: float = 0.0
+    init: str | Network = "xavier"
 
     def _train(self, rows: Rows, validation: Rows | None, targets: Targets, observer: FitObserver) -> list[Layer]:
         seed = observer.seed()
@@ -242,32 +235,6 @@ class DCONRegressor(RegressorMixin, _Shallow):
 
     _takes_several_targets: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        n_hidden: int | str = 20,
-        *,
-        gamma: float | str | ArrayLike = "auto",
-        cv: Any = None,
-        algorithm: str | PaperAlgorithm = "accelerated",
-        scale: bool = True,
-        shrinkage: float = 0.0,
-        max_epochs: int | None = 1000,
-        max_seconds: float | None = None,
-        max_evaluations: int | None = None,
-        tol: float = 1e-6,
-        init: str | Network = "xavier",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        callback: Callback | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -290,6 +257,7 @@ class DCONRegressor(RegressorMixin, _Shallow):
 
 
 @documented()
+@parameters
 class DCONClassifier(Classification, _Shallow):
     """One-hidden-layer ReLU networks for classification, one against the rest.
 
@@ -332,37 +300,8 @@ class DCONClassifier(Classification, _Shallow):
     True
     """
 
-    calibration_: Calibration
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints("hidden_layer_sizes", "skip", "lower_epochs")
-
-    def __init__(
-        self,
-        n_hidden: int | str = 20,
-        *,
-        gamma: float | str | ArrayLike = "auto",
-        cv: Any = None,
-        algorithm: str | PaperAlgorithm = "accelerated",
-        scale: bool = True,
-        shrinkage: float = 0.0,
-        max_epochs: int | None = 1000,
-        max_seconds: float | None = None,
-        max_evaluations: int | None = None,
-        tol: float = 1e-6,
-        init: str | Network = "xavier",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        multi_class: str = "ovr",
-        class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        callback: Callback | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    multi_class: str = "ovr"
+    class_weight: dict[Any, float] | str | None = None
 
     def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
         choice = layers[0].choice

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
 from dconnet._arrays import FloatArray
+from dconnet.estimators.data import ClassWeights, Units
+from dconnet.model.calibration import Calibration
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.result import Solution
@@ -23,8 +25,15 @@ def _from_solutions(name: str, doc: str) -> Any:
 class FittedSolutions:
     """Fitted attributes that follow from the solutions of all layers."""
 
+    targets_: Targets
+    target_names_in_: NDArray[Any]
+    gamma_: float
+    target_scale_: float | FloatArray
+    stationarities_: FloatArray
     _layers: tuple[tuple[Solution, ...], ...]
     _fitted_params: dict[str, Any]
+    _units: Units
+    _class_weights: ClassWeights | None = None
 
     def _get_from_solutions(self, name: str) -> tuple[Any, ...]:
         """Return an attribute of all solutions of the top layer."""
@@ -60,8 +69,8 @@ class Classification(ClassifierMixin):
     """Mixin of classifiers: classes and decision function."""
 
     targets_: Targets
+    calibration_: Calibration
     _outputs: Callable[[ArrayLike], FloatArray]
-    class_weight: dict[Any, float] | str | None
 
     @property
     def classes_(self) -> NDArray[Any]:

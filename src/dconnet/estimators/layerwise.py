@@ -5,10 +5,9 @@ A layer above the first starts as a copy of the network below it, so that anothe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, cast
+from dataclasses import field, replace
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import RegressorMixin, is_classifier
@@ -18,28 +17,24 @@ from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.data import Rows
 from dconnet.estimators.fitted import Classification
 from dconnet.estimators.layer import Layer, LayerTraining, NetworkTask, build_problems, prepare_start
-from dconnet.estimators.observer import Callback, FitObserver
-from dconnet.estimators.parameters import CONSTRAINTS, COUNT, POSITIVE, constraints, documented, store_parameters
+from dconnet.estimators.observer import FitObserver
+from dconnet.estimators.parameters import COUNT, POSITIVE, documented, parameters
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.checkpoint import describe_value
 from dconnet.training.initialization import start_layer
 from dconnet.training.result import Solution, Status
-from dconnet.training.trainer import PaperAlgorithm
 
 
+@parameters
 class _Layerwise(DCONEstimator):
     """Several hidden layers, trained one after the other."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints(
-        *("n_hidden", "cv", "scale", "shrinkage", "init", "multi_class", "class_weight"), gamma=[POSITIVE, "array-like"]
-    )
-
-    hidden_layer_sizes: Sequence[int]
-    skip: bool
-    lower_epochs: int | None
-    stationarities_: FloatArray
+    hidden_layer_sizes: Sequence[int] = field(default=(20, 20), kw_only=False)
+    gamma: Any = 1e-3
+    skip: bool = False
+    lower_epochs: int | None = 10
 
     def _sizes_and_gammas(self) -> tuple[list[int], list[float]]:
         """Return the width and gamma of each layer, checked."""
@@ -173,32 +168,9 @@ class LayerwiseDCONRegressor(RegressorMixin, _Layerwise):
     (True, True)
     """
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (20, 20),
-        *,
-        gamma: float | Sequence[float] = 1e-3,
-        skip: bool = False,
-        lower_epochs: int | None = 10,
-        algorithm: str | PaperAlgorithm = "accelerated",
-        max_epochs: int | None = 1000,
-        max_seconds: float | None = None,
-        max_evaluations: int | None = None,
-        tol: float = 1e-6,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        callback: Callback | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
-
 
 @documented(ATTRIBUTES, gamma="gamma of layers", warm_start="warm_start of layers")
+@parameters
 class LayerwiseDCONClassifier(Classification, _Layerwise):
     """Deep ReLU network for classification, trained layer by layer.
 
@@ -221,32 +193,4 @@ class LayerwiseDCONClassifier(Classification, _Layerwise):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Layerwise._parameter_constraints,
-        "class_weight": CONSTRAINTS["class_weight"],
-    }
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (20, 20),
-        *,
-        gamma: float | Sequence[float] = 1e-3,
-        skip: bool = False,
-        lower_epochs: int | None = 10,
-        algorithm: str | PaperAlgorithm = "accelerated",
-        max_epochs: int | None = 1000,
-        max_seconds: float | None = None,
-        max_evaluations: int | None = None,
-        tol: float = 1e-6,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        callback: Callback | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    class_weight: dict[Any, float] | str | None = None

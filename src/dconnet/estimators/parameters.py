@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from textwrap import indent
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -34,9 +35,11 @@ NOT_NEGATIVE = Number(Real, 0, None, closed="left")
 OBSERVING = frozenset({"callback", "checkpoint"})
 
 CONSTRAINTS: dict[str, list[Any]] = {
+    "quality": [StrOptions({"default", "high"})],
     "n_hidden": [COUNT, StrOptions({"auto"})],
     "hidden_layer_sizes": ["array-like"],
     "gamma": [POSITIVE, StrOptions({"auto"}), "array-like"],
+    "gamma of layers": [POSITIVE, "array-like"],
     "cv": ["cv_object"],
     "skip": ["boolean"],
     "lower_epochs": [COUNT, None],
@@ -62,6 +65,10 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 DESCRIPTIONS = {
+    "quality": """\
+{"default", "high"}
+"high" uses ten folds instead of five and drops no member early: a few per cent less error, for about three times the
+time.""",
     "n_hidden": """\
 int or "auto"
 Number of hidden neurons of each network. "auto" finds it by growth: neurons that lower RegLoss are added, neurons with
@@ -183,10 +190,6 @@ Seed for the initial weights, the order of the neurons, and the validation split
     "verbose": """\
 int
 1 shows a progress bar, 2 prints a line for each epoch.""",
-    "quality": """\
-{"default", "high"}
-"high" uses ten folds instead of five and drops no member early: a few per cent less error, for about three times the
-time.""",
     "max_seconds of ensembles": """\
 float or None
 Maximum wall time of `fit`. When it is over, no other fit begins, and fits that have not ended are dropped; a first fit
@@ -204,21 +207,32 @@ int
 }
 
 
-def documented(attributes: str = "", **other: str) -> Callable[[Estimator], Estimator]:
-    """Return a class decorator that fills in the docstring.
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+def parameters(estimator: Estimator) -> Estimator:
+    """Let ``__init__`` take the annotated attributes of a class as parameters; it sets nothing else."""
+    dataclass(eq=False, repr=False, kw_only=True)(estimator)
+    return estimator
 
-    It replaces ``{parameters}`` by a numpydoc section about the parameters of ``__init__``, and ``{attributes}`` by
-    ``attributes``. ``other`` maps the name of a parameter to the key of a description that differs from its name.
+
+def documented(attributes: str = "", **other: str) -> Callable[[Estimator], Estimator]:
+    """Return a class decorator that fills in the docstring, and the constraints that scikit-learn checks.
+
+    It replaces ``{parameters}`` by a numpydoc section about the parameters of ``__init__``, in the order of
+    ``DESCRIPTIONS``, and ``{attributes}`` by ``attributes``. ``other`` maps the name of a parameter to the key of a
+    description that differs from its name.
     """
 
-    def describe(estimator: Estimator) -> Estimator:
-        entries = []
-        for name, parameter in list(inspect.signature(estimator.__init__).parameters.items())[1:]:  # type: ignore[misc]
-            kind, _, text = DESCRIPTIONS[other.get(name, name)].partition("\n")
-            default = str(parameter.default) if not isinstance(parameter.default, str) else f'"{parameter.default}"'
-            entries.append(f"{name} : {kind}, default={default}\n{indent(text, '    ')}")
+    def describe(estimator: Any) -> Any:
+        signature, entries = inspect.signature(estimator).parameters, []
+        estimator._parameter_constraints = {}
+        for name in sorted(signature, key=list(DESCRIPTIONS).index):
+            key, default = other.get(name, name), signature[name].default
+            estimator._parameter_constraints[name] = CONSTRAINTS.get(key, CONSTRAINTS[name])
+            kind, _, text = DESCRIPTIONS[key].partition("\n")
+            shown = f'"{default}"' if isinstance(default, str) else str(default)
+            entries.append(f"{name} : {kind}, default={shown}\n{indent(text, '    ')}")
         section = indent("\n".join(["Parameters", "----------", *entries]), "    ")
-        text = (estimator.__doc__ or "").replace("    {parameters}", section)
+        text = estimator.__doc__.replace("    {parameters}", section)
         estimator.__doc__ = text.replace("{attributes}", attributes)
         return estimator
 
@@ -228,8 +242,3 @@ def documented(attributes: str = "", **other: str) -> Callable[[Estimator], Esti
 def store_parameters(estimator: object, parameters: Mapping[str, object]) -> None:
     """Set the arguments of ``__init__``, given by ``locals()``, as attributes."""
     vars(estimator).update({name: value for name, value in parameters.items() if name not in ("self", "__class__")})
-
-
-def constraints(*without: str, **changes: list[Any]) -> dict[str, list[Any]]:
-    """Return the constraints of all parameters but ``without``, with changes."""
-    return {name: kinds for name, kinds in (CONSTRAINTS | changes).items() if name not in without}
