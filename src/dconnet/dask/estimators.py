@@ -30,9 +30,9 @@ from dconnet.dask.problem import MAX_SWEPT_NUMBERS, RemoteValidation
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights, Units
 from dconnet.estimators.dcon import DCONClassifier, DCONRegressor, _Shallow
+from dconnet.estimators.fit_observer import FitObserver
 from dconnet.estimators.gamma_choice import MOST_ROWS
 from dconnet.estimators.layer import Layer
-from dconnet.estimators.observer import FitObserver
 from dconnet.model.targets import Targets
 from dconnet.training.early_stopping import Validation
 
@@ -88,7 +88,7 @@ class _DaskEstimator(_Shallow, Generic[Local]):
             raise ValueError("X_val and y_val must be given together, and sample_weight_val with them.")
         if self.early_stopping and X_val is None:
             raise ValueError("On a cluster, early_stopping needs validation data. Pass X_val and y_val.")
-        observer = self._observer()
+        observer = FitObserver(self, use_sklearn_callbacks=False)
         with unchanged_if_it_fails(self), ExitStack() as stack:
             table = partition_table(X, y, sample_weight)
             self.n_features_in_ = table.n_features

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
     BaseEstimator,
@@ -41,9 +40,9 @@ from dconnet.estimators.data import (
     refuse_unusable_labels,
     split_off,
 )
+from dconnet.estimators.fit_observer import FRAMES, Callback, CallbackSupport, FitObserver, with_callbacks
 from dconnet.estimators.fitted import FittedSolutions
 from dconnet.estimators.layer import Layer, build_problems
-from dconnet.estimators.observer import FRAMES, Callback, CallbackSupport, FitObserver, with_callbacks
 from dconnet.estimators.parameters import OBSERVING, parameters
 from dconnet.export.chain import Affine, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
@@ -54,7 +53,6 @@ from dconnet.model.targets import Targets
 from dconnet.training.checkpoint import fingerprint, hash_arrays
 from dconnet.training.clock import Clock
 from dconnet.training.early_stopping import Validation
-from dconnet.training.observer import Recorder
 from dconnet.training.result import Solution, Status
 from dconnet.training.trainer import PaperAlgorithm, Trainer
 
@@ -147,21 +145,8 @@ class DCONEstimator(
         self : object
             The fitted estimator.
         """
-        return self._fit(X, y, sample_weight, X_val, y_val, sample_weight_val)
-
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        sample_weight_val: ArrayLike | None = None,
-        recorded: list[tuple[Problem, Recorder]] | None = None,
-    ) -> Self:
-        """Fit as `fit`; with ``recorded``, record all networks there, without callback and checkpoint."""
         self._validate_params()
-        observer = self._observer(recorded, self)  # first: if the fit fails, scikit-learn's callbacks are torn down
+        observer = FitObserver(self)  # first: if the fit fails, scikit-learn's callbacks are torn down
         with unchanged_if_it_fails(self):
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
             inputs, target = self._checked_pair(X, y, reset=known is None)
@@ -171,8 +156,14 @@ class DCONEstimator(
                     "warm_start=True needs the classes, multi_class and number of targets of the last fit."
                 )
             rows = Rows(inputs, targets.columns(target, weight), weight)
-            validation = self._given_validation(targets, X_val, y_val, sample_weight_val)
-            if validation is None and self.early_stopping:
+            validation = None
+            if X_val is not None and y_val is not None:
+                validation = self._checked_rows(X_val, y_val, sample_weight_val, targets)
+            elif X_val is not None or y_val is not None:
+                raise ValueError("X_val and y_val must be given together.")
+            elif sample_weight_val is not None:
+                raise ValueError("sample_weight_val needs X_val and y_val.")
+            elif self.early_stopping:
                 rows, validation = self._set_aside(rows, None if targets.classes is None else target, observer.seed())
             if observer.checkpoint is not None:
                 data = {"X": hash_arrays(rows.X), "y": hash_arrays(rows.Y), "sample_weight": hash_arrays(rows.weight)}
@@ -241,7 +232,7 @@ class DCONEstimator(
                 "Raise max_seconds."
             )
         for message in messages:
-            warnings.warn(message, ConvergenceWarning, stacklevel=4 + FRAMES)
+            warnings.warn(message, ConvergenceWarning, stacklevel=3 + FRAMES)
 
     def _limited(self, layer: Layer, is_top: bool) -> list[Solution]:
         """Return the solutions that a limit kept from convergence."""
@@ -328,23 +319,6 @@ class DCONEstimator(
         limits = {"max_epochs": self.max_epochs, "max_evaluations": self.max_evaluations, "tol": self.tol}
         return Trainer.of(self.algorithm, **limits | changes)
 
-    def _n_threads(self) -> int:
-        return int(effective_n_jobs(self.n_jobs))
-
-    def _observer(self, recorded: list[tuple[Problem, Recorder]] | None = None, estimator: Any = None) -> FitObserver:
-        """Return the observer of a fit; ``estimator`` is the one whose scikit-learn callbacks are called."""
-        if recorded is not None:
-            return FitObserver(self.random_state, recorded=recorded, max_seconds=self.max_seconds)
-        return FitObserver(
-            self.random_state,
-            callback=self.callback,
-            checkpoint=self.checkpoint,
-            verbose=int(self.verbose),
-            max_seconds=self.max_seconds,
-            n_threads=self._n_threads(),
-            estimator=estimator,
-        )
-
     def _lasting_params(self) -> dict[str, Any]:
         """Return the parameters that may change the networks."""
         params = self.get_params(deep=False)
@@ -421,17 +395,6 @@ class DCONEstimator(
         """Return the weights of these rows, checked and multiplied by those of their classes."""
         weight = checked_weight(sample_weight, X)
         return weight if self._class_weights is None else checked_weight(weight * self._class_weights.of_rows(y), X)
-
-    def _given_validation(
-        self, targets: Targets, X_val: ArrayLike | None, y_val: ArrayLike | None, weight: ArrayLike | None
-    ) -> Rows | None:
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val must be given together.")
-        if X_val is None or y_val is None:
-            if weight is not None:
-                raise ValueError("sample_weight_val needs X_val and y_val.")
-            return None
-        return self._checked_rows(X_val, y_val, weight, targets)
 
     def _set_aside(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
         """Split the rows of positive weight into a training and a validation part; the first stays in order."""

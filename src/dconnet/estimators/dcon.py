@@ -15,15 +15,14 @@ from sklearn.model_selection import check_cv
 from dconnet._arrays import FloatArray
 from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.data import Rows, Units
+from dconnet.estimators.fit_observer import FitObserver
 from dconnet.estimators.fitted import Classification
 from dconnet.estimators.gamma_choice import GAMMAS, GammaChoice, check_candidates, check_folds, choose_gamma
 from dconnet.estimators.layer import Layer, LayerTraining, NetworkTask, build_problems, prepare_start
-from dconnet.estimators.observer import FitObserver
 from dconnet.estimators.parameters import documented, parameters
 from dconnet.model.calibration import PLAIN_SLOPE, Calibration
 from dconnet.model.network import Network
 from dconnet.model.targets import Targets
-from dconnet.training.clock import Clock
 from dconnet.training.early_stopping import Validation
 from dconnet.training.growth import START
 from dconnet.training.initialization import xavier
@@ -71,7 +70,7 @@ class _Shallow(DCONEstimator):
         # Before the networks are trained, so that a classifier has probabilities also after an interrupt.
         choice = observer.recall(
             "gamma",
-            lambda: self._choose_gamma(rows, units, seed, observer.clock.share(SHORT_FITS_SHARE)),
+            lambda: self._choose_gamma(rows, units, seed, observer),
             lambda choice: None if choice is None else choice.to_snapshot(),
             GammaChoice.from_snapshot,
         )
@@ -88,10 +87,10 @@ class _Shallow(DCONEstimator):
         def complete(layer: Layer) -> list[Layer]:
             return [replace(layer, units=units, choice=choice, is_uncalibrated=is_uncalibrated)]
 
-        training = LayerTraining(self._trainer(), tasks, observer, n_jobs=self._n_threads(), complete=complete)
+        training = LayerTraining(self._trainer(), tasks, observer, complete=complete)
         return complete(training.run())
 
-    def _choose_gamma(self, rows: Rows, units: Units, seed: int, clock: Clock) -> GammaChoice | None:
+    def _choose_gamma(self, rows: Rows, units: Units, seed: int, observer: FitObserver) -> GammaChoice | None:
         """Compare the candidates of gamma and calibrate probabilities; None for a regressor with a given gamma."""
         if self._gamma_is_given and not is_classifier(self):
             return None
@@ -103,9 +102,9 @@ class _Shallow(DCONEstimator):
             **self._fold_options(rows),
             n_hidden=WIDTH_OF_SHORT_FITS if self._grows else int(self.n_hidden),
             shrinkage=float(self.shrinkage),
-            n_jobs=self._n_threads(),
+            n_jobs=observer.n_threads,
             calibrate=is_classifier(self),
-            clock=clock,
+            clock=observer.clock.share(SHORT_FITS_SHARE),
         )
 
     @property

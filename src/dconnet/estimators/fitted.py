@@ -12,8 +12,10 @@ from sklearn.base import ClassifierMixin
 from dconnet._arrays import FloatArray
 from dconnet.estimators.data import ClassWeights, Units
 from dconnet.model.calibration import Calibration
+from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
+from dconnet.training.observer import Recorder
 from dconnet.training.result import Solution
 
 
@@ -34,6 +36,8 @@ class FittedSolutions:
     _fitted_params: dict[str, Any]
     _units: Units
     _class_weights: ClassWeights | None = None
+    # `replay` sets a list that receives the problem of each network and the recorder of its training.
+    _recorded: list[tuple[Problem, Recorder]] | None = None
 
     def _get_from_solutions(self, name: str) -> tuple[Any, ...]:
         """Return an attribute of all solutions of the top layer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from dconnet._native import Stop
 from dconnet._threads import has_external_backend, in_threads, one_blas_thread, run_on_backend
 from dconnet.certificates import stationarity
 from dconnet.estimators.data import Rows, Units
+from dconnet.estimators.fit_observer import NETWORK, FitObserver, NetworkObserver, seconds_of
 from dconnet.estimators.gamma_choice import GammaChoice
-from dconnet.estimators.observer import NETWORK, FitObserver, NetworkObserver, seconds_of
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, check_outputs
 from dconnet.training.clock import Clock, Turns
@@ -113,7 +113,7 @@ class NetworkTask:
 class LayerTraining:
     """Trains all networks of a layer.
 
-    The networks do not depend on ``n_jobs``, the number of threads: several networks are trained at once, and
+    The networks do not depend on the number of threads of the observer: several networks are trained at once, and
     remaining threads share the rows of each. All networks of the ``n_layers_left`` layers, this one included, get the
     same share of the time. ``name_below`` distinguishes checkpoints of networks with different inputs, ``title`` names
     the networks for scikit-learn's callbacks, and ``complete`` returns all layers of the estimator for this one.
@@ -123,7 +123,6 @@ class LayerTraining:
     trainer: Trainer
     tasks: Sequence[NetworkTask]
     observer: FitObserver
-    n_jobs: int = 1
     depth: int = 0
     name_below: str = ""
     title: str = "network"
@@ -137,8 +136,8 @@ class LayerTraining:
     def run(self) -> Layer:
         """Train all networks; after Ctrl-C, fit only the output layers of the networks that are left."""
         tasks, observer = self.tasks, self.observer
-        self.n_at_once = min(self.n_jobs, len(tasks)) if observer.recorded is None else 1
-        self.trainer = self.trainer.sharing(self.n_jobs, self.n_at_once)
+        self.n_at_once = min(observer.n_threads, len(tasks))
+        self.trainer = self.trainer.sharing(observer.n_threads, self.n_at_once)
         # The best output weights do not depend on the generator, and those of the tasks must not be used.
         rng = np.random.default_rng(0)
         self.reached = [cache(partial(self.fit_output_layer, task, Status.RUNNING, rng)) for task in tasks]
@@ -209,11 +208,11 @@ class LayerTraining:
 
     def observe(self, number: int) -> Observer:
         """Return the observer of a network."""
-        task, recorded = self.tasks[number], self.observer.recorded
+        task, recorded = self.tasks[number], self.observer.estimator._recorded
         if recorded is not None:
             assert isinstance(task.problem, Problem)
             recorded.append((task.problem, Recorder()))
-            return recorded[-1][1]
+            return cast("Recorder", recorded[-1][1])
         return NetworkObserver(
             self.observer,
             f"{NETWORK} {self.depth}.{number}{self.name_below}",

@@ -15,9 +15,9 @@ from sklearn.base import RegressorMixin, is_classifier
 from dconnet._arrays import FloatArray
 from dconnet.estimators.base import DCONEstimator
 from dconnet.estimators.data import Rows
+from dconnet.estimators.fit_observer import FitObserver
 from dconnet.estimators.fitted import Classification
 from dconnet.estimators.layer import Layer, LayerTraining, NetworkTask, build_problems, prepare_start
-from dconnet.estimators.observer import FitObserver
 from dconnet.estimators.parameters import COUNT, POSITIVE, documented, parameters
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
@@ -84,7 +84,6 @@ class _Layerwise(DCONEstimator):
                     self._trainer(**({} if is_top or self.lower_epochs is None else {"max_epochs": self.lower_epochs})),
                     [NetworkTask(*part) for part in parts],
                     observer,
-                    n_jobs=self._n_threads(),
                     depth=depth,
                     # With larger limits, the layers below may be other networks.
                     name_below=f" above {describe_value(layers[-1].networks)}" if layers else "",

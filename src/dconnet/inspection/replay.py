@@ -55,8 +55,10 @@ def replay(
     """
     check_is_dcon(estimator)
     check_is_fitted(estimator)
-    copy, recorded = clone(estimator).set_params(verbose=0), list[tuple[Problem, Recorder]]()
-    copy._fit(X, y, **(fit_params or {}), recorded=recorded)
+    copy = clone(estimator).set_params(verbose=0, n_jobs=1, callback=None, checkpoint=None)
+    copy.__dict__.pop("_skl_callbacks", None)
+    copy._recorded = recorded = list[tuple[Problem, Recorder]]()
+    copy.fit(X, y, **(fit_params or {}))
     options = copy._trainer().options
     algorithm = "accelerated" if copy.algorithm == "accelerated" else "paper"
     trajectories = []

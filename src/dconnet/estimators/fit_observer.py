@@ -11,13 +11,13 @@ from threading import RLock
 from typing import Any, TypeVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from dconnet.model.problem import Problem
 from dconnet.training.checkpoint import FORGED, REMEDY, Checkpoint, Snapshot
 from dconnet.training.clock import Clock
 from dconnet.training.descent import State
-from dconnet.training.observer import EpochProgress, Recorder
+from dconnet.training.observer import EpochProgress
 from dconnet.training.result import TrainingEpoch
 
 try:
@@ -51,32 +51,21 @@ def with_callbacks(method: Method) -> Method:
 class FitObserver:
     """Observes one call of `fit`, whose time begins now.
 
-    It draws seeds from ``random_state``, calls ``callback`` after each epoch, and writes the checkpoint. ``recorded``
-    receives the problem of each network and the `Recorder` of its training. ``n_threads`` is the number of networks
-    that are trained at once, and ``estimator`` the one whose scikit-learn callbacks are called.
+    It draws seeds from the parameter ``random_state`` of the estimator, calls ``callback`` after each epoch, and writes
+    the checkpoint. scikit-learn's callbacks are called if ``use_sklearn_callbacks`` is True.
     """
 
-    def __init__(
-        self,
-        random_state: Any,
-        *,
-        callback: Callback | None = None,
-        checkpoint: Any = None,
-        recorded: list[tuple[Problem, Recorder]] | None = None,
-        verbose: int = 0,
-        max_seconds: float | None = None,
-        n_threads: int = 1,
-        estimator: Any = None,
-    ) -> None:
-        self.random_state, self.callback, self.recorded, self.verbose = random_state, callback, recorded, verbose
-        self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
+    def __init__(self, estimator: Any, *, use_sklearn_callbacks: bool = True) -> None:
+        self.estimator, self.callback, self.verbose = estimator, estimator.callback, int(estimator.verbose)
+        self.n_threads = int(effective_n_jobs(estimator.n_jobs))
+        self.checkpoint = None if estimator.checkpoint is None else Checkpoint(estimator.checkpoint)
         self.is_over = self.checkpoint is not None and self.checkpoint.get("ended") is not None
         entries = {} if self.checkpoint is None else self.checkpoint.entries
         seconds = [seconds_of(entry) for name, entry in entries.items() if name.startswith(NETWORK)]
-        self.clock = Clock(max_seconds, spent=sum(seconds) / max(1, min(n_threads, len(seconds))))
+        self.clock = Clock(estimator.max_seconds, spent=sum(seconds) / max(1, min(self.n_threads, len(seconds))))
         self.lock = RLock()  # threads train the networks, and callbacks are called one at a time
         self.context: Any = None
-        if sklearn_callbacks is not None and estimator is not None:
+        if sklearn_callbacks is not None and use_sklearn_callbacks:
             # The number of networks is known only after the target is checked.
             context = estimator._init_callback_context(max_subtasks=None, sequential_subtasks=False)
             self.context = context if getattr(estimator, "_skl_callbacks", None) else None
@@ -86,18 +75,18 @@ class FitObserver:
     @property
     def is_plain(self) -> bool:
         """Whether there is no callback, checkpoint, recorder or time limit."""
-        observers = (self.recorded, self.callback, self.checkpoint, self.context)
+        observers = (self.estimator._recorded, self.callback, self.checkpoint, self.context)
         return not self.clock.has_limit and all(observer is None for observer in observers)
 
     def seed(self) -> int:
         """Return the next seed; raise ValueError if the checkpoint has another one than ``random_state`` gives."""
-        drawn = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        drawn = int(check_random_state(self.estimator.random_state).randint(np.iinfo(np.int32).max))
         name = f"seed {self._n_seeds}"
         self._n_seeds += 1
         seed: int = self.recall(
             name, lambda: drawn, lambda seed: Snapshot({"seed": seed}), lambda found: int(found.values["seed"])
         )
-        if self.checkpoint is not None and self.random_state is not None and seed != drawn:
+        if self.checkpoint is not None and self.estimator.random_state is not None and seed != drawn:
             raise ValueError(f"The checkpoint {self.checkpoint.path} belongs to another random_state. {REMEDY}")
         return seed
 
