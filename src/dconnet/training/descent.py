@@ -169,8 +169,6 @@ class Descent:
         whole = Snapshot(values, arrays)
         if validation is not None:
             whole |= validation.snapshot().prefixed("validation_")
-        if _may_continue(state.status):
-            self.sweep.renew()
         return whole
 
     def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
@@ -265,6 +263,7 @@ class Descent:
         order = self.rng.permutation(len(state.alpha))
         kinks = self.rng.standard_normal(state.V.shape) if self.options.kinks == "random" else None
         state.swept = True
+        self.sweep.renew()
         state.tally = self.sweep.run(state.V, state.alpha, order, self.clock.left(), kinks)
         self.improve_output_layer(state)
         state.n_epochs += state.tally.visited == len(order)
