@@ -171,6 +171,14 @@ def test_a_regressor_finds_its_width(data):
         DCONRegressor("wide", gamma=0.1).fit(X, y)
 
 
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_a_gamma_that_is_too_large_gives_zero(wide_table, n_targets):
+    X, y = wide_table
+    model = DCONRegressor("auto", gamma=100.0, random_state=0).fit(X, y if n_targets == 1 else np.column_stack([y, -y]))
+    assert (model.network_.n_hidden, np.abs(model.network_.parameters).max()) == (1, 0.0)
+    assert "all weights are zero" in model.message_
+
+
 def test_growth_resumes_after_a_kill(data, tmp_path, monkeypatch):
     options = {"n_hidden": "auto", "gamma": 0.03, "random_state": 0, "early_stopping": True, "n_iter_no_change": 1000}
     whole = DCONRegressor(**options).fit(*data)

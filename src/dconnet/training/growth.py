@@ -18,6 +18,7 @@ from dconnet._arrays import FloatArray
 from dconnet._text import no_network_is_better, per_cent
 from dconnet.convex.backend import Backend
 from dconnet.model.network import Network
+from dconnet.model.piecewise import output_strengths
 from dconnet.model.problem import Problem, hidden_layer
 from dconnet.model.rows import blocks
 from dconnet.training.accelerated import EVALUATION, AcceleratedDescent, Moves
@@ -160,8 +161,9 @@ class GrowingDescent(AcceleratedDescent):
             self.block_descent(state)
 
     def prune(self, state: State) -> None:
-        """Remove neurons without output; one always stays."""
-        size = np.linalg.norm(state.V, axis=1) * np.linalg.norm(state.alpha.reshape(len(state.alpha), -1), axis=1)
+        """Remove neurons without output; one always stays, of weight zero if no network is better than zero."""
+        self.move(state, np.zeros_like(state.V[:1]), np.zeros_like(state.alpha[:1]))
+        size = np.linalg.norm(state.V, axis=1) * output_strengths(state.alpha)
         kept = size > NOTHING * np.max(size)
         kept[np.argmax(size)] = True
         if not np.all(kept):
@@ -336,7 +338,7 @@ class GrowingDescent(AcceleratedDescent):
     def progress(self, state: State) -> str:
         """Describe width, gap and the reason to stop, for the message."""
         n_hidden, found = len(state.alpha), self.new_neurons
-        width = f"{n_hidden} neuron{'s' * (n_hidden != 1)}"
+        width = f"{n_hidden} neuron{'s' * (n_hidden != 1)}" if state.alpha.any() else "all weights are zero"
         if found is None:
             return width
         none_found, has_reached = found.correlation <= 1.0 + self.options.tol, self.has_reached_bound(state)
