@@ -13,13 +13,7 @@ from dconnet.convex.backend import get_backend
 from dconnet.model.problem import hidden_layer
 from dconnet.training import growth
 from dconnet.training.descent import Options
-from dconnet.training.fixed_patterns import (
-    PatternDescent,
-    balance_neurons,
-    merge_neurons,
-    neuron_vectors,
-    reduce_neurons,
-)
+from dconnet.training.fixed_patterns import PatternDescent, balance_neurons, merge_neurons, neuron_vectors
 from dconnet.training.growth import GrowingDescent
 from dconnet.training.initialization import xavier
 from dconnet.training.result import Status
@@ -115,13 +109,12 @@ def test_no_wide_network_is_below_a_proved_bound(seed, n_hidden, gamma, n_featur
     assert problem.objective(wide_network(problem, n_hidden, seed)) >= bound
 
 
-@pytest.mark.parametrize("reduce", [merge_neurons, reduce_neurons])
-def test_fewer_neurons_have_the_same_output_and_no_larger_penalty(reduce):
+def test_merged_neurons_have_the_same_output_and_no_larger_penalty():
     Q = build(n_rows=12).whitened.Q
     rng = np.random.default_rng(0)
     W, signs = rng.normal(size=(80, 3)), rng.choice([-1.0, 1.0], size=80)
-    fewer, their_signs = reduce(Q, W, signs)
-    assert len(fewer) < (80 if reduce is merge_neurons else 13)
+    fewer, their_signs = merge_neurons(Q, W, signs)
+    assert len(fewer) < 80
     before, after = np.maximum(Q @ W.T, 0.0) @ signs, np.maximum(Q @ fewer.T, 0.0) @ their_signs
     np.testing.assert_allclose(after, before, atol=1e-9)
     assert np.linalg.norm(fewer, axis=1).sum() <= np.linalg.norm(W, axis=1).sum() * (1.0 + 1e-12)

@@ -6,7 +6,7 @@ import pytest
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
 from dconnet.model.problem import Problem
-from dconnet.training.accelerated import AcceleratedDescent, Moves
+from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier
 from dconnet.training.newton import Piece, newton_step
@@ -70,14 +70,11 @@ def test_kinked_rows_and_dead_neurons_stay():
     assert step_V[0].any()
 
 
-def test_fits_end_closer_to_stationary_points():
-    norms = {}
-    for use_newton in (True, False):
-        for seed in range(3):
-            problem, start, rng = training(n_rows=200, seed=seed)
-            moves = Moves(newton=use_newton)
-            solution = AcceleratedDescent(problem, get_backend("native"), Options(split="net"), rng, moves).run(start)
-            assert_descent(solution.history)
-            norms[use_newton, seed] = stationarity(problem, solution.network).norm
-    assert np.median([norms[True, seed] for seed in range(3)]) < 1e-9
-    assert np.median([norms[False, seed] for seed in range(3)]) > 1e-7
+def test_fits_end_at_stationary_points():
+    norms = []
+    for seed in range(3):
+        problem, start, rng = training(n_rows=200, seed=seed)
+        solution = AcceleratedDescent(problem, get_backend("native"), Options(split="net"), rng).run(start)
+        assert_descent(solution.history)
+        norms.append(stationarity(problem, solution.network).norm)
+    assert np.median(norms) < 1e-9  # without Newton steps, 1e-7

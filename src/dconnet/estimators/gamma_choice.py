@@ -17,7 +17,7 @@ from dconnet.model.calibration import Calibration
 from dconnet.model.coordinates import Coordinates
 from dconnet.model.problem import Problem
 from dconnet.training.checkpoint import Snapshot
-from dconnet.training.clock import Clock, Turns
+from dconnet.training.clock import Clock
 from dconnet.training.short_fits import ShortFits, short_fits
 
 # Candidates by default, in units of the target's standard deviation.
@@ -151,9 +151,9 @@ def choose_gamma(
 ) -> GammaChoice:
     """Compare candidates of gamma by short fits on given folds, or on ``n_folds`` random folds of the distinct rows.
 
-    All candidates have the same random starts. The folds, or the fits of a single one, are shared by ``n_jobs``
-    threads. The result does not depend on their number, unless time is short: then all fits end early, after the same
-    time. A single gamma is trained only to ``calibrate`` probabilities. Without time left, nothing is trained.
+    All candidates have the same random starts. The folds are shared by ``n_jobs`` threads. The result does not depend
+    on their number, unless time is short: then all fits end early, after the same time. A single gamma is trained only
+    to ``calibrate`` probabilities. Without time left, nothing is trained.
     """
     rng = np.random.default_rng([seed, 1])  # not the generator of the network
     if folds is None:
@@ -180,6 +180,31 @@ def choose_gamma(
     seeds = [rng.integers(np.iinfo(np.int32).max, size=n_starts) for _ in folds]
     turns = clock.turns(len(folds) * rows.Y.shape[1] * len(gammas) * n_starts, n_jobs) if clock.has_limit else None
 
+    def best_fits(
+        training: CodedDesign, targets: FloatArray, weight: FloatArray, seeds: NDArray[np.int64]
+    ) -> ShortFits:
+        """Return the fit of least RegLoss of each column and gamma."""
+        from_white = penalised.from_white(training.gram(weight), shrinkage)
+        columns = range(targets.shape[1])
+        which, gamma, seed = (part.ravel() for part in np.meshgrid(columns, gammas, seeds, indexing="ij"))
+        fits = short_fits(
+            training,
+            from_white,
+            targets.T,
+            gammas=gamma,
+            seeds=seed,
+            which=which,
+            n_hidden=n_hidden,
+            evaluations=EVALUATIONS,
+            sample_weight=weight,
+            seconds=None if turns is None else turns.next,
+        )
+        squares = weight @ (targets[:, which] - training.predict(*fits)) ** 2
+        penalties = np.sum(fits.V**2, axis=(1, 2)) + np.sum(fits.alpha**2, axis=1)
+        regloss = (squares + gamma * penalties).reshape(-1, len(seeds))
+        best = np.arange(len(regloss)) * len(seeds) + regloss.argmin(axis=1)
+        return ShortFits(fits.V[best], fits.alpha[best], from_white)
+
     def test_fold(k: int) -> tuple[FloatArray, NDArray[np.float32]]:
         train, test = folds[k]
         training = rows.some(train)
@@ -187,18 +212,7 @@ def choose_gamma(
         if units.coordinates is not None:
             centers = np.average(training.Y, axis=0, weights=training.weight)
         targets = (rows.Y - centers) / units.measure
-        networks = _best_fits(
-            design.rows(train),
-            penalised,
-            shrinkage,
-            targets[train],
-            gammas,
-            seeds[k],
-            n_hidden,
-            training.weight,
-            turns,
-            n_jobs if len(folds) == 1 else 1,
-        )
+        networks = best_fits(design.rows(train), targets[train], training.weight, seeds[k])
         outputs = design.rows(test).predict(*networks).reshape(len(test), len(centers), len(gammas))
         # Outputs are clipped to three times the range of the targets: an outlying row would otherwise dominate.
         low, range_ = targets[train].min(axis=0)[:, None], np.ptp(targets[train], axis=0)[:, None]
@@ -216,47 +230,3 @@ def choose_gamma(
     tested = np.concatenate([test for _, test in folds])
     best = np.concatenate(outputs)[:, :, choice.best_index].astype(np.float64)
     return replace(choice, calibration=Calibration.of(best, rows.Y[tested], rows.weight[tested]))
-
-
-def _best_fits(
-    design: CodedDesign,
-    penalised: Standardisation,
-    shrinkage: float,
-    targets: FloatArray,
-    gammas: FloatArray,
-    seeds: NDArray[np.int64],
-    n_hidden: int,
-    weight: FloatArray,
-    turns: Turns | None,
-    n_jobs: int,
-) -> ShortFits:
-    """Return the fit of least RegLoss of each column and gamma; ``turns`` limits the time of each fit."""
-    n_columns = targets.shape[1]
-    from_white = penalised.from_white(design.gram(weight), shrinkage)
-    which, gamma, seed = (part.ravel() for part in np.meshgrid(range(n_columns), gammas, seeds, indexing="ij"))
-
-    def train(some: NDArray[np.intp]) -> ShortFits:
-        return short_fits(
-            design,
-            from_white,
-            targets.T,
-            gammas=gamma[some],
-            seeds=seed[some],
-            which=which[some],
-            n_hidden=n_hidden,
-            evaluations=EVALUATIONS,
-            sample_weight=weight,
-            seconds=None if turns is None else turns.next,
-        )
-
-    run = run_parallel if n_jobs > 1 and turns is None else in_threads
-    parts = run(train, np.array_split(np.arange(len(gamma)), min(n_jobs, len(gamma))), n_jobs)
-    V, alpha = (np.concatenate([getattr(part, name) for part in parts]) for name in ("V", "alpha"))
-    fits = ShortFits(V, alpha, from_white)
-    if len(seeds) > 1:
-        squares = weight @ (targets[:, which] - design.predict(*fits)) ** 2
-        penalties = np.sum(fits.V**2, axis=(1, 2)) + np.sum(fits.alpha**2, axis=1)
-        regloss = (squares + gamma * penalties).reshape(-1, len(seeds))
-        best = np.arange(len(regloss)) * len(seeds) + regloss.argmin(axis=1)
-        fits = ShortFits(fits.V[best], fits.alpha[best], from_white)
-    return fits

@@ -24,8 +24,6 @@ from dconnet.training.newton import newton_work
 from dconnet.training.row_work import DataProblem
 from dconnet.training.sweep import Tally
 
-HOPS = ("perturb", "restart", "none")
-
 # The least work of a round, in evaluations of the objective; a sweep is to take a small part of it.
 ROUND = 500
 SWEEP_SHARE = 0.1
@@ -62,21 +60,13 @@ NEWTON_GAIN = 1e-14
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Switches for the parts of the algorithm, to see what each contributes."""
+    """Switches for parts of the algorithm, which growth and comparisons do without."""
 
     race: bool = True  # random starts compete with the given one
     samples: bool = True  # L-BFGS begins on samples of the rows, where the design is large
-    burst: bool = True  # L-BFGS moves all weights at once
     hop: str = "perturb"  # leave a minimum by a perturbation ("perturb"), a new start ("restart"), or not ("none")
     sweep: bool = True  # a DCA for each neuron and ridge regression for the output layer; nothing is guaranteed without
-    extrapolate: bool = True  # follow the direction of a sweep further while RegLoss falls
-    balance: bool = True  # scale neurons to their least penalty
     revive: bool = True  # replace neurons that carry nothing
-    newton: bool = True  # end the search with Newton steps with rows held at their kinks, once all hops are tried
-
-    def __post_init__(self) -> None:
-        if self.hop not in HOPS:
-            raise ValueError(f"hop must be one of {HOPS}, got {self.hop!r}.")
 
 
 class AcceleratedDescent(Descent):
@@ -129,7 +119,7 @@ class AcceleratedDescent(Descent):
             len(state.alpha),
             starts=STARTS[size] if self.moves.race and not is_short else 1,
             samples=self.sample_evaluations(state) if size == "large" else 0,
-            burst=self.moves.burst,
+            burst=True,
             hop="none" if is_short else self.moves.hop,
             stalled=STALLED_BEFORE_RESTART if self.moves.hop == "restart" else STALLED[size],
             patience=np.iinfo(np.intp).max if patience is None else patience,
@@ -143,7 +133,7 @@ class AcceleratedDescent(Descent):
         limit = self.options.max_seconds
         by_time = np.inf if limit is None else limit * SPEED / (EVALUATION * entries * len(state.alpha))
         expected = min(self.evaluations_left(state), by_time)
-        is_on = self.moves.samples and self.moves.burst and expected <= MOST_WITH_SAMPLES
+        is_on = self.moves.samples and expected <= MOST_WITH_SAMPLES
         return round(SAMPLE_SHARE * expected) if is_on else 0
 
     def n_entries(self) -> int:
@@ -177,9 +167,8 @@ class AcceleratedDescent(Descent):
             if self.moves.sweep:
                 self.improve_output_layer(state)
             state.n_epochs += 1
-        if self.moves.balance:
-            self.balance(state)
-        if self.moves.newton and self.kernel.settled:
+        self.balance(state)
+        if self.kernel.settled:
             self.newton(state)
 
     def is_spent(self, state: State) -> bool:
@@ -191,8 +180,7 @@ class AcceleratedDescent(Descent):
         V, alpha, found = state.V, state.alpha, state.tally
         state.V = V.copy()  # the sweep works in place
         super().step(state)
-        if self.moves.extrapolate:
-            self.extrapolate(state, V, alpha)
+        self.extrapolate(state, V, alpha)
         sweep_cost = ITERATION * state.tally.iterations / len(alpha)
         self.budget = max(ROUND, round(sweep_cost / SWEEP_SHARE))
         state.tally = found.with_sweep(state.tally)

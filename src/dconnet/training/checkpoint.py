@@ -48,20 +48,6 @@ class Snapshot:
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     source: str = "The snapshot"
 
-    def part(self, prefix: str) -> Snapshot:
-        """Return what `prefixed` put under this prefix."""
-        return Snapshot(
-            {name.removeprefix(prefix): v for name, v in self.values.items() if name.startswith(prefix)},
-            {name.removeprefix(prefix): a for name, a in self.arrays.items() if name.startswith(prefix)},
-        )
-
-    def prefixed(self, prefix: str) -> Snapshot:
-        """Return the same contents with a prefix before each name."""
-        return Snapshot(
-            {prefix + name: value for name, value in self.values.items()},
-            {prefix + name: array for name, array in self.arrays.items()},
-        )
-
     def __or__(self, other: Snapshot) -> Snapshot:
         return Snapshot({**self.values, **other.values}, {**self.arrays, **other.arrays})
 

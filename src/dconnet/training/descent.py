@@ -168,7 +168,7 @@ class Descent:
         arrays = {"V": state.V.copy(), "alpha": state.alpha.copy(), "history": state.history.table()}
         whole = Snapshot(values, arrays)
         if validation is not None:
-            whole |= validation.snapshot().prefixed("validation_")
+            whole |= validation.snapshot()
         return whole
 
     def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
@@ -184,7 +184,7 @@ class Descent:
         self.rng.bit_generator.state = found.values["rng"]
         self.clock = Clock(self.options.max_seconds, spent=float(found.values["seconds"]))
         if validation is not None:
-            validation.restore(found.part("validation_"), state.network)
+            validation.restore(found, state.network)
         if _may_continue(state.status):
             state.status = self.verdict(state, validation)
 

@@ -47,14 +47,16 @@ class Validation:
     def snapshot(self) -> Snapshot:
         """Return the state on which further observations depend."""
         assert self.best is not None
-        best = {name: np.asarray(getattr(self.best, name), dtype=np.float64) for name in _PARTS}
+        best = {f"best_{name}": np.asarray(getattr(self.best, name), dtype=np.float64) for name in _PARTS}
         return Snapshot({"best_mse": self.best_mse, "epochs_since_best": self.epochs_since_best}, best)
 
     def restore(self, snapshot: Snapshot, like: Network) -> None:
         """Restore a snapshot; raise ValueError unless its network has the inputs and outputs of ``like``."""
-        n_hidden = snapshot.arrays["b"].size if "b" in snapshot.arrays else 0
+        n_hidden = snapshot.arrays["best_b"].size
         shapes = [(n_hidden, *np.shape(getattr(like, name))[1:]) for name in _PARTS[:3]] + [np.shape(like.intercept)]
-        self.best = Network(*(snapshot.array(name, shape) for name, shape in zip(_PARTS, shapes, strict=True)))
+        self.best = Network(
+            *(snapshot.array(f"best_{name}", shape) for name, shape in zip(_PARTS, shapes, strict=True))
+        )
         self.best_mse = float(snapshot.values["best_mse"])
         self.epochs_since_best = int(snapshot.values["epochs_since_best"])
 

@@ -76,25 +76,6 @@ def merge_neurons(Q: FloatArray, W: FloatArray, signs: FloatArray) -> tuple[Floa
     return W, signs
 
 
-def reduce_neurons(Q: FloatArray, W: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return at most n_rows neurons with the same output and no larger penalty, by Carathéodory's argument.
-
-    More outputs than rows are linearly dependent. Along a dependence the output is constant, the penalty does not rise
-    in one of both directions, and at some point a neuron vanishes.
-    """
-    while len(W) > len(Q):
-        outputs = signs * np.maximum(Q @ W.T, 0.0)  # (n_rows, n_hidden)
-        shares = linalg.null_space(outputs)[:, 0]
-        if np.linalg.norm(W, axis=1) @ shares > 0.0:
-            shares = -shares
-        with np.errstate(divide="ignore"):
-            steps = np.where(shares < 0.0, -1.0 / shares, np.inf)
-        first = int(np.argmin(steps))
-        W = np.delete(W * (1.0 + steps[first] * shares)[:, None], first, axis=0)
-        signs = np.delete(signs, first)
-    return W, signs
-
-
 def _disjoint_pairs(compatible: BoolArray) -> list[tuple[int, int]]:
     """Return disjoint pairs of compatible neurons."""
     pairs, taken = [], np.zeros(len(compatible), dtype=bool)

@@ -27,13 +27,7 @@ from dconnet.training.checkpoint import Snapshot
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.dual import DualPoint
 from dconnet.training.early_stopping import Validation
-from dconnet.training.fixed_patterns import (
-    PatternDescent,
-    balance_neurons,
-    merge_neurons,
-    neuron_vectors,
-    reduce_neurons,
-)
+from dconnet.training.fixed_patterns import PatternDescent, balance_neurons, merge_neurons, neuron_vectors
 from dconnet.training.lasso import solve_lengths, solve_output_vectors
 from dconnet.training.new_neurons import climb, random_starts, select_different
 from dconnet.training.result import Status
@@ -100,7 +94,6 @@ class GrowingDescent(AcceleratedDescent):
         self.dual = self.proved = DualPoint.zero(self.white)
         self.is_enumerable = can_enumerate(self.white.Q, self.problem.n_outputs)
         self.work = 0.0  # multiplications in joint steps
-        self.most = len(self.white.Q) + 1  # neurons that always suffice
 
     def step(self, state: State) -> None:
         """Run one round: joint steps, simplification, Newton steps, new neurons."""
@@ -144,10 +137,7 @@ class GrowingDescent(AcceleratedDescent):
 
     def simplify(self, state: State) -> None:
         """Merge neurons with the same active rows, and remove those that others can replace."""
-        W, signs = merge_neurons(self.white.Q, *neuron_vectors(state.V, state.alpha))
-        if len(W) >= self.most:
-            W, signs = reduce_neurons(self.white.Q, W, signs)
-        self.replace(state, *balance_neurons(W, signs))
+        self.replace(state, *balance_neurons(*merge_neurons(self.white.Q, *neuron_vectors(state.V, state.alpha))))
 
     def polish(self, state: State, correlation: float) -> None:
         """Minimise with fixed activation patterns, or by a sweep if the problem is too large."""
@@ -286,8 +276,7 @@ class GrowingDescent(AcceleratedDescent):
         best = solve_lengths(signs * hidden_layer(Q, U), y, gamma)
         if best is None:
             return False
-        W, signs = best[best > 0.0, None] * U[best > 0.0], signs[best > 0.0]
-        self.replace(state, *balance_neurons(*(reduce_neurons(Q, W, signs) if len(W) > self.most else (W, signs))))
+        self.replace(state, *balance_neurons(best[best > 0.0, None] * U[best > 0.0], signs[best > 0.0]))
         return True
 
     def append(self, state: State, directions: FloatArray) -> None:
