@@ -92,8 +92,8 @@ def test_the_limit_of_blas_threads_ends_with_the_last_of_several_fits():
 def press_after(monkeypatch, owner, name, n_calls):
     original, left = getattr(owner, name), list(range(n_calls))
 
-    def wrapped(*arguments):
-        result = original(*arguments)
+    def wrapped(*arguments, **options):
+        result = original(*arguments, **options)
         if left and left.pop() == 0:
             press_ctrl_c()
         return result
@@ -133,7 +133,7 @@ def test_ctrl_c_at_the_end_is_not_lost(monkeypatch):
 
 
 def test_ctrl_c_before_the_first_network_leaves_the_estimator_unchanged(monkeypatch):
-    press_after(monkeypatch, gamma_choice, "_best_fits", 1)
+    press_after(monkeypatch, gamma_choice, "short_fits", 1)
     model = DCONClassifier(3, n_jobs=2, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, LABELS)
