@@ -107,7 +107,7 @@ SMALL = random_chain(0, [3, 1])
         (lambda: select_output(SMALL, "probabilities"), "Only classifiers have probabilities"),
         (lambda: select_output(SMALL, "logits"), "output must be 'raw' or 'probabilities', got 'logits'"),
         (lambda: DCONRegressor().to_chain(), "not fitted"),
-        (lambda: SMALL.scaled_inputs(np.zeros(3), np.full(3, 1e-320)), "too large or too small for the scaling"),
+        (lambda: SMALL.then(Affine([[1e308]], [0.0])).then(Affine([[1e308]], [0.0])), "too large or too small"),
         (lambda: Chain(()), "at least one affine map"),
         (lambda: Chain((Affine(np.ones((2, 4)), [0.0] * 2), *SMALL.layers)), "3 inputs cannot follow one of 2"),
         (lambda: Affine(np.ones((2, 4)), [0.0]), "needs inputs and outputs"),

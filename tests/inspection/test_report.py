@@ -12,14 +12,13 @@ from dataclasses import replace
 import matplotlib as mpl
 import numpy as np
 import pytest
-from sklearn.calibration import calibration_curve
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor, DCONRegressor, LayerwiseDCONClassifier, TableEncoder
 from dconnet.inspection.examine import examine
 from dconnet.inspection.report import render_report, write_report
-from dconnet.inspection.report.classification import Confusion, Reliability
+from dconnet.inspection.report.classification import Confusion
 from dconnet.inspection.report.page import _environment
 from dconnet.inspection.report.text import encode_json, format_percent, security_policy
 from inspection_cases import (
@@ -133,18 +132,6 @@ def test_page_contains_members_and_columns_of_an_ensemble(no_figures):
         assert column["treatment"] in page
     for each in found.importances:
         assert format_percent(each.value) in page
-
-
-def test_reliability_agrees_with_scikit_learn():
-    rng = np.random.default_rng(0)
-    probability = rng.uniform(size=500)
-    y = rng.uniform(size=500) < probability
-    found = Reliability.of(np.column_stack([1.0 - probability, probability]), y, np.array([False, True]))
-    observed, predicted = calibration_curve(y, probability, n_bins=10)
-    np.testing.assert_allclose(found.observed, observed)
-    np.testing.assert_allclose(found.predicted, predicted)
-    assert found.counts.sum() == 500
-    assert -np.log(found.of_observed_class).mean() == pytest.approx(log_loss(y, probability))
 
 
 def test_confusion_is_that_of_the_held_out_rows(monkeypatch, no_figures):

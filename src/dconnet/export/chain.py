@@ -129,13 +129,6 @@ class Chain:
         outputs = self.layers[-1](values)
         return softmax(outputs) if self.softmax else outputs
 
-    def scaled_inputs(self, mean: FloatArray, scale: FloatArray) -> Chain:
-        """Return the chain for inputs x, if this one is for ``(x - mean) / scale``."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            W = self.layers[0].W / scale
-            first = Affine(W, self.layers[0].b - W @ mean)
-        return replace(self, layers=(first, *self.layers[1:]))
-
     def then(self, last: Affine) -> Chain:
         """Return the chain followed by another affine map, without ReLU between them."""
         return replace(self, layers=(*self.layers[:-1], last.after(self.layers[-1])))

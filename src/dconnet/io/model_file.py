@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,19 +24,10 @@ from dconnet.io.stored_estimators import ATTRIBUTES, registry
 FORMAT, VERSION = "dconnet-model", 1
 
 
-class _MetadataEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    feature_names: list[str]
-    target_names: list[str]
-    scores: dict[str, dict[str, float]]
-    version: str
-    created: str
-    description: str
-
-
 class _ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: str
     version: int
-    metadata: _MetadataEntry
+    metadata: Metadata
     objects: list[ObjectEntry]
     blocks: list[bytes]
 
@@ -120,8 +111,7 @@ def save(
         content = encode(registry(), estimator)
     except ValueError as error:
         raise ValueError(f"The {type(estimator).__name__} cannot be saved: {error}.") from error
-    entry = msgspec.convert(asdict(metadata), _MetadataEntry)
-    file = _ModelFile(FORMAT, VERSION, entry, content.objects, content.blocks)
+    file = _ModelFile(FORMAT, VERSION, metadata, content.objects, content.blocks)
     with write_bytes_atomically(path) as stream:
         stream.write(msgspec.json.encode(file))
 
@@ -167,23 +157,16 @@ def _decode(content: bytes) -> Any:
         file = msgspec.json.decode(content, type=_ModelFile)
         # msgspec keeps the last of two members of the same name: what it has kept then has fewer members.
         require(
-            _count_members(content) == _count_members(msgspec.json.encode(file)), "a name occurs twice in an object"
+            _count_members(content) == _count_members(msgspec.json.encode(file)),
+            "a name is unknown or occurs twice in an object",
         )
         estimator = decode(registry(), Content(file.objects, file.blocks))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MemoryError) as error:
         raise ValueError(str(error) or type(error).__name__) from error
-    metadata = Metadata(
-        tuple(file.metadata.feature_names),
-        tuple(file.metadata.target_names),
-        file.metadata.scores,
-        file.metadata.version,
-        file.metadata.created,
-        file.metadata.description,
-    )
     require(isinstance(estimator, (*ATTRIBUTES, Pipeline)), f"it holds a {type(estimator).__name__}, not an estimator")
-    _check_metadata(metadata, estimator)
+    _check_metadata(file.metadata, estimator)
     check_prediction(estimator)
-    estimator.metadata_ = metadata
+    estimator.metadata_ = file.metadata
     return estimator
 
 

@@ -134,14 +134,10 @@ def legend_above(axes: NDArray[Any], handles: Sequence[Any], ax: Any) -> None:
     """
     from matplotlib.figure import Figure
 
-    figure = axes[0].figure
-    is_ours, width = ax is None or isinstance(ax, Figure), figure.get_figwidth()
-    if not is_ours:
-        # A layout engine would shrink the other panels for a legend that is wider than the first.
-        places = [axis.get_position() for axis in (axes if figure.get_layout_engine() is None else axes[:1])]
-        width *= max(place.x1 for place in places) - places[0].x0
-    longest = max(len(handle.get_label()) for handle in handles)
-    n_fitting = max(int(CHARACTERS_PER_INCH * width / (longest + 6)), 1)
+    figure, is_ours = axes[0].figure, ax is None or isinstance(ax, Figure)
+    # A legend that is wider than the user's first panel would make a layout engine shrink the others.
+    width = figure.get_figwidth() * (1.0 if is_ours else axes[0].get_position().width)
+    n_fitting = max(int(CHARACTERS_PER_INCH * width / (max(len(each.get_label()) for each in handles) + 6)), 1)
     n_lines = -(-len(handles) // n_fitting)
     options: dict[str, Any] = {"ncols": -(-len(handles) // n_lines), **TIGHT_LEGEND}
     if is_ours:

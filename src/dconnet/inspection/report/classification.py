@@ -1,4 +1,4 @@
-"""Confusion of classes, and the reliability of predicted probabilities."""
+"""Observed and predicted classes in figures."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from dconnet.inspection.examination import Examination
 
 # With more classes, the confusion matrix is too large to read and is left out.
 MAX_CLASSES = 30
-# Bins of probabilities.
-N_BINS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,30 +59,3 @@ class Confusion:
         """Log loss of predicting the share of each class as its probability."""
         shares = self.counts.sum(axis=1) / self.counts.sum()
         return -float(shares[shares > 0.0] @ np.log(shares[shares > 0.0]))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reliability:
-    """Observed frequencies of classes by their predicted probability, for all classes or the second of two."""
-
-    predicted: FloatArray  # mean predicted probability of each bin that is not empty
-    observed: FloatArray  # observed frequency of each bin
-    counts: NDArray[np.int64]  # number of predictions of each bin
-    of_observed_class: FloatArray  # predicted probability of the class that was observed, of shape (n_rows,)
-
-    @classmethod
-    def of(cls, probabilities: FloatArray, y: NDArray[Any], classes: NDArray[Any]) -> Reliability:
-        """Count the probabilities, of shape (n_rows, n_classes), in bins of equal width."""
-        is_class = y[:, None] == classes
-        columns = slice(1, None) if len(classes) == 2 else slice(None)
-        values, is_observed = probabilities[:, columns].ravel(), is_class[:, columns].ravel()
-        bins = np.minimum((values * N_BINS).astype(np.intp), N_BINS - 1)
-        counts = np.bincount(bins, minlength=N_BINS)
-        full = counts > 0
-        predicted, observed = (np.bincount(bins, each, N_BINS)[full] / counts[full] for each in (values, is_observed))
-        return cls(predicted, observed, counts[full], probabilities[is_class])
-
-    @property
-    def standard_error(self) -> FloatArray:
-        """Standard error of the observed frequencies."""
-        return np.asarray(np.sqrt(self.observed * (1.0 - self.observed) / self.counts))

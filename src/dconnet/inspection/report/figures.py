@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.calibration import calibration_curve
 
 from dconnet._arrays import FloatArray
 from dconnet._text import printable
@@ -28,14 +29,13 @@ from dconnet.inspection.plotting.canvas import (
     scatter,
     shorten,
 )
-from dconnet.inspection.report.classification import N_BINS, Reliability
 from dconnet.inspection.report.dependence import PartialDependence, ReportFeature, read_features
 
 # Further targets have no figures; further features and classes have no curve.
 MAX_TARGETS, MAX_CURVES, MAX_CLASSES, MAX_LEVELS = 6, 6, 6, 12
 # Makes the letters in the figures as large as those of the text.
 REM_PER_INCH = 8.0
-N_RESIDUAL_BINS = 40
+N_RESIDUAL_BINS, N_PROBABILITY_BINS = 40, 10
 PANEL = (2.5, 2.2)
 
 Draw = Callable[[Any], Any]
@@ -62,10 +62,7 @@ def draw_predictions(examination: Examination, half_widths: FloatArray | None) -
     """Draw observed values and residuals for each target, or the reliability of probabilities."""
     if half_widths is not None:
         return [_draw_residuals(examination, k, float(half)) for k, half in enumerate(half_widths[:MAX_TARGETS])]
-    if examination.probabilities is None:
-        return []
-    rows, classes = examination.is_evaluated, examination.model.classes_
-    return [_draw_reliability(Reliability.of(examination.probabilities[rows], examination.y[rows], classes))]
+    return [] if examination.probabilities is None else [_draw_reliability(examination, examination.probabilities)]
 
 
 def _draw_residuals(examination: Examination, target: int, half_width: float) -> Figure:
@@ -126,20 +123,27 @@ def _group_rows(examination: Examination) -> list[tuple[Any, str, str]]:
     return [first, (~training, VERMILION, f"held-out rows ({int((~training).sum())})")]
 
 
-def _draw_reliability(reliability: Reliability) -> Figure:
+def _draw_reliability(examination: Examination, probabilities: FloatArray) -> Figure:
     """Draw observed frequencies over predicted probabilities, and a histogram of those of the observed class."""
+    rows, classes = examination.is_evaluated, examination.model.classes_
+    probabilities, is_class = probabilities[rows], examination.y[rows][:, None] == classes
+    columns = slice(1 if len(classes) == 2 else 0, None)
+    values = probabilities[:, columns].ravel()
+    y, x = calibration_curve(is_class[:, columns].ravel(), values, n_bins=N_PROBABILITY_BINS)
+    edges = np.linspace(0.0, 1.0, N_PROBABILITY_BINS + 1)
+    counts = np.bincount(np.searchsorted(edges[1:-1], values))
+    counts = counts[counts > 0]
 
     def draw_frequencies(axis: Any) -> None:
-        x, y = reliability.predicted, reliability.observed
         axis.plot((0.0, 1.0), (0.0, 1.0), color=INK, linewidth=1.0)
-        axis.errorbar(x, y, reliability.standard_error, fmt="o-", color=BLUE, ecolor=GREY, markersize=4.0)
-        for place, count in zip(zip(x, y, strict=True), reliability.counts.tolist(), strict=True):
+        axis.errorbar(x, y, np.sqrt(y * (1.0 - y) / counts), fmt="o-", color=BLUE, ecolor=GREY, markersize=4.0)
+        for place, count in zip(zip(x, y, strict=True), counts.tolist(), strict=True):
             axis.annotate(str(count), place, (6, -2), textcoords="offset points", fontsize=7, color=GREY, va="top")
         axis.set(xlim=(-0.04, 1.1), ylim=(-0.08, 1.06))
         label_axes(axis, x="predicted probability", y="observed frequency")
 
     def draw_histogram(axis: Any) -> None:
-        axis.hist(reliability.of_observed_class, bins=np.linspace(0.0, 1.0, 2 * N_BINS + 1), color=BLUE)
+        axis.hist(probabilities[is_class], bins=np.linspace(0.0, 1.0, 21), color=BLUE)
         label_axes(axis, x="probability of the observed class", y="rows")
 
     caption = (
