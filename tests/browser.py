@@ -1,55 +1,42 @@
 """Headless Chromium for tests of the report."""
 
+import html
+import json
 import os
+import re
 import shutil
-from contextlib import contextmanager
+import subprocess
 from pathlib import Path
 
 import pytest
 
-
-def find_program(variable, *names):
-    """Return the path of a program, or skip the test."""
-    found = os.environ.get(variable) or next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        pytest.skip(f"none of {', '.join(names)} is installed")
-    return found
-
-
-@contextmanager
-def chromium(folder):
-    """Start a browser whose profile is in a folder."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    browser = find_program("CHROME", "chromium", "google-chrome")
-    driver = find_program("CHROMEDRIVER", "chromedriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    for argument in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--force-prefers-reduced-motion",
-        "--window-size=1200,900",
-        f"--user-data-dir={folder}",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.ChromeService(executable_path=driver)
-    page = webdriver.Chrome(options=options, service=service)
-    try:
-        yield page
-    finally:
-        page.quit()
+PROBE = (
+    "<script>window.problems = []; addEventListener('error', (event) => problems.push(event.message));"
+    "addEventListener('unhandledrejection', (event) => problems.push(String(event.reason)));</script>"
+)
+REPORT = (
+    "<script type='module'>const found = {value: null, problems}; "
+    "try { found.value = await (async () => { %s })(); } catch (error) { problems.push(String(error.stack)); } "
+    "const box = document.createElement('textarea'); box.id = 'found'; box.textContent = JSON.stringify(found); "
+    "document.body.append(box);</script></body>"
+)
 
 
-def open_page(browser, folder, page):
-    """Open the text of a page as a file in a folder."""
+def evaluate(page, script, folder):
+    """Open a page and return what the body of a function in JavaScript returns; the page must not have errors.
+
+    The policy of the page is removed, because it would refuse the script. Skip the test without a browser.
+    """
+    browser = os.environ.get("CHROME") or shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("neither chromium nor google-chrome is installed")
+    page, n_policies = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', lambda _: PROBE, page)
+    assert n_policies == 1
     path = Path(folder) / "report.html"
-    path.write_text(page, encoding="utf-8")
-    browser.get(path.as_uri())
-    return browser
+    path.write_text(page.replace("</body>", REPORT % script), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+    options += ["--window-size=1200,900", "--virtual-time-budget=20000", f"--user-data-dir={folder}/profile"]
+    done = subprocess.run([browser, *options, "--dump-dom", path.as_uri()], capture_output=True, text=True, check=True)
+    found = json.loads(html.unescape(re.search(r'<textarea id="found">(.*?)</textarea>', done.stdout, re.DOTALL)[1]))
+    assert found["problems"] == []
+    return found["value"]
