@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 # Hexadecimal digits in the name of a temporary file, so that several writers of one file do not collide.
 N_DIGITS = 8
@@ -49,33 +49,29 @@ def write_bytes_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _replace(path: str | os.PathLike[str], kind: str, **options: Any) -> Iterator[Any]:
-    if is_stream(path):
-        with Path(path).open(f"w{kind}", **options) as file:
-            yield file
-        return
     target = Path(path).resolve()
     temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(N_DIGITS // 2)}.tmp")
     try:
-        with _create(temporary, target, f"x{kind}", **options) as file:
+        if is_stream(path):
+            with Path(path).open(f"w{kind}", **options) as file:
+                yield file
+            return
+        # Not tempfile: its files are readable by their owner alone, and would stay so under the new name.
+        with temporary.open(f"x{kind}", **options) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):  # such as a full disk
+            raise type(error)(error.errno, error.strerror, str(path)) from error
         raise
 
 
 def _prefix(target: Path) -> str:
     return f".{target.name[:200]}."
-
-
-def _create(temporary: Path, target: Path, mode: str, **options: Any) -> IO[Any]:
-    try:
-        # Not tempfile: its files are readable by their owner alone, and would stay so under the new name.
-        return temporary.open(mode, **options)
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(target)) from error
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,8 @@ import pytest
 
 import dconnet
 from dconnet.cli import main
-from dconnet.io.table_files import read_table
+from dconnet.encoding.coder import deal
+from dconnet.io.table_files import read_table, write_table
 from dconnet.training.descent import Descent
 
 QUICK = ("--n-hidden", "3", "--gamma", "0.05", "--tol", "1.0")
@@ -83,7 +87,7 @@ def predictions(*arguments: str) -> pd.DataFrame:
 def test_a_single_network_on_numbers(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     run("fit", "numbers.csv", "--target", "y", "--drop", "z", "-o", "m.json", *QUICK)
     out = capsys.readouterr().out
-    assert "80 rows, 2 features, regression" in out
+    assert "80 rows, 2 features, target y, regression, 16 rows held out" in out
     assert "test: MSE" in out
     model = dconnet.load("m.json")
     assert isinstance(model, dconnet.DCONRegressor)
@@ -201,11 +205,41 @@ def test_closed_streams(
     assert "standard output is closed" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("predict model.json numbers.csv >&-", 2, "standard output is closed"),
+        ("predict model.json - <&-", 2, "standard input is closed"),
+        ("predict model.json numbers.csv > /dev/full", 2, "standard output: No space left"),
+        ("predict model.json numbers.csv -o /dev/full", 2, "/dev/full: No space left"),
+        ("inspect model.json >&-", 0, ""),
+        ("predict model.json none.csv 2>&-", 2, ""),
+    ],
+)
+def test_streams_of_a_shell(command: str, code: int, message: str, table: pd.DataFrame) -> None:
+    run("fit", "numbers.csv", "--target", "y", "-q", *QUICK)
+    ran = subprocess.run(f"{sys.executable} -m dconnet {command}", shell=True, capture_output=True, text=True)
+    assert ran.returncode == code
+    assert message in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout == ""
+
+
+def test_a_full_disk_names_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match=r"No space left on device: 'table\.csv'"):
+        write_table("table.csv", pd.DataFrame({"a": [1]}))
+    assert list(folder.iterdir()) == []
+
+
 def test_separator_encoding_and_decimal_are_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f}:{2 * a:.3f}".replace(".", ",") for a in rng.normal(size=40)]
     Path("deutsch.csv").write_bytes("\n".join(["größe:y", *rows]).encode("latin-1"))
-    dialect = ("--separator", ":", "--encoding", "latin-1", "--decimal", ",")
+    dialect = ("--sep", ":", "--encoding", "latin-1", "--decimal", ",")
     run("fit", "deutsch.csv", "--target", "y", "-q", *QUICK, *dialect)
     assert dconnet.load("model.json").metadata_.feature_names == ("größe",)
     assert dconnet.load("model.json").metadata_.scores["train"]["r2"] > 0.9
@@ -235,6 +269,82 @@ def test_a_checkpoint_resumes(table: pd.DataFrame, capsys: pytest.CaptureFixture
     assert "state.npz" in fails(capsys, "fit", "numbers.csv", "--target", "z", "-o", "other.json", *options)
 
 
+@pytest.mark.slow
+def test_sigterm_writes_the_checkpoint(table: pd.DataFrame) -> None:
+    """A fit that is terminated resumes to the bits of a fit without interruption."""
+    fit = [
+        sys.executable,
+        "-m",
+        "dconnet",
+        "fit",
+        "numbers.csv",
+        "--target",
+        "y",
+        "--n-hidden",
+        "30",
+        "--gamma",
+        "1e-6",
+    ]
+    fit += ["--algorithm", "paper", "--tol", "0", "--max-epochs", "80", "--checkpoint", "state.npz"]
+    process = subprocess.Popen(fit, stderr=subprocess.PIPE, text=True)
+    while not Path("state.npz").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.5)
+    begun = Path("state.npz").stat().st_mtime_ns
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate()
+    assert process.returncode == 143
+    assert "resumes from state.npz" in err
+    assert Path("state.npz").stat().st_mtime_ns > begun
+    assert not Path("model.json").exists()
+    subprocess.run(fit, check=True)
+    subprocess.run([*fit[:-2], "-o", "whole.json"], check=True)
+    resumed, whole = dconnet.load("model.json"), dconnet.load("whole.json")
+    np.testing.assert_array_equal(resumed.network_.W, whole.network_.W)
+
+
+def test_two_whole_numbers_are_classes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40) // 20}).to_csv("binary.csv", index=False)
+    run("fit", "binary.csv", "--target", "y", *QUICK)
+    assert "target y, classification, 2 classes, 8 rows held out (for regression" in capsys.readouterr().out
+    assert dconnet.load("model.json").classes_.tolist() == [0, 1]
+    run("fit", "binary.csv", "--target", "y", "--task", "regression", "-q", "--force", *QUICK)
+    assert isinstance(dconnet.load("model.json"), dconnet.DCONRegressor)
+
+
+# --- compare ---
+
+
+@pytest.mark.parametrize(("target", "measure"), [("y", "mse"), ("colour", "log_loss")])
+def test_compare_prints_a_leader_board(
+    target: str, measure: str, table: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("compare", "table.csv", "--target", target, "--drop", "z", "--folds", "2", "--json")
+    found = capsys.readouterr()
+    assert f"80 rows, 5 features, target {target}" in found.err
+    losses = {model["model"]: model[measure] for model in json.loads(found.out)["models"]}
+    assert len(losses) == 5
+    assert list(losses.values()) == sorted(losses.values())
+    assert losses["ensemble"] < losses["constant"]
+    y = table[target]
+    if target == "y":  # by hand, on the same folds
+        folds = deal(N_ROWS, 2, 0)
+        expected = np.mean([(y[rows] - y[folds[1 - f]].mean()) ** 2 for f, rows in enumerate(folds)])
+        assert losses["constant"] == pytest.approx(expected)
+
+
+def test_compare_prints_a_table(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compare", "numbers.csv", "--target", "y", "--drop", "z", "--folds", "2", "-q")
+    found = capsys.readouterr()
+    assert found.err == ""
+    lines = found.out.splitlines()
+    assert lines[0].split() == ["model", "MSE", "R2", "seconds"]
+    assert len(lines) == 6
+    assert "--folds" in fails(capsys, "compare", "numbers.csv", "--target", "y", "--folds", "50")
+    assert "one --target" in fails(capsys, "compare", "numbers.csv", "--target", "y", "--target", "z")
+
+
 # --- errors ---
 
 
@@ -250,6 +360,7 @@ def test_a_checkpoint_resumes(table: pd.DataFrame, capsys: pytest.CaptureFixture
         (("table.csv", "--target", "y", "--target", "colour", "--single"), "'colour'"),
         (("table.csv", "--target", "a"), "'a', row 4: the value is missing"),
         (("table.csv", "--target", "sold"), "80 different values"),
+        (("table.csv", "--target", "colour", "--task", "regression"), "--task classification"),
         (("table.csv", "--target", "y", "--quality", "high", "--single"), "Leave out one of them"),
         (("table.csv", "--target", "y", "--test-fraction", "1"), "below 1"),
         (("table.csv", "--target", "y", "--test-fraction", "0.999"), "leaves none"),
@@ -260,7 +371,7 @@ def test_a_checkpoint_resumes(table: pd.DataFrame, capsys: pytest.CaptureFixture
         (("table.csv", "--target", "y", "-o", "."), "is a folder"),
         (("table.csv", "--target", "y", "-o", "-"), "/dev/stdout"),
         (("table.csv", "--target", "y", "-o", "table.csv"), "--force"),
-        (("table.csv", "--target", "y", "--separator", "ab"), "one character"),
+        (("table.csv", "--target", "y", "--sep", "ab"), "one character"),
         (("table.csv",), "--target"),
         (("table.csv", "--target", "y", "--nonsense"), "--nonsense"),
     ],

@@ -51,10 +51,12 @@ def test_dialects_encodings_and_compressions_are_detected(content: str | bytes, 
 
 
 def test_separator_encoding_and_decimal_comma_can_be_named(tmp_path: Path) -> None:
-    path = write(tmp_path / "table.csv", "größe:menge, in kg\n-1,5:2,25e3\n1.000:a,b\n".encode("latin-1"))
+    path = write(
+        tmp_path / "table.csv", "größe:menge, in kg\n-1,5:2,25e3\n1.000:a,b\n1.234.567,5:0.5\n".encode("latin-1")
+    )
     table = read_table(path, separator=":", encoding="latin-1", decimal=",")
     assert table.columns.tolist() == ["größe", "menge, in kg"]
-    assert table.to_numpy().tolist() == [["-1.5", "2.25e3"], ["1.000", "a,b"]]
+    assert table.to_numpy().tolist() == [["-1.5", "2.25e3"], ["1000", "a,b"], ["1234567.5", "0.5"]]
 
 
 def test_quoted_cells_hold_separators_and_lines(tmp_path: Path) -> None:
@@ -67,7 +69,9 @@ def test_quoted_cells_hold_separators_and_lines(tmp_path: Path) -> None:
     [
         ("", "empty"),
         ("a,b\n", "no rows"),
-        ("a,b\n1,2\n3\n", "line 3: 1 cells"),
+        ("a,b\n1,2\n3\n", "line 3: 1 cell, but the first line has 2 names"),
+        ("# by hand\na,b\n1,2\n", "line 2: 2 cells, but the first line has 1 name. Delete the comments"),
+        ("a,b\n1,2\n# end\n", "line 3: 1 cell.* Delete the comments"),
         ("a,b\n1,2,3\n4,5\n", "line 2: 3 cells"),
         ('a,b\n1,2\n"3"x,4\n', "line 3"),
         ("a,\n1,2\n", "column 2 has no name"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -13,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 from dconnet._text import count
 from dconnet.cli.shared import (
     INTERRUPTED,
+    TERMINATED,
     add_table_options,
     check_output,
+    complain,
     has_numbers_only,
+    join,
     numbers_table,
     print_scores,
     read_table,
@@ -48,7 +52,12 @@ def add_parser(commands: Any) -> None:
     add("--target", action="append", required=True, metavar="COL", help="column to predict; repeatable with --single")
     add("-o", "--output", type=Path, default=Path("model.json"), help="model file [default: model.json]")
     tasks = "auto", "regression", "classification"
-    add("--task", choices=tasks, default="auto", help="auto: regression if the target is numeric, else classification")
+    add(
+        "--task",
+        choices=tasks,
+        default="auto",
+        help="auto: classification for text and for two whole numbers such as 0 and 1, else regression",
+    )
     add("--drop", action="append", default=[], metavar="COL", help="column to leave out; repeatable")
     add("--max-seconds", type=float, help="time limit in seconds [default: none]")
     add("--test-fraction", type=float, help="fraction of the rows to test on [default: 0; 0.2 with --single]")
@@ -102,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     if len(set(targets)) < len(targets) or (len(targets) > 1 and not is_single):
         raise ValueError("An ensemble has one --target. Name each target once, and train one network with --single.")
     table = read_table(options)
-    features, y, classify = _choose_columns(table, options)
+    features, y, classify = choose_columns(table, options)
     n_test = math.ceil(fraction * len(y))
     if 0 < n_test >= len(y):
         raise ValueError(f"With {count(len(y), 'row')}, --test-fraction {fraction:g} leaves none to train on. Use 0.")
@@ -117,19 +126,22 @@ def run(options: argparse.Namespace) -> int:
             other = "regression" if classify else "classification"
             hint = f" (for {other}, use --task {other})"
         sizes = f"{count(len(table), 'row')}, {count(features.shape[1], 'feature')}"
-        print(f"{source_name(options.data)}: {sizes}, {kind}{hint}", flush=True)
+        held_out = f", {count(len(test), 'row')} held out" if len(test) else ""
+        print(f"{source_name(options.data)}: {sizes}, target {join(targets)}, {kind}{held_out}{hint}", flush=True)
     begin = perf_counter()
     X = numbers_table(features) if takes_numbers(estimator) else features
-    interrupted = _fit_until_interrupted(estimator, X.iloc[train], y[train])
+    status = _fit_until_interrupted(estimator, X.iloc[train], y[train], getattr(options, "checkpoint", None))
+    if status == TERMINATED:
+        complain("Terminated", f"The same command resumes from {options.checkpoint}.")
+        return TERMINATED
     seconds = perf_counter() - begin
     scores = _score(estimator, X, y, train, test, targets)
     save(estimator, options.output, feature_names=features.columns, target_names=targets, scores=scores)
     if not options.quiet:
         _report(estimator, scores)
-        ended = "Interrupted after" if interrupted else "Trained in"
-        part = "the training part of the data" if len(test) else "all the data"
-        print(f"{ended} {seconds:.1f} s. The {model_name}, trained on {part}, is in {options.output}.")
-    return INTERRUPTED if interrupted else 0
+        ended = "Interrupted after" if status == INTERRUPTED else "Trained in"
+        print(f"{ended} {seconds:.1f} s on {count(len(train), 'row')}. The {model_name} is in {options.output}.")
+    return status
 
 
 def _wants_network(options: argparse.Namespace) -> bool:
@@ -143,7 +155,7 @@ def _wants_network(options: argparse.Namespace) -> bool:
     return bool(network)
 
 
-def _choose_columns(table: pd.DataFrame, options: argparse.Namespace) -> tuple[pd.DataFrame, NDArray[Any], bool]:
+def choose_columns(table: pd.DataFrame, options: argparse.Namespace) -> tuple[pd.DataFrame, NDArray[Any], bool]:
     """Return the features, the targets, and whether these are classes."""
     import numpy as np
 
@@ -190,19 +202,35 @@ def _build_estimator(options: argparse.Namespace, is_single: bool, is_numeric: b
     return make_pipeline(estimators.TableEncoder(target_type=target_type, random_state=options.seed), estimator)
 
 
-def _fit_until_interrupted(estimator: Any, X: Any, y: Any) -> bool:
-    """Fit an estimator; return whether Ctrl-C ended the fit, with networks to keep."""
+def _fit_until_interrupted(estimator: Any, X: Any, y: Any, checkpoint: str | None) -> int:
+    """Fit an estimator; return an exit status: 0, INTERRUPTED with networks to keep, or TERMINATED.
+
+    With a checkpoint, SIGTERM ends the fit like Ctrl-C, which writes the checkpoint.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the report has the message of each network
-        try:
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    is_terminated = False
+
+    def terminate(*_: object) -> None:
+        nonlocal is_terminated
+        is_terminated = True
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, terminate) if checkpoint else None
+    try:
+        with warnings.catch_warnings():
+            if not hasattr(last, "quality"):  # the report has the message of each single network
+                warnings.simplefilter("ignore", ConvergenceWarning)
             estimator.fit(X, y)
-        except KeyboardInterrupt:
-            if not (estimator[-1] if hasattr(estimator, "steps") else estimator).__sklearn_is_fitted__():
-                raise
-            return True
-    return False
+    except KeyboardInterrupt:
+        if not is_terminated and not last.__sklearn_is_fitted__():
+            raise
+        return TERMINATED if is_terminated else INTERRUPTED
+    finally:
+        if checkpoint:
+            signal.signal(signal.SIGTERM, previous)
+    return 0
 
 
 def _score(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 USER_ERROR = 2
-INTERRUPTED = 130  # 128 + SIGINT, as in shells
+INTERRUPTED, TERMINATED = 130, 143  # 128 + SIGINT and + SIGTERM, as in shells
 MEASURES = {"mse": "MSE", "r2": "R2", "accuracy": "accuracy", "log_loss": "log loss"}
 
 
@@ -36,7 +36,9 @@ class CommandParser(argparse.ArgumentParser):
 def add_table_options(parser: argparse.ArgumentParser) -> None:
     """Declare how a CSV file is read."""
     group = parser.add_argument_group("CSV files")
-    group.add_argument("--separator", help="between cells [default: the comma, semicolon, tab or bar that fits]")
+    group.add_argument(
+        "--sep", dest="separator", help="between cells [default: the comma, semicolon, tab or bar that fits]"
+    )
     group.add_argument("--encoding", help="for example latin-1 [default: UTF-8, or by the byte order mark]")
     group.add_argument("--decimal", default=".", help="decimal point of the numbers [default: .]")
 
@@ -47,7 +49,7 @@ def read_table(options: argparse.Namespace) -> pd.DataFrame:
 
     separator = {None: None, "tab": "\t", "\\t": "\t"}.get(options.separator, options.separator)
     if (separator is not None and len(separator) != 1) or len(options.decimal) != 1:
-        raise ValueError("--separator and --decimal are one character each. Write tab for a tab.")
+        raise ValueError("--sep and --decimal are one character each. Write tab for a tab.")
     return table_files.read_table(options.data, separator=separator, encoding=options.encoding, decimal=options.decimal)
 
 
@@ -145,7 +147,8 @@ def print_scores(scores: Mapping[str, Mapping[str, float]]) -> None:
 
 def complain(kind: str, message: object) -> None:
     """Print one line on standard error."""
-    print(f"{kind}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
+    if sys.stderr is not None:  # print would take the standard output instead
+        print(f"{kind}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 @contextmanager
@@ -155,12 +158,13 @@ def report_errors() -> Iterator[None]:
         warnings.showwarning = lambda message, *_, **__: complain("warning", message)
         try:
             yield
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except BrokenPipeError:  # the reader of the output has stopped, as head does
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
             sys.exit(1)
         except OSError as error:
-            complain("Error", f"{error.filename}: {error.strerror}" if error.filename else error)
+            complain("Error", f"{error.filename or 'standard output'}: {error.strerror or error}")
             sys.exit(USER_ERROR)
         except (ValueError, TypeError, ImportError, OverflowError) as error:
             complain("Error", error)

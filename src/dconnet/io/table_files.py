@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dconnet._files import write_atomically
-from dconnet._text import printable
+from dconnet._text import count, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ def read_table(
     encoding : str, optional
         Of a CSV file. By default UTF-8, or what the byte order mark tells.
     decimal : str, default="."
-        Decimal point of the numbers in a CSV file.
+        Decimal mark of the numbers in a CSV file. If it is not a point, points may separate thousands.
 
     Returns
     -------
@@ -163,8 +163,10 @@ def _read_csv(content: bytes, source: str, separator: str | None, encoding: str 
     names = rows.pop(0)
     for line, row in zip(lines[1:], rows, strict=True):
         if len(row) != len(names):
+            has_comment = any(cells[0].startswith("#") for cells in (names, row))
             raise ValueError(
-                f"{source}, line {line}: {len(row)} cells, but the first line has {len(names)} names. Correct the row."
+                f"{source}, line {line}: {count(len(row), 'cell')}, but the first line has "
+                f"{count(len(names), 'name')}. {'Delete the comments.' if has_comment else 'Correct the row.'}"
             )
     if "" in names:
         raise ValueError(
@@ -176,9 +178,17 @@ def _read_csv(content: bytes, source: str, separator: str | None, encoding: str 
         raise ValueError(f"{source}: the first line has numbers. Put the column names there.")
     table = _import_pandas().DataFrame(rows, columns=names, dtype=object)
     if decimal != ".":
-        number = rf"^([+-]?\d*){re.escape(decimal)}(\d+(?:[eE][+-]?\d+)?)$"
-        table = table.apply(lambda column: column.str.replace(number, r"\1.\2", regex=True).astype(object))
+        number = re.compile(rf"([+-]?(?:\d{{1,3}}(?:\.\d{{3}})+|\d*))(?:{re.escape(decimal)}(\d+(?:[eE][+-]?\d+)?))?")
+        table = table.map(lambda cell: _write_plainly(number.fullmatch(cell)) or cell).astype(object)
     return table
+
+
+def _write_plainly(found: re.Match[str] | None) -> str | None:
+    """Return a number without points between thousands, and with a decimal point; None if it is none."""
+    if found is None:
+        return None
+    whole, fraction = found[1].replace(".", ""), found[2]
+    return whole if fraction is None else f"{whole}.{fraction}"
 
 
 def _split_records(
