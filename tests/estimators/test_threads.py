@@ -16,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, Problem
-from dconnet._native import Stop
 from dconnet._threads import check_stop, in_threads, one_blas_thread
 from dconnet.convex.backend import get_backend
 from dconnet.convex.native import Native
@@ -165,25 +164,6 @@ def test_an_error_stops_the_other_items():
 
     with pytest.raises(ZeroDivisionError):
         in_threads(work, range(4), 4)
-
-
-def test_the_kernel_stops():
-    rows = np.random.default_rng(0).normal(size=(400, 5))
-    problem, stop = Problem(rows, np.abs(rows[:, 0]), 1e-3), Stop()
-
-    def work(seed):
-        rng = np.random.default_rng(seed)
-        descent = AcceleratedDescent(problem, get_backend("native"), Options(patience=None), rng)
-        descent.budget = 10**9
-        state = descent.init(xavier(5, 10, rng))
-        descent.prepare(state)
-        stop.set()  # just before the kernel begins to explore, for hours
-        try:
-            descent.explore(state)
-        except KeyboardInterrupt:
-            return "stopped"
-
-    assert in_threads(work, [0, 1], 2, stop) == ["stopped", "stopped"]
 
 
 # --- forks ---

@@ -23,18 +23,13 @@ class Memory(Observer):
 
     def __init__(self, snapshot=None, act=lambda n: False):
         super().__init__()
-        self.snapshot, self.act, self.kept, self.interrupts = snapshot, act, [], 0
+        self.snapshot, self.act, self.kept = snapshot, act, []
 
     def end_epoch(self, state):
         return self.act(len(self.kept) + 1) == "stop"
 
     def keep(self, take_snapshot, *, is_last):
         self.kept.append(take_snapshot())
-        if self.act(len(self.kept)) == "interrupt":
-            raise KeyboardInterrupt
-
-    def interrupt(self):
-        self.interrupts += 1
 
 
 class Case:
@@ -94,15 +89,6 @@ def test_a_descent_resumes_from_each_epoch_to_the_same_bits(name):
     assert again.kept == []  # after the last epoch
 
 
-@pytest.mark.parametrize("kind", [Descent, AcceleratedDescent])
-def test_a_larger_limit_lets_a_descent_continue(kind):
-    case, memory = Case(kind, 100, 3), Memory()
-    short = case.run(memory, max_epochs=2)
-    assert short.status is Status.EPOCH_LIMIT
-    assert_same(case.run(Memory(memory.kept[-1]), max_epochs=6), case.run(max_epochs=6))
-    assert_same(case.run(Memory(memory.kept[-1]), max_epochs=2), short)
-
-
 def test_the_time_of_a_snapshot_counts():
     case, memory = CASES["paper"], Memory()
     case.run(memory)
@@ -111,13 +97,6 @@ def test_the_time_of_a_snapshot_counts():
     stopped = case.run(Memory(earlier), max_seconds=5000.0)
     assert stopped.status is Status.TIME_LIMIT
     assert stopped.n_epochs == 3
-
-
-def test_an_interrupt_reaches_the_observer_and_the_descent_resumes():
-    case, memory = CASES["paper"], Memory(act=lambda n: "interrupt" if n == 4 else None)
-    assert case.run(memory).status is Status.INTERRUPTED
-    assert memory.interrupts == 1
-    assert_same(case.run(Memory(memory.kept[-1])), case.run())
 
 
 def test_a_file_gives_back_its_entries(path):
@@ -203,15 +182,6 @@ def test_foreign_files_and_folders_are_refused(tmp_path, path):
     assert path.read_text() == "my thesis"
     with pytest.raises(ValueError, match="is a folder"):
         Checkpoint(tmp_path)
-
-
-def test_another_fit_is_refused_and_its_differences_are_named(path):
-    written(path)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"another fit: X is not the same; gamma was 0.1 and is 0.2\. Delete"):
-        written(path, fingerprint={"gamma": 0.2, "X": {"rows": "b2"}})
-    assert path.read_bytes() == before
-    written(path)
 
 
 def test_a_write_that_fails_later_only_warns(path, monkeypatch):

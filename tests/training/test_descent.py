@@ -9,7 +9,6 @@ from dconnet.convex.backend import get_backend
 from dconnet.convex.reference import Reference
 from dconnet.training.clock import Clock
 from dconnet.training.descent import Descent, Options
-from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
 from dconnet.training.observer import Recorder
 from dconnet.training.output_layer import solve_output_weights
@@ -106,20 +105,6 @@ def test_an_interrupt_within_an_epoch_returns_the_network_reached(monkeypatch):
     assert solution.status is Status.INTERRUPTED
     assert problem.objective(solution.network) < problem.objective(start)
     assert solution.history.objective[-1] == pytest.approx(problem.objective(solution.network), rel=1e-12)
-
-
-def test_early_stopping_restores_the_best_network_whole():
-    problem = make_problem(1e-5)
-    rng = np.random.default_rng(7)
-    X_val = rng.normal(size=(15, 3))
-    y_val = rng.normal(size=15)  # pure noise: fitting on makes it worse
-    validation = Validation(X_val, y_val, np.ones(15), patience=3)
-    descent, start = make_descent(problem, n_hidden=8)
-    solution = descent.run(start, validation=validation)
-    assert solution.status is Status.EARLY_STOPPED
-    recorded = solution.history.validation_mse
-    assert len(recorded) == recorded.argmin() + 1 + 3
-    assert validation.mse(solution.network) == recorded.min()
 
 
 def test_rank_deficient_design_reaches_the_loss_of_its_full_rank_part():

@@ -1,7 +1,5 @@
 """Short fits: descent, reproducibility and invalid arguments."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 
@@ -86,17 +84,6 @@ def test_each_fit_has_its_own_gamma_target_and_seed():
     np.testing.assert_array_equal(U[0], U[1])
     np.testing.assert_array_equal(alpha[0], -alpha[1])
     assert len({u.tobytes() for u in U}) == 3
-
-
-def test_threads_give_the_same_bits():
-    design, B = MIXED
-
-    def fit(seed):
-        return short_fits(design, B, Y, gammas=[0.01, 0.1], seeds=[seed, seed], n_hidden=9, evaluations=40).U
-
-    with ThreadPoolExecutor(4) as pool:
-        for seed, U in enumerate(pool.map(fit, range(8))):
-            np.testing.assert_array_equal(U, fit(seed))
 
 
 @pytest.mark.parametrize(
