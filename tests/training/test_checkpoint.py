@@ -208,7 +208,9 @@ def test_states_of_other_networks_are_refused(kind):
     case.run(memory)
     good = memory.kept[0]
     bad = [
-        Snapshot({**good.values, name: ["?"]}, good.arrays) for name in good.values if name not in ("risen", "budget")
+        Snapshot({**good.values, name: ["?"]}, good.arrays)
+        for name in good.values
+        if name not in ("was_undone", "budget")
     ]
     bad += [Snapshot(good.values, {k: v for k, v in good.arrays.items() if k != name}) for name in good.arrays]
     bad += [Snapshot(good.values, {**good.arrays, name: a[..., :-1]}) for name, a in good.arrays.items() if a.size > 1]

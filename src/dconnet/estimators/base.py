@@ -38,7 +38,7 @@ from dconnet.estimators.data import (
     names_of_columns,
     refuse_several_columns,
     refuse_unusable_labels,
-    split_off,
+    split_rows,
 )
 from dconnet.estimators.fit_observer import FRAMES, Callback, CallbackSupport, FitObserver, with_callbacks
 from dconnet.estimators.fitted import FittedSolutions
@@ -102,7 +102,7 @@ class DCONEstimator(
         """Train all layers, from bottom to top."""
 
     @abstractmethod
-    def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
+    def _build_own_attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
         """Return the fitted attributes, with these stationarities of the top layer."""
 
     @abstractmethod
@@ -149,7 +149,7 @@ class DCONEstimator(
         observer = FitObserver(self)  # first: if the fit fails, scikit-learn's callbacks are torn down
         with unchanged_if_it_fails(self):
             known: Targets | None = getattr(self, "targets_", None) if self.warm_start else None
-            inputs, target = self._checked_pair(X, y, reset=known is None)
+            inputs, target = self._check_inputs_and_target(X, y, reset=known is None)
             targets, weight = self._encode_targets(inputs, y, target, sample_weight)
             if known is not None and not known.equals(targets):
                 raise ValueError(
@@ -158,19 +158,21 @@ class DCONEstimator(
             rows = Rows(inputs, targets.columns(target, weight), weight)
             validation = None
             if X_val is not None and y_val is not None:
-                validation = self._checked_rows(X_val, y_val, sample_weight_val, targets)
+                validation = self._check_rows(X_val, y_val, sample_weight_val, targets)
             elif X_val is not None or y_val is not None:
                 raise ValueError("X_val and y_val must be given together.")
             elif sample_weight_val is not None:
                 raise ValueError("sample_weight_val needs X_val and y_val.")
             elif self.early_stopping:
-                rows, validation = self._set_aside(rows, None if targets.classes is None else target, observer.seed())
+                rows, validation = self._split_validation(
+                    rows, None if targets.classes is None else target, observer.seed()
+                )
             if observer.checkpoint is not None:
                 data = {"X": hash_arrays(rows.X), "y": hash_arrays(rows.Y), "sample_weight": hash_arrays(rows.weight)}
                 other = None if validation is None else hash_arrays(validation.X, validation.Y, validation.weight)
                 observer.checkpoint.begin(self._fingerprint() | data | {"the validation data": other})
             n_networks = self._n_layers() * targets.n_networks
-            observer.begin_task(n_networks, X, y, sample_weight, partial(self._fitted, targets))
+            observer.begin_task(n_networks, X, y, sample_weight, partial(self._build_attributes, targets))
             with one_blas_thread():
                 layers = self._train(rows, validation, targets, observer)
                 is_interrupted = self._set_fitted(targets, layers, observer.clock)
@@ -189,10 +191,10 @@ class DCONEstimator(
                 stationarities = top.stationarities()
         except KeyboardInterrupt:
             is_interrupted = True
-        self.__dict__.update(self._fitted(targets, layers, stationarities))
+        self.__dict__.update(self._build_attributes(targets, layers, stationarities))
         return is_interrupted
 
-    def _fitted(
+    def _build_attributes(
         self, targets: Targets, layers: list[Layer], stationarities: FloatArray | None = None
     ) -> dict[str, Any]:
         """Return all fitted attributes; by default, the stationarities of the top layer are NaN."""
@@ -201,7 +203,7 @@ class DCONEstimator(
             "targets_": targets,
             "_layers": tuple(layer.solutions for layer in layers),
             "_fitted_params": self._lasting_params(),
-            **self._attributes(layers, unknown if stationarities is None else stationarities),
+            **self._build_own_attributes(layers, unknown if stationarities is None else stationarities),
         }
 
     def _n_layers(self) -> int:
@@ -216,7 +218,7 @@ class DCONEstimator(
         if is_interrupted or any(layer.is_interrupted for layer in layers):
             raise KeyboardInterrupt("Interrupted when all networks were trained.")
         messages = []
-        limited = [s for layer in layers for s in self._limited(layer, is_top=layer is layers[-1])]
+        limited = [s for layer in layers for s in self._find_limited(layer, is_top=layer is layers[-1])]
         if limited:
             count = f" ({len(limited)} of {len(solutions)} networks)" if len(solutions) > 1 else ""
             messages.append(limited[0].message + count)
@@ -234,7 +236,7 @@ class DCONEstimator(
         for message in messages:
             warnings.warn(message, ConvergenceWarning, stacklevel=3 + FRAMES)
 
-    def _limited(self, layer: Layer, is_top: bool) -> list[Solution]:
+    def _find_limited(self, layer: Layer, is_top: bool) -> list[Solution]:
         """Return the solutions that a limit kept from convergence."""
         return [s for s in layer.solutions if s.status.is_limit]
 
@@ -251,12 +253,12 @@ class DCONEstimator(
         array of shape (n_samples,) or (n_samples, n_targets)
             Predicted targets or class labels.
         """
-        outputs = self._outputs(X)
+        outputs = self._predict_outputs(X)
         return self.targets_.predictions(outputs)
 
-    def _outputs(self, X: ArrayLike) -> FloatArray:
+    def _predict_outputs(self, X: ArrayLike) -> FloatArray:
         """Return the outputs of the networks, of shape (n_samples, n_columns)."""
-        checked = self._checked(X)
+        checked = self._check_inputs(X)
         return self._stack.outputs(checked)
 
     def _build_chain(self) -> Exported:
@@ -288,7 +290,7 @@ class DCONEstimator(
             One problem for each of ``solutions_``.
         """
         check_is_fitted(self)
-        rows, stack = self._checked_rows(X, y, sample_weight, self.targets_), self._stack
+        rows, stack = self._check_rows(X, y, sample_weight, self.targets_), self._stack
         rows = replace(rows, X=Stack(stack.skip, stack.layers[:-1]).features(rows.X))
         return build_problems(rows, *self._problem_settings(), shared=self.targets_.shared, copy=True)
 
@@ -306,7 +308,7 @@ class DCONEstimator(
             Activations ``max(<w, x> + b, 0)`` of the neurons of one network after the other.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            checked = self._checked(X)
+            checked = self._check_inputs(X)
             return refuse_overflow(self._stack.hidden(checked))
 
     @property
@@ -338,14 +340,14 @@ class DCONEstimator(
         columns = [slice(None)] if targets.shared else range(targets.n_columns)
         return [None if rows is None else rows.validation(k, patience, scale) for k in columns]
 
-    def _checked(self, X: ArrayLike) -> FloatArray:
+    def _check_inputs(self, X: ArrayLike) -> FloatArray:
         """Return the inputs as an array, checked against the features of the fit."""
         check_is_fitted(self)
         refuse_unusable(X)
         checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         return checked
 
-    def _checked_pair(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, NDArray[Any]]:
+    def _check_inputs_and_target(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, NDArray[Any]]:
         refuse_unusable(X)
         is_regressor = not is_classifier(self)
         if is_regressor:
@@ -379,9 +381,9 @@ class DCONEstimator(
         n_targets = target.shape[1] if target.ndim == 2 else 1
         return Targets(n_targets=n_targets), self._weight(sample_weight, X, target)
 
-    def _checked_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, targets: Targets) -> Rows:
+    def _check_rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, targets: Targets) -> Rows:
         """Return data for the fitted estimator, checked."""
-        inputs, target = self._checked_pair(X, y, reset=False)
+        inputs, target = self._check_inputs_and_target(X, y, reset=False)
         known, names = getattr(self, "target_names_in_", None), names_of_columns(y)
         if known is not None and names is not None and len(known) > 1 and known.tolist() != names.tolist():
             raise ValueError(
@@ -396,9 +398,9 @@ class DCONEstimator(
         weight = checked_weight(sample_weight, X)
         return weight if self._class_weights is None else checked_weight(weight * self._class_weights.of_rows(y), X)
 
-    def _set_aside(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
+    def _split_validation(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
         """Split the rows of positive weight into a training and a validation part; the first stays in order."""
         counting = np.flatnonzero(rows.weight > 0.0)
         own = None if labels is None else labels[counting]
-        train, held_out = split_off(len(counting), float(self.validation_fraction), seed, own)
-        return rows.some(counting[np.sort(train)]), rows.some(counting[held_out])
+        train, held_out = split_rows(len(counting), float(self.validation_fraction), seed, own)
+        return rows.select(counting[np.sort(train)]), rows.select(counting[held_out])

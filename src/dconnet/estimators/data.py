@@ -36,7 +36,7 @@ class Rows:
                 "y contains NaN or infinity, or the squares of y overflow. Drop such rows, or scale y down."
             )
 
-    def some(self, chosen: NDArray[Any]) -> Rows:
+    def select(self, chosen: NDArray[Any]) -> Rows:
         """Return some of the rows."""
         return Rows(self.X[chosen], self.Y[chosen], self.weight[chosen])
 
@@ -98,7 +98,7 @@ class Units:
         size = float(np.sqrt(np.mean(moments[:, 1] ** 2)))
         return cls(coordinates, moments[:, 0], size or 1.0)
 
-    def start(self, network: Network) -> Network:
+    def convert_start(self, network: Network) -> Network:
         """Convert a network for standardised data to these units; for s y and s gamma, weights grow by √s."""
         root = np.sqrt(self.size)
         alpha = root * network.alpha if self.output_scale is None else network.alpha * self.output_scale
@@ -187,7 +187,7 @@ class ClassWeights:
         return np.array([self.factors.get(label, 1.0) for label in labels.tolist()])
 
 
-def split_off(
+def split_rows(
     n_rows: int, fraction: float, seed: int, labels: NDArray[Any] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Split rows into a training and a validation part, stratified by class.

@@ -78,7 +78,7 @@ class _Shallow(DCONEstimator):
         rng = np.random.default_rng(seed)
         generators = [rng] if n_networks == 1 else rng.spawn(n_networks)
         problems = [problem.with_gamma(gamma * units.size) for problem in problems]
-        starts = [self._start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
+        starts = [self._choose_start(problem, k, generators[k], units) for k, problem in enumerate(problems)]
         labels = [label or type(self).__name__ for label in targets.labels]
         tasks = [NetworkTask(*parts) for parts in zip(problems, starts, generators, labels, validations, strict=True)]
         has_no_slope = is_classifier(self) and choice is not None and choice.calibration is None
@@ -121,14 +121,14 @@ class _Shallow(DCONEstimator):
         folds = check_cv(self.cv, codes, classifier=is_classifier(self)).split(rows.X, codes)
         return {"folds": check_folds(folds, len(rows.X))}
 
-    def _set_aside(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
+    def _split_validation(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
         if not (self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")):
             raise ValueError(
                 "The folds in cv number all rows, but early_stopping sets some rows aside. Give X_val and y_val."
             )
-        return super()._set_aside(rows, labels, seed)
+        return super()._split_validation(rows, labels, seed)
 
-    def _start(self, problem: DataProblem, column: int, rng: np.random.Generator, units: Units) -> Network:
+    def _choose_start(self, problem: DataProblem, column: int, rng: np.random.Generator, units: Units) -> Network:
         """The network to start from: that of the last fit, the given one, or a random one."""
         n_hidden = None if self._grows else int(self.n_hidden)
         if self.warm_start and hasattr(self, "solutions_"):
@@ -137,7 +137,9 @@ class _Shallow(DCONEstimator):
             start = self.init
         else:
             n_outputs = problem.output_shape[0] if problem.output_shape else None
-            start = units.start(xavier(problem.n_features, START if n_hidden is None else n_hidden, rng, n_outputs))
+            start = units.convert_start(
+                xavier(problem.n_features, START if n_hidden is None else n_hidden, rng, n_outputs)
+            )
         return prepare_start(problem, start, n_hidden)
 
     @property
@@ -148,7 +150,7 @@ class _Shallow(DCONEstimator):
     def _trainer(self, **changes: Any) -> Trainer:
         return super()._trainer(grows=self._grows, **changes)
 
-    def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
+    def _build_own_attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
         (layer,) = layers
         assert layer.units is not None
         choice = None if self._gamma_is_given else layer.choice
@@ -302,10 +304,12 @@ class DCONClassifier(Classification, _Shallow):
     multi_class: str = "ovr"
     class_weight: dict[Any, float] | str | None = None
 
-    def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
+    def _build_own_attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
         choice = layers[0].choice
         calibration = None if choice is None else choice.calibration
-        return super()._attributes(layers, stationarities) | {"calibration_": calibration or Calibration(PLAIN_SLOPE)}
+        return super()._build_own_attributes(layers, stationarities) | {
+            "calibration_": calibration or Calibration(PLAIN_SLOPE)
+        }
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Predict the probabilities of the classes of each row.
@@ -323,7 +327,7 @@ class DCONClassifier(Classification, _Shallow):
         array of shape (n_samples, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        outputs = self._outputs(X)
+        outputs = self._predict_outputs(X)
         return self.calibration_.probabilities(outputs)
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
@@ -339,7 +343,7 @@ class DCONClassifier(Classification, _Shallow):
         array of shape (n_samples, n_classes)
             Logarithms, in the order of ``classes_``; finite also where a probability is too small for a number.
         """
-        outputs = self._outputs(X)
+        outputs = self._predict_outputs(X)
         return self.calibration_.log_probabilities(outputs)
 
     @property

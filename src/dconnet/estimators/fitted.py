@@ -74,7 +74,7 @@ class Classification(ClassifierMixin):
 
     targets_: Targets
     calibration_: Calibration
-    _outputs: Callable[[ArrayLike], FloatArray]
+    _predict_outputs: Callable[[ArrayLike], FloatArray]
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -97,5 +97,5 @@ class Classification(ClassifierMixin):
             With two classes the output of the network, positive for ``classes_[1]``. With more, a column for each
             class. The targets of the training were plus one for the rows of the class and minus one for all others.
         """
-        outputs: FloatArray = self._outputs(X)
+        outputs: FloatArray = self._predict_outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs

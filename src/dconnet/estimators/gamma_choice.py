@@ -207,7 +207,7 @@ def choose_gamma(
 
     def test_fold(k: int) -> tuple[FloatArray, NDArray[np.float32]]:
         train, test = folds[k]
-        training = rows.some(train)
+        training = rows.select(train)
         centers = units.intercepts
         if units.coordinates is not None:
             centers = np.average(training.Y, axis=0, weights=training.weight)

@@ -146,7 +146,7 @@ class LayerTraining:
         seconds = _certificate_seconds(problems, tasks[0].start) if observer.clock.has_limit else 0.0
         self.turns = observer.clock.turns(self.n_layers_left * len(tasks), self.n_at_once, reserve=RESERVE * seconds)
         with work_bar(int(observer.verbose == 1 and self.n_at_once > 1), "networks", len(tasks)) as done:
-            known = self.train_elsewhere()
+            known = self.train_on_backend()
 
             def train(number: int) -> Solution:
                 found = known.get(number)
@@ -166,7 +166,7 @@ class LayerTraining:
         """Fit the output weights of the start alone, which is fast."""
         return self.trainer.descent(task.problem, rng).output_layer_only(task.start, status)
 
-    def train_elsewhere(self) -> dict[int, Solution]:
+    def train_on_backend(self) -> dict[int, Solution]:
         """Train the networks on joblib's backend if it belongs to another package and nothing observes them."""
         solutions: dict[int, Solution] = {}
         is_plain = self.observer.is_plain and all(isinstance(task.problem, Problem) for task in self.tasks)
@@ -183,13 +183,13 @@ class LayerTraining:
 
     def train(self, number: int) -> Solution | None:
         """Train one network; return None if the fit ends before its first epoch."""
-        task, observer = self.tasks[number], self.observe(number)
+        task, observer = self.tasks[number], self.make_observer(number)
         if self.observer.is_over and observer.snapshot is None:
             return None
         try:
             if isinstance(observer, NetworkObserver):
                 place = self.depth * len(self.tasks) + number
-                observer.begin_task(self.title, place, partial(self.note, number), self.layers)
+                observer.begin_task(self.title, place, partial(self.store_state, number), self.build_layers)
             spent = 0.0 if observer.snapshot is None else seconds_of(observer.snapshot)
             descent = self.trainer.within(spent + self.turns.next()).descent(task.problem, task.rng)
             found = descent.run(task.start, validation=task.validation, observer=observer)
@@ -206,7 +206,7 @@ class LayerTraining:
                 self.stop.set()
         return found
 
-    def observe(self, number: int) -> Observer:
+    def make_observer(self, number: int) -> Observer:
         """Return the observer of a network."""
         task, recorded = self.tasks[number], self.observer.estimator._recorded
         if recorded is not None:
@@ -222,7 +222,7 @@ class LayerTraining:
             is_one_of_several=self.n_at_once > 1,
         )
 
-    def note(self, number: int, state: State) -> None:
+    def store_state(self, number: int, state: State) -> None:
         """Remember what a network has reached after an epoch."""
         task = self.tasks[number]
         network = state.network if task.validation is None else task.validation.choose(state.network)
@@ -232,7 +232,7 @@ class LayerTraining:
             network, history, Status.RUNNING, n_epochs, message, task.problem.objective(network)
         )
 
-    def layers(self) -> list[Layer]:
+    def build_layers(self) -> list[Layer]:
         """Return the layers of the estimator as if the fit stopped now."""
         problems = [task.problem for task in self.tasks]
         return self.complete(Layer(problems, tuple(reached() for reached in self.reached)))

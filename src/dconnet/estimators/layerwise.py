@@ -98,14 +98,14 @@ class _Layerwise(DCONEstimator):
             stack = stack.with_layer(layer.networks)
         return layers
 
-    def _limited(self, layer: Layer, is_top: bool) -> list[Solution]:
+    def _find_limited(self, layer: Layer, is_top: bool) -> list[Solution]:
         """Return the solutions that a limit kept from convergence, but for ``lower_epochs``."""
-        limited = super()._limited(layer, is_top)
+        limited = super()._find_limited(layer, is_top)
         if is_top or self.lower_epochs is None:
             return limited
         return [solution for solution in limited if solution.status is not Status.EPOCH_LIMIT]
 
-    def _attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
+    def _build_own_attributes(self, layers: list[Layer], stationarities: FloatArray) -> dict[str, Any]:
         return {"stationarities_": stationarities}
 
     def _problem_settings(self) -> tuple[float, float, None]:

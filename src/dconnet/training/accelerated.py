@@ -20,7 +20,7 @@ from dconnet.model.piecewise import output_strengths
 from dconnet.training.checkpoint import Snapshot
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.early_stopping import Validation
-from dconnet.training.newton import newton_work
+from dconnet.training.newton import LARGEST_WORK, newton_work
 from dconnet.training.row_work import DataProblem
 from dconnet.training.sweep import Tally
 
@@ -206,7 +206,9 @@ class AcceleratedDescent(Descent):
 
     def newton(self, state: State) -> None:
         """Take Newton steps with rows held at their kinks, until none lowers RegLoss or their share of work is used."""
-        cost = newton_work(self.problem, len(state.alpha))
+        cost = newton_work(self.problem.n_rows, self.problem.rank, self.problem.n_outputs, len(state.alpha))
+        if cost > LARGEST_WORK:
+            return
         round_work = self.budget * EVALUATION * self.n_entries() * len(state.alpha)
         most = max(cost, round_work)
         self.credit = most if self.credit is None else min(self.credit + round_work, most)
@@ -244,17 +246,17 @@ class AcceleratedDescent(Descent):
         mse = self.problem.mse(V, alpha)
         lower = mse + self.problem.penalty(V, alpha) <= self.objective(state) - decrease
         if lower:
-            state.V, state.alpha, state.mse, state.swept = V, alpha, mse, False
+            state.V, state.alpha, state.mse, state.is_mse_outdated = V, alpha, mse, False
         return lower
 
     def has_converged(self, state: State) -> bool:
         """Return whether all hops are tried and a whole round gains at most the share ``tol``."""
-        if not self.kernel.settled or not self.moves.sweep or state.risen:
+        if not self.kernel.settled or not self.moves.sweep or state.was_undone:
             return False
         before, after = (epoch.objective for epoch in state.history.epochs[-2:])
         return before - after <= self.options.tol * before
 
-    def progress(self, state: State) -> str:
+    def describe_progress(self, state: State) -> str:
         """Return the distance from convergence, for the message."""
         before, after = (epoch.objective for epoch in state.history.epochs[-2:])
         share = (before - after) / before if before > 0.0 else 0.0

@@ -142,17 +142,19 @@ def _best_on_sphere(Q: FloatArray, r: FloatArray) -> tuple[float, FloatArray]:
         arcs = Arcs.of(points[crossing], weighted[crossing])
         projected = arcs.sums @ plane if arcs.sums.ndim == 2 else plane.T @ arcs.sums
         values, directions = _on_circle(arcs.begin, projected)
-        best = _better(best, values, directions @ plane.T)
+        best = _choose_better(best, values, directions @ plane.T)
         neighbours = arcs.outward(Q[crossing])
         # Rows along the normal itself are active on one side of the circle and not on the other.
         for sign in (1.0, -1.0):
             beside = weighted[~crossing & (sign * (Q @ normal) > 0.0)].sum(axis=0)
             V = _inner_maximisers(arcs.sums + beside, sign * normal, neighbours, best[0])
-            best = _better(best, _values(Q, r, V), V)
+            best = _choose_better(best, _values(Q, r, V), V)
     return best
 
 
-def _better(best: tuple[float, FloatArray], values: FloatArray, directions: FloatArray) -> tuple[float, FloatArray]:
+def _choose_better(
+    best: tuple[float, FloatArray], values: FloatArray, directions: FloatArray
+) -> tuple[float, FloatArray]:
     if len(values) == 0 or np.max(values) <= best[0]:
         return best
     first = int(np.argmax(values))
@@ -221,7 +223,7 @@ def _on_circle(angles: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatA
         sums = _steepest(sums)
     lengths = np.diff(angles, append=angles[0] + 2.0 * np.pi) if len(angles) else angles
     steepest = np.arctan2(sums[:, 1], sums[:, 0])
-    up, down = _within(steepest, angles, lengths), _within(steepest + np.pi, angles, lengths)
+    up, down = _is_within(steepest, angles, lengths), _is_within(steepest + np.pi, angles, lengths)
     inner = np.concatenate([steepest[up], steepest[down] + np.pi])
     sizes = np.linalg.norm(sums, axis=1)
     return np.concatenate([at_ends, sizes[up], sizes[down]]), np.vstack([ends, _directions(inner)])
@@ -234,7 +236,7 @@ def _steepest(matrices: FloatArray) -> FloatArray:
     return np.asarray(lengths[:, None] * directions[:, :, -1])
 
 
-def _within(angle: FloatArray, begin: FloatArray, length: FloatArray) -> BoolArray:
+def _is_within(angle: FloatArray, begin: FloatArray, length: FloatArray) -> BoolArray:
     return np.asarray((angle - begin + ANGLE) % (2.0 * np.pi) <= length + 2.0 * ANGLE)
 
 

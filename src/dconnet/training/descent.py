@@ -72,9 +72,9 @@ class State:
 
     ``V`` (n_hidden, rank) and ``alpha`` (n_hidden,) or (n_hidden, n_outputs) are the network in whitened coordinates; a
     neuron changes in one assignment, so that an interrupt finds a whole network between any two lines. ``mse`` is its
-    mean squared error; but a sweep changes V alone, and an interrupt may leave it half done: after ``swept``, it is
-    computed again before it is recorded. ``recorded`` are V and alpha of the last record, and ``risen`` is True if
-    the last epoch was undone because it would have raised RegLoss by more than rounding.
+    mean squared error. A sweep changes V alone, and an interrupt may end it early: ``is_mse_outdated`` is True then.
+    ``recorded`` are V and alpha of the last record, and ``was_undone`` is True if the last epoch was undone because it
+    would have raised RegLoss by more than rounding.
     """
 
     V: FloatArray
@@ -82,8 +82,8 @@ class State:
     mse: float
     network: Network
     recorded: tuple[FloatArray, FloatArray]
-    swept: bool = False
-    risen: bool = False
+    is_mse_outdated: bool = False
+    was_undone: bool = False
     status: Status = Status.RUNNING
     n_epochs: int = 0
     history: History = field(default_factory=History)
@@ -144,7 +144,7 @@ class Descent:
                 observer.begin_epoch()
                 self.step(state)
                 self.record(state, validation)
-                state.status = self.verdict(state, validation)
+                state.status = self.find_status(state, validation)
                 if observer.end_epoch(state) and state.status is Status.RUNNING:
                     state.status = Status.STOPPED_BY_CALLBACK
                 observer.keep(partial(self.snapshot, state, validation), is_last=state.status is not Status.RUNNING)
@@ -161,7 +161,7 @@ class Descent:
         values = {
             "status": state.status.name,
             "n_epochs": state.n_epochs,
-            "risen": bool(state.risen),
+            "was_undone": bool(state.was_undone),
             "seconds": self.clock.spent(),
             "rng": self.rng.bit_generator.state,
         }
@@ -174,11 +174,11 @@ class Descent:
     def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
         """Resume from a snapshot under the current limits."""
         state.status = Status[found.values["status"]]
-        state.n_epochs, state.risen = int(found.values["n_epochs"]), bool(found.values["risen"])
+        state.n_epochs, state.was_undone = int(found.values["n_epochs"]), bool(found.values["was_undone"])
         state.history = History.from_table(found.arrays["history"])
         state.V, state.alpha = found.array("V", state.V.shape), found.array("alpha", state.alpha.shape)
-        state.swept = True
-        self.settle(state)
+        state.is_mse_outdated = True
+        self.update_mse(state)
         state.recorded = (state.V.copy(), state.alpha)
         state.network = self.problem.network(state.V, state.alpha)
         self.rng.bit_generator.state = found.values["rng"]
@@ -186,7 +186,7 @@ class Descent:
         if validation is not None:
             validation.restore(found, state.network)
         if _may_continue(state.status):
-            state.status = self.verdict(state, validation)
+            state.status = self.find_status(state, validation)
 
     def output_layer_only(self, start: Network, status: Status = Status.INTERRUPTED) -> Solution:
         """Return the start with its best output weights, after an interrupt or the end of the fit by a callback."""
@@ -249,11 +249,11 @@ class Descent:
         """Return RegLoss of the iterate."""
         return state.mse + self.problem.penalty(state.V, state.alpha)
 
-    def settle(self, state: State) -> None:
+    def update_mse(self, state: State) -> None:
         """Compute the error after a sweep."""
-        if state.swept:
+        if state.is_mse_outdated:
             state.mse = self.problem.mse(state.V, state.alpha)
-            state.swept = False
+            state.is_mse_outdated = False
 
     def step(self, state: State) -> None:
         """Take one epoch: all neurons in random order, then the output layer.
@@ -262,7 +262,7 @@ class Descent:
         """
         order = self.rng.permutation(len(state.alpha))
         kinks = self.rng.standard_normal(state.V.shape) if self.options.kinks == "random" else None
-        state.swept = True
+        state.is_mse_outdated = True
         self.sweep.renew()
         state.tally = self.sweep.run(state.V, state.alpha, order, self.clock.left(), kinks)
         self.improve_output_layer(state)
@@ -271,7 +271,7 @@ class Descent:
     def improve_output_layer(self, state: State) -> None:
         """Solve the problem of the output weights."""
         alpha = self.rows.output_weights(state.V)
-        self.settle(state)
+        self.update_mse(state)
         mse = self.problem.mse(state.V, alpha)
         before, after = self.objective(state), mse + self.problem.penalty(state.V, alpha)
         if after <= before:
@@ -281,7 +281,7 @@ class Descent:
 
     def record(self, state: State, validation: Validation | None) -> None:
         """Append what the epoch reached to the history."""
-        self.settle(state)
+        self.update_mse(state)
         self.undo_rise(state)
         network = self.problem.network(state.V, state.alpha)
         step_norm = self.step_norm(network, state.network)
@@ -309,19 +309,19 @@ class Descent:
         For a tiny gamma, the outputs of large neurons cancel, and an epoch may change nothing but rounding.
         """
         before, after = state.history.epochs[-1].objective, self.objective(state)
-        state.risen = not after <= before * (1.0 + ROUNDING)
+        state.was_undone = not after <= before * (1.0 + ROUNDING)
         if not after <= before:
-            state.V, state.alpha, state.swept = state.recorded[0].copy(), state.recorded[1], True
-            state.tally = replace(state.tally, refused=state.tally.refused + state.risen)
-            self.settle(state)
+            state.V, state.alpha, state.is_mse_outdated = state.recorded[0].copy(), state.recorded[1], True
+            state.tally = replace(state.tally, refused=state.tally.refused + state.was_undone)
+            self.update_mse(state)
 
-    def verdict(self, state: State, validation: Validation | None) -> Status:
+    def find_status(self, state: State, validation: Validation | None) -> Status:
         """Return the status after an epoch."""
         if self.clock.left() <= 0.0:
             return Status.TIME_LIMIT
         if self.has_converged(state):
             return Status.CONVERGED
-        if validation is not None and validation.exhausted:
+        if validation is not None and validation.is_exhausted:
             return Status.EARLY_STOPPED
         if self.options.max_epochs is not None and state.n_epochs >= self.options.max_epochs:
             return Status.EPOCH_LIMIT
@@ -331,9 +331,9 @@ class Descent:
 
     def has_converged(self, state: State) -> bool:
         """Return whether the last epoch moved the weights by at most ``tol`` and was not undone."""
-        return state.history.epochs[-1].step_norm <= self.options.tol and not state.risen
+        return state.history.epochs[-1].step_norm <= self.options.tol and not state.was_undone
 
-    def progress(self, state: State) -> str:
+    def describe_progress(self, state: State) -> str:
         """Return the distance from convergence, for the message."""
         step, tol = state.history.epochs[-1].step_norm, self.options.tol
         return f"step {step:.1e} (tol {tol:g})"
@@ -346,4 +346,4 @@ class Descent:
     def message(self, state: State, validation: Validation | None) -> str:
         """Return the message of the status, with its figures."""
         patience = None if validation is None else validation.patience
-        return state.status.message(state.n_epochs, self.progress(state), patience)
+        return state.status.message(state.n_epochs, self.describe_progress(state), patience)

@@ -61,7 +61,7 @@ class Validation:
         self.epochs_since_best = int(snapshot.values["epochs_since_best"])
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether patience has run out."""
         return self.patience is not None and self.epochs_since_best >= self.patience
 

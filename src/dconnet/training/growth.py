@@ -105,9 +105,9 @@ class GrowingDescent(AcceleratedDescent):
         if self.has_time():
             self.simplify_and_polish(state)
         if self.has_time():
-            self.new_neurons = self.search(state)
+            self.new_neurons = self.search_new_neurons(state)
             if self.has_time() and not self.has_reached_bound(state) and len(self.new_neurons.directions):
-                self.add(state, self.new_neurons.directions)
+                self.add_neurons(state, self.new_neurons.directions)
             state.n_epochs += 1
 
     @property
@@ -137,14 +137,14 @@ class GrowingDescent(AcceleratedDescent):
 
     def simplify(self, state: State) -> None:
         """Merge neurons with the same active rows, and remove those that others can replace."""
-        self.replace(state, *balance_neurons(*merge_neurons(self.white.Q, *neuron_vectors(state.V, state.alpha))))
+        self.move_to_width(state, *balance_neurons(*merge_neurons(self.white.Q, *neuron_vectors(state.V, state.alpha))))
 
     def polish(self, state: State, correlation: float) -> None:
         """Minimise with fixed activation patterns, or by a sweep if the problem is too large."""
         patterns = PatternDescent(self.white, *neuron_vectors(state.V, state.alpha))
         tol = 0.0 if correlation <= 1.0 + LAST_DIGITS else NEWTON_SHARE * self.gap(state, self.dual)
         if patterns.descend(NEWTON_STEPS, tol, self.clock.left):
-            self.replace(state, *balance_neurons(patterns.W, patterns.signs))
+            self.move_to_width(state, *balance_neurons(patterns.W, patterns.signs))
             self.simplify(state)
         else:
             self.prepare(state)
@@ -157,9 +157,9 @@ class GrowingDescent(AcceleratedDescent):
         kept = size > NOTHING * np.max(size)
         kept[np.argmax(size)] = True
         if not np.all(kept):
-            self.replace(state, state.V[kept], state.alpha[kept])
+            self.move_to_width(state, state.V[kept], state.alpha[kept])
 
-    def replace(self, state: State, V: FloatArray, alpha: FloatArray) -> None:
+    def move_to_width(self, state: State, V: FloatArray, alpha: FloatArray) -> None:
         """Move to a network of another width, if RegLoss does not rise by more than rounding."""
         if len(V) > 0:
             self.move(state, V, alpha, decrease=-1e-14 * self.objective(state))
@@ -176,7 +176,7 @@ class GrowingDescent(AcceleratedDescent):
         objective = self.objective(state)
         return max(1.0 - point.bound / objective, 0.0) if objective > 0.0 else 0.0
 
-    def search(self, state: State) -> NewNeurons:
+    def search_new_neurons(self, state: State) -> NewNeurons:
         """Search the directions in which new neurons lower RegLoss most, and update the lower bounds."""
         Q, gamma = self.white.Q, self.problem.gamma
         residual = self.residual(state)
@@ -196,7 +196,7 @@ class GrowingDescent(AcceleratedDescent):
             self.proved = self.proved.combine(found)
         self.dual = self.proved if self.proved.bound > found.bound else found
         pays = values > gamma
-        chosen = self.choose(state, residual, values[pays], directions[pays])
+        chosen = self.select_directions(state, residual, values[pays], directions[pays])
         return NewNeurons(largest / gamma, exact, thorough or exact, chosen)
 
     def climb(self, state: State, residual: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
@@ -245,7 +245,9 @@ class GrowingDescent(AcceleratedDescent):
         """Relative gap at which growth ends; larger where the gap is an estimate."""
         return self.options.tol if self.is_enumerable else float(np.sqrt(self.options.tol))
 
-    def choose(self, state: State, residual: FloatArray, values: FloatArray, directions: FloatArray) -> FloatArray:
+    def select_directions(
+        self, state: State, residual: FloatArray, values: FloatArray, directions: FloatArray
+    ) -> FloatArray:
         """Select the best directions that differ from each other."""
         n_hidden = len(state.alpha)
         if self.problem.n_outputs == 1:
@@ -256,14 +258,14 @@ class GrowingDescent(AcceleratedDescent):
         most = max(FEWEST_NEW, n_hidden)
         return np.asarray(directions[select_different(values, directions, groups, most, angle)])
 
-    def add(self, state: State, directions: FloatArray) -> None:
+    def add_neurons(self, state: State, directions: FloatArray) -> None:
         """Add neurons, with the lengths of all neurons that lower RegLoss most."""
         n_hidden = len(state.alpha) + len(directions)
         work = self.problem.n_rows * n_hidden**2
         has_lasso = self.problem.n_outputs == 1 and self.fits_in_memory(n_hidden)
         has_lasso &= work <= min(LARGEST_LASSO, LASSO_SPEED * self.clock.left())
         if not (has_lasso and self.add_by_lasso(state, directions)):
-            self.append(state, directions)
+            self.append_neurons(state, directions)
 
     def add_by_lasso(self, state: State, directions: FloatArray) -> bool:
         """Find the best lengths of all neurons; return False if rounding prevents it."""
@@ -276,10 +278,10 @@ class GrowingDescent(AcceleratedDescent):
         best = solve_lengths(signs * hidden_layer(Q, U), y, gamma)
         if best is None:
             return False
-        self.replace(state, *balance_neurons(best[best > 0.0, None] * U[best > 0.0], signs[best > 0.0]))
+        self.move_to_width(state, *balance_neurons(best[best > 0.0, None] * U[best > 0.0], signs[best > 0.0]))
         return True
 
-    def append(self, state: State, directions: FloatArray) -> None:
+    def append_neurons(self, state: State, directions: FloatArray) -> None:
         """Add neurons with the output weights that lower RegLoss most while all others stay fixed."""
         activations = hidden_layer(self.white.Q, directions)
         outputs = solve_output_vectors(activations, self.residual(state), self.problem.gamma)
@@ -288,7 +290,7 @@ class GrowingDescent(AcceleratedDescent):
         roots = np.sqrt(sizes[useful])
         alpha = (outputs[useful].T / roots).T
         V = roots[:, None] * directions[useful]
-        self.replace(state, np.vstack([state.V, V]), np.concatenate([state.alpha, alpha]))
+        self.move_to_width(state, np.vstack([state.V, V]), np.concatenate([state.alpha, alpha]))
 
     def fits_in_memory(self, n_hidden: int) -> bool:
         """Return whether the hidden layer of all rows fits in memory."""
@@ -296,13 +298,13 @@ class GrowingDescent(AcceleratedDescent):
 
     def has_converged(self, state: State) -> bool:
         """Return whether RegLoss has reached the lower bound or has stalled."""
-        if self.new_neurons is None or state.risen:
+        if self.new_neurons is None or state.was_undone:
             return False
         return self.has_reached_bound(state) or self.has_stalled(state)
 
-    def verdict(self, state: State, validation: Validation | None) -> Status:
+    def find_status(self, state: State, validation: Validation | None) -> Status:
         """Return whether to continue, or why not."""
-        found = super().verdict(state, validation)
+        found = super().find_status(state, validation)
         has_limit = self.options.max_seconds is not None or self.options.max_evaluations is not None
         is_spent = self.work > MOST_WORK and not has_limit
         return Status.WORK_LIMIT if found is Status.RUNNING and is_spent else found
@@ -324,7 +326,7 @@ class GrowingDescent(AcceleratedDescent):
         """Relative decrease of RegLoss in STALLED_ROUNDS rounds below which growth ends."""
         return STALLED * self.options.tol if self.is_enumerable else self.tolerance
 
-    def progress(self, state: State) -> str:
+    def describe_progress(self, state: State) -> str:
         """Describe width, gap and the reason to stop, for the message."""
         n_hidden, found = len(state.alpha), self.new_neurons
         width = f"{n_hidden} neuron{'s' * (n_hidden != 1)}" if state.alpha.any() else "all weights are zero"

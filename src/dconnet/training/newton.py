@@ -187,35 +187,20 @@ class LocalPieceRows:
         return total
 
 
-class _Sized(Protocol):
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def rank(self) -> int: ...
-    @property
-    def n_outputs(self) -> int: ...
-
-
-class _SizedRows(_Sized, PieceRows, Protocol): ...
-
-
-def newton_work(problem: _Sized, n_hidden: int) -> float:
+def newton_work(n_rows: int, rank: int, n_outputs: int, n_hidden: int) -> float:
     """Return an upper bound on the multiplications of `newton_step`."""
-    n_rows, rank, n_outputs = problem.n_rows, problem.rank, problem.n_outputs
     products = n_outputs * n_rows * (n_hidden * (rank + 1)) ** 2
     return float(products + (n_hidden * (rank + n_outputs)) ** 3 / 3.0)
 
 
 def newton_step(
-    problem: WhitenedProblem | _SizedRows, V: FloatArray, alpha: FloatArray, width: float = KINK_TOLERANCE
+    problem: WhitenedProblem | PieceRows, V: FloatArray, alpha: FloatArray, width: float = KINK_TOLERANCE
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return the step of ``V`` and ``alpha`` to the minimiser of the second-order model of their piece.
 
-    The diagonal of an indefinite Hessian is raised until it is positive definite. The step may raise F, which has other
-    pieces. Return None if the problem is too large.
+    The diagonal of an indefinite Hessian is raised until it is positive definite; return None if that fails. The step
+    may raise F, which has other pieces.
     """
-    if newton_work(problem, len(alpha)) > LARGEST_WORK:
-        return None
     piece = Piece.around(problem, V, alpha, width)
     gradient, hessian = piece.gradient_and_hessian()
     factor = factorise(hessian, SHIFTS)

@@ -111,7 +111,7 @@ class RowWork(Protocol):
         ...
 
     def newton_step(self, V: FloatArray, alpha: FloatArray, width: float) -> tuple[FloatArray, FloatArray] | None:
-        """Return a Newton step on all weights; None if the problem is too large."""
+        """Return a Newton step on all weights; None if no shift makes the Hessian positive definite."""
         ...
 
     def spent(self) -> dict[str, int]:
