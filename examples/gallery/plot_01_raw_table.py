@@ -25,6 +25,7 @@ weather = rng.choice(["sunny", "cloudy", "rain"], len(date), p=[0.45, 0.35, 0.2]
 hires = 900.0 * np.exp(-(((temperature - 23.0) / 14.0) ** 2)) + 150.0 * np.asarray(date.day_of_week >= 5)
 hires *= pd.Series(weather).map({"sunny": 1.0, "cloudy": 0.85, "rain": 0.45}).to_numpy()
 hires = hires * (1.0 + 0.0004 * np.arange(len(date))) + 40.0 * rng.normal(size=len(date))
+hires = np.round(np.maximum(hires, 0.0))
 temperature[rng.random(len(date)) < 0.1] = np.nan
 table = pd.DataFrame({"date": date, "temperature": temperature, "weather": weather, "station": "harbour"})
 print(table.head(3))
@@ -46,13 +47,14 @@ is_inside = (low <= hires[is_test]) & (hires[is_test] <= high)
 shown = date[is_test] >= "2024-01-01"
 with style():
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.4), width_ratios=(3, 2), layout="constrained")
-    left.vlines(date[is_test][shown], low[shown], high[shown], color="#0072b2", alpha=0.4, label="90 % interval")
+    left.vlines(date[is_test][shown], low[shown], high[shown], color="#0072b2", alpha=0.4, label="predicted interval")
     left.scatter(date[is_test][shown], hires[is_test][shown], s=8, color="#d55e00", zorder=3, label="observed")
-    left.set(ylabel="hires per day", title=f"Test days of 2024; {100 * is_inside.mean():.0f} % of all are inside")
+    left.set(ylabel="hires per day", title=f"Test days; {100 * is_inside.mean():.0f} % are in their 90 % interval")
     left.xaxis.set_major_formatter(DateFormatter("%b"))
     left.legend(loc="upper left", ncols=2)
-    right.barh(table.columns, model.feature_importances_, color="#0072b2")
-    right.set(xlabel="share of the importance", title="Importances")
+    importances = pd.Series(model.feature_importances_, index=table.columns).sort_values()
+    right.barh(importances.index, importances, color="#0072b2")
+    right.set(xlabel="share of the importance", title="Which columns matter")
 
 # %%
 # If you need one small network, for example to export it, ``distil`` trains one on the predictions of the ensemble.
