@@ -36,6 +36,9 @@ myst_heading_anchors = 3
 autodoc_typehints = "none"  # the docstrings give types and shapes
 autodoc_member_order = "bysource"
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"  # "fit", not "DCONRegressor.fit", beside the page
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 suppress_warnings = ["ref.ref"]  # labels of scikit-learn in the docstrings of inherited methods
 default_role = "py:obj"
 # Examples of optional packages are skipped where they are not installed.
