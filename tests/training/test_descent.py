@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet import Network, Problem, Status
+from dconnet import Network, PaperAlgorithm, Problem, Status
 from dconnet.certificates import stationarity
 from dconnet.convex.backend import get_backend
 from dconnet.convex.reference import Reference
@@ -128,17 +128,13 @@ def test_rank_deficient_design_reaches_the_loss_of_its_full_rank_part():
     [
         ("split", "both"),
         ("kinks", "none"),
-        ("max_epochs", 0),
-        ("max_epochs", 1.5),
-        ("max_seconds", 0.0),
-        ("max_seconds", float("nan")),
+        ("solver", 3),
         ("max_dca_iter", 0),
-        ("tol", -1.0),
-        ("tol", float("nan")),
-        ("patience", 0),
-        ("patience", "long"),
+        ("max_dca_iter", 1.5),
+        ("restart", "no"),
+        ("inexact", 1),
     ],
 )
-def test_wrong_options_are_named(option, value):
+def test_invalid_settings_of_algorithm_1_are_named(option, value):
     with pytest.raises(ValueError, match=f"{option} must be"):
-        Options(**{option: value})
+        PaperAlgorithm(**{option: value})

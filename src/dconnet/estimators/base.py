@@ -50,7 +50,7 @@ from dconnet.model.network import refuse_overflow
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
-from dconnet.training.checkpoint import fingerprint, hash_arrays
+from dconnet.training.checkpoint import NOT_COMPARED, describe_value, hash_arrays
 from dconnet.training.clock import Clock
 from dconnet.training.early_stopping import Validation
 from dconnet.training.result import Solution, Status
@@ -330,7 +330,9 @@ class DCONEstimator(
         """Return what must be equal for a fit to resume from a checkpoint, without the data."""
         layers = getattr(self, "_layers", ()) if self.warm_start else ()
         networks = [solution.network for layer in layers for solution in layer]
-        return fingerprint({"the estimator": type(self).__name__, **self._lasting_params()}, networks)
+        compared = {name: value for name, value in self._lasting_params().items() if name not in NOT_COMPARED}
+        compared |= {"the estimator": type(self).__name__, "the network of the last fit": networks or None}
+        return {name: describe_value(value) for name, value in compared.items()}
 
     def _validations(
         self, rows: Rows | None, targets: Targets, scale: FloatArray | None = None
@@ -338,7 +340,9 @@ class DCONEstimator(
         """Return the validation data of each network; errors of several outputs are divided by ``scale``."""
         patience = int(self.n_iter_no_change) if self.early_stopping else None
         columns = [slice(None)] if targets.shared else range(targets.n_columns)
-        return [None if rows is None else rows.validation(k, patience, scale) for k in columns]
+        if rows is None:
+            return [None for _ in columns]
+        return [Validation(rows.X, rows.Y[:, k], rows.weight, patience, scale) for k in columns]
 
     def _check_inputs(self, X: ArrayLike) -> FloatArray:
         """Return the inputs as an array, checked against the features of the fit."""

@@ -14,7 +14,6 @@ from dconnet._arrays import FloatArray, refuse_masked
 from dconnet.encoding.columns import is_missing
 from dconnet.model.coordinates import Coordinates, mean_and_spread
 from dconnet.model.network import Network
-from dconnet.training.early_stopping import Validation
 
 # Standard deviation of a target below which its squares lose digits, and with them RegLoss.
 SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
@@ -39,10 +38,6 @@ class Rows:
     def select(self, chosen: NDArray[Any]) -> Rows:
         """Return some of the rows."""
         return Rows(self.X[chosen], self.Y[chosen], self.weight[chosen])
-
-    def validation(self, column: int | slice, patience: int | None, scale: FloatArray | None = None) -> Validation:
-        """Return validation data for the network of a column, or of several with errors divided by their scale."""
-        return Validation(self.X, self.Y[:, column], self.weight, patience, scale)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ networks, and their epochs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -190,8 +191,14 @@ class NetworkObserver(EpochProgress):
                 self._note(state)
                 is_stopped = self._end_epoch_task()
             if not self.fit.is_over and self.fit.callback is not None:
-                epoch = state.history.epochs[-1]
-                if self.fit.callback(TrainingEpoch.of(epoch, state.n_epochs, self.column, self.label, state.network)):
+                epoch = TrainingEpoch(
+                    **asdict(state.history.epochs[-1]),
+                    number=state.n_epochs,
+                    column=self.column,
+                    label=self.label,
+                    network=state.network,
+                )
+                if self.fit.callback(epoch):
                     self.fit.stop()
         return is_stopped or self.fit.is_over
 

@@ -161,7 +161,9 @@ class AcceleratedDescent(Descent):
         self.explore(state)
         if self.clock.left() <= 0.0:
             return
-        if self.moves.sweep and not self.is_spent(state):
+        # After few evaluations on a large design, a sweep would take longer than all of them.
+        is_spent = self.ends_without_sweep and self.evaluations_left(state) <= state.tally.evaluations
+        if self.moves.sweep and not is_spent:
             self.block_descent(state)
         else:
             if self.moves.sweep:
@@ -170,10 +172,6 @@ class AcceleratedDescent(Descent):
         self.balance(state)
         if self.kernel.settled:
             self.newton(state)
-
-    def is_spent(self, state: State) -> bool:
-        """Return whether the few evaluations allowed are used up: a sweep would take longer than all of them."""
-        return self.ends_without_sweep and self.evaluations_left(state) <= state.tally.evaluations
 
     def block_descent(self, state: State) -> None:
         """Take a sweep with the output layer, as in the paper, and extrapolate it."""

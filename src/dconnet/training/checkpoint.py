@@ -11,7 +11,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from io import BytesIO
 from pathlib import Path
@@ -170,13 +170,6 @@ def _check_array(array: NDArray[Any]) -> NDArray[Any]:
     if not isinstance(array, np.ndarray) or array.dtype.str not in KINDS or array.ndim > MOST_DIMENSIONS:
         raise ValueError("an array has an unknown form")
     return array
-
-
-def fingerprint(parameters: Mapping[str, Any], starts: Iterable[Network]) -> dict[str, Any]:
-    """Return the parameters and networks to start from that must be equal for a fit to resume."""
-    networks = list(starts)
-    compared = {name: describe_value(value) for name, value in parameters.items() if name not in NOT_COMPARED}
-    return compared | {"the network of the last fit": describe_value(networks) if networks else None}
 
 
 def describe_value(value: object) -> Any:

@@ -15,7 +15,7 @@ from dconnet.model.network import Network
 from dconnet.model.problem import check_outputs
 from dconnet.training.checkpoint import FORGED, REMEDY, Snapshot
 from dconnet.training.clock import Clock
-from dconnet.training.dc import KINKS, ROUNDING, SPLITS
+from dconnet.training.dc import ROUNDING
 from dconnet.training.early_stopping import Validation
 from dconnet.training.observer import Observer
 from dconnet.training.result import Epoch, History, Solution, Status
@@ -41,29 +41,6 @@ class Options:
     inexact: bool = False
     patience: int | Literal["auto"] | None = "auto"  # unsuccessful hops before the accelerated algorithm stops hopping
     n_threads: int = 1  # they share the rows; the result does not depend on their number
-
-    def __post_init__(self) -> None:
-        for name, names in (("split", SPLITS), ("kinks", KINKS)):
-            if getattr(self, name) not in names:
-                raise ValueError(f"{name} must be one of {sorted(names)}, got {getattr(self, name)!r}.")
-        for name in ("max_epochs", "max_evaluations", "max_dca_iter", "n_threads", "patience"):
-            value = getattr(self, name)
-            is_count = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
-            is_optional = name in ("max_epochs", "max_evaluations", "patience")
-            if not (is_count or (value is None and is_optional) or (name == "patience" and value == "auto")):
-                raise ValueError(f"{name} must be a positive integer{' or None' * is_optional}, got {value!r}.")
-        if self.max_seconds is not None and not self.max_seconds > 0.0:
-            raise ValueError(f"max_seconds must be positive or None, got {self.max_seconds!r}.")
-        if not (np.isfinite(self.tol) and self.tol >= 0.0):
-            raise ValueError(f"tol must be a finite number not below zero, got {self.tol!r}.")
-        for name in ("restart", "inexact"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
-
-
-def _may_continue(status: Status) -> bool:
-    """Return whether a descent with this status continues, at least under larger limits."""
-    return status is Status.RUNNING or status.is_limit
 
 
 @dataclass(slots=True, eq=False)
@@ -185,7 +162,7 @@ class Descent:
         self.clock = Clock(self.options.max_seconds, spent=float(found.values["seconds"]))
         if validation is not None:
             validation.restore(found, state.network)
-        if _may_continue(state.status):
+        if state.status is Status.RUNNING or state.status.is_limit:
             state.status = self.find_status(state, validation)
 
     def output_layer_only(self, start: Network, status: Status = Status.INTERRUPTED) -> Solution:
@@ -219,7 +196,8 @@ class Descent:
                 + (f"Or raise gamma to at least {enough:.1e}." if self.problem.gamma < enough else "")
             )
         objective = objective if best is last else self.data.objective(best)
-        message = self.message(state, validation)
+        patience = None if validation is None else validation.patience
+        message = state.status.message(state.n_epochs, self.describe_progress(state), patience)
         return Solution(best, state.history, state.status, state.n_epochs, message, objective)
 
     def init(self, start: Network, validation: Validation | None = None) -> State:
@@ -342,8 +320,3 @@ class Descent:
         """Return the evaluations left of `max_evaluations`, without those of the current epoch."""
         limit = self.options.max_evaluations
         return float("inf") if limit is None else limit - state.history.total("evaluations")
-
-    def message(self, state: State, validation: Validation | None) -> str:
-        """Return the message of the status, with its figures."""
-        patience = None if validation is None else validation.patience
-        return state.status.message(state.n_epochs, self.describe_progress(state), patience)

@@ -144,12 +144,6 @@ class TrainingEpoch(Epoch):
     label: str
     network: Network
 
-    @classmethod
-    def of(cls, epoch: Epoch, number: int, column: int, label: str, network: Network) -> TrainingEpoch:
-        """Return an epoch together with its network."""
-        record = {name: getattr(epoch, name) for name in _FIELDS}
-        return cls(**record, number=number, column=column, label=label, network=network)
-
 
 @dataclass(slots=True)
 class History:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dconnet.convex.backend import Backend, get_backend
 from dconnet.training.accelerated import AcceleratedDescent
+from dconnet.training.dc import KINKS, SPLITS
 from dconnet.training.descent import Descent, Options
 from dconnet.training.growth import GrowingDescent
 from dconnet.training.row_work import DataProblem
@@ -61,12 +62,15 @@ class PaperAlgorithm:
     def __post_init__(self) -> None:
         if isinstance(self.solver, type) or not (isinstance(self.solver, str) or hasattr(self.solver, "prepare")):
             raise ValueError(f"solver must be a name or an object with a method prepare, got {self.solver!r}.")
-        self.options()
-
-    def options(self, **limits: Any) -> Options:
-        """Return these settings and limits as the options of a descent."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "solver"}
-        return Options(**settings, **limits)
+        for name, names in (("split", SPLITS), ("kinks", KINKS)):
+            if getattr(self, name) not in names:
+                raise ValueError(f"{name} must be one of {sorted(names)}, got {getattr(self, name)!r}.")
+        for name in ("restart", "inexact"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        n_iter = self.max_dca_iter
+        if not isinstance(n_iter, (int, np.integer)) or isinstance(n_iter, bool) or n_iter < 1:
+            raise ValueError(f"max_dca_iter must be a positive integer, got {n_iter!r}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,8 @@ class Trainer:
                 'n_hidden="auto" needs algorithm="accelerated": the algorithm of the paper has a fixed width.'
             )
         paper = algorithm if isinstance(algorithm, PaperAlgorithm) else PaperAlgorithm()
-        return cls(Descent, get_backend(paper.solver), paper.options(**limits))
+        settings = {field.name: getattr(paper, field.name) for field in fields(paper) if field.name != "solver"}
+        return cls(Descent, get_backend(paper.solver), Options(**settings, **limits))
 
     def within(self, seconds: float) -> Trainer:
         """Return the trainer with a limit on the time of each network; infinity for none."""
