@@ -24,7 +24,6 @@ from sklearn.base import (
     is_classifier,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dconnet._arrays import FloatArray, refuse_unusable
@@ -37,13 +36,13 @@ from dconnet.estimators.data import (
     has_several_columns,
     names_of_columns,
     refuse_several_columns,
-    refuse_unusable_labels,
     split_rows,
 )
 from dconnet.estimators.fit_observer import FRAMES, Callback, CallbackSupport, FitObserver, with_callbacks
 from dconnet.estimators.fitted import FittedSolutions
 from dconnet.estimators.layer import Layer, build_problems
 from dconnet.estimators.parameters import OBSERVING, parameters
+from dconnet.estimators.tables import check_labels
 from dconnet.export.chain import Affine, ClassifierChain, Exported
 from dconnet.export.methods import Exportable
 from dconnet.model.network import refuse_overflow
@@ -353,17 +352,15 @@ class DCONEstimator(
 
     def _check_inputs_and_target(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, NDArray[Any]]:
         refuse_unusable(X)
-        is_regressor = not is_classifier(self)
-        if is_regressor:
+        name, several = type(self).__name__, self._takes_several_targets and has_several_columns(y)
+        if not is_classifier(self):
             refuse_unusable(y, "y")
-        else:
-            refuse_unusable_labels(y)
-        several = is_regressor and self._takes_several_targets and has_several_columns(y)
-        if not several:
-            refuse_several_columns(y, type(self).__name__)
-        inputs, target = validate_data(
-            self, X, y, dtype=np.float64, y_numeric=is_regressor, multi_output=several, reset=reset
-        )
+            if not several:
+                refuse_several_columns(y, name)
+        elif y is not None:
+            y = check_labels(y, name)
+        options: dict[str, Any] = {"y_numeric": not is_classifier(self), "multi_output": several, "reset": reset}
+        inputs, target = validate_data(self, X, y, dtype=np.float64, **options)
         return inputs, target
 
     def _encode_targets(
@@ -371,10 +368,9 @@ class DCONEstimator(
     ) -> tuple[Targets, FloatArray]:
         """Return the coding of the target and the weights of the rows; store target names and class weights."""
         if is_classifier(self):
-            check_classification_targets(target)
             given: dict[Any, float] | str | None = getattr(self, "class_weight", None)
-            weight = checked_weight(sample_weight, X)
-            self._class_weights = None if given is None else ClassWeights.of(given, target, weight)
+            own = checked_weight(sample_weight, X)
+            self._class_weights = None if given is None else ClassWeights.of(given, target, own)
             weight = self._weight(sample_weight, X, target)
             shared = getattr(self, "multi_class", "ovr") == "shared"
             return Targets.of_labels(target, weight, shared=shared), weight
