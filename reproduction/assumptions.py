@@ -188,8 +188,7 @@ class WatchedDescent(Descent):
     def __init__(self, problem: Problem, options: Options, rng: np.random.Generator) -> None:
         backend, white = get_backend("native"), problem.whitened
         super().__init__(problem, backend, options, rng)
-        solver = backend.prepare(white.Q)
-        self.watched = WatchedSweep(white, solver, options.split, options.max_dca_iter, backend=backend)
+        self.watched = WatchedSweep(white, backend, options.split, options.max_dca_iter)
 
     def prepare(self, state: State) -> None:
         """Use the sweep that examines visits."""

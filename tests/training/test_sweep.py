@@ -34,8 +34,8 @@ def test_both_sweeps_agree(split, setting, has_directions):
     V_python, order, before = V.copy(), rng.permutation(len(V)), problem.regloss(V, alpha)
     directions = rng.standard_normal(V.shape) if has_directions else None
     tally = make_sweep(problem, native, len(V), split, max_dca_iter=6).run(V, alpha, order, np.inf, directions)
-    solver = (native if len(problem.Q) > 1000 else get_backend("reference")).prepare(problem.Q)
-    PythonSweep(problem, solver, split, max_dca_iter=6).run(V_python, alpha, order, np.inf, directions)
+    backend = native if len(problem.Q) > 1000 else get_backend("reference")
+    PythonSweep(problem, backend, split, max_dca_iter=6).run(V_python, alpha, order, np.inf, directions)
     np.testing.assert_allclose(V, V_python, atol=1e-8 * np.abs(V_python).max())
     assert problem.regloss(V, alpha) < before
     assert (tally.visited, tally.refused, tally.unsolved) == (len(V), 0, 0)

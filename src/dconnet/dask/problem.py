@@ -257,11 +257,6 @@ class DriverSweep:
             self._sweep = self.make(self.problem.fetch())
         return self._sweep.run(V, alpha, order, seconds - (time.perf_counter() - began), kinks)
 
-    def renew(self) -> None:
-        """See `Sweep.renew`."""
-        if self._sweep is not None:
-            self._sweep.renew()
-
 
 def _output_triangle(Q: FloatArray, y: FloatArray, V: FloatArray) -> FloatArray:
     return output_triangle(Q, V, y, slice(0, len(Q)))

@@ -241,7 +241,6 @@ class Descent:
         order = self.rng.permutation(len(state.alpha))
         kinks = self.rng.standard_normal(state.V.shape) if self.options.kinks == "random" else None
         state.is_mse_outdated = True
-        self.sweep.renew()
         state.tally = self.sweep.run(state.V, state.alpha, order, self.clock.left(), kinks)
         self.improve_output_layer(state)
         state.n_epochs += state.tally.visited == len(order)

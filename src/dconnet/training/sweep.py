@@ -7,7 +7,7 @@ specification of the compiled one.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
 import numpy as np
@@ -74,10 +74,6 @@ class Sweep(Protocol):
         """
         ...
 
-    def renew(self) -> None:
-        """Discard the state of earlier sweeps, so that another process can resume with the same bits."""
-        ...
-
 
 def make_sweep(
     problem: WhitenedProblem,
@@ -92,25 +88,24 @@ def make_sweep(
     """Return the compiled sweep if the backend is native; only the sweep in Python can restart and solve inexactly."""
     if isinstance(backend, Native) and not restart and not inexact:
         return NativeSweep(problem, backend, n_hidden, split, max_dca_iter, team)
-    return PythonSweep(problem, backend.prepare(problem.Q), split, max_dca_iter, restart, inexact, backend)
+    return PythonSweep(problem, backend, split, max_dca_iter, restart, inexact)
 
 
 @dataclass(slots=True)
 class PythonSweep:
-    """The sweep in Python, with any backend."""
+    """The sweep in Python, with any backend.
+
+    Each sweep prepares its own solver: the state of a solver cannot be saved, and a descent that resumes from a
+    checkpoint is to have the same bits.
+    """
 
     problem: WhitenedProblem
-    solver: Solver
+    backend: Backend
     split: str
     max_dca_iter: int
     restart: bool = False
     inexact: bool = False
-    backend: Backend | None = None
-
-    def renew(self) -> None:
-        """Prepare the solver again, since its internal state cannot be saved."""
-        assert self.backend is not None
-        self.solver = self.backend.prepare(self.problem.Q)
+    solver: Solver = field(init=False)
 
     def run(
         self,
@@ -122,6 +117,7 @@ class PythonSweep:
     ) -> Tally:
         """See `Sweep.run`."""
         deadline = time.perf_counter() + seconds
+        self.solver = self.backend.prepare(self.problem.Q)
         size = self.problem.total_weight * self.problem.regloss(V, alpha)
         hidden = np.maximum(self.problem.preactivations(V), 0.0)
         tally = Tally()
@@ -183,6 +179,3 @@ class NativeSweep:
             kinks=kinks,
         )
         return Tally(*counts)
-
-    def renew(self) -> None:
-        """Do nothing: a sweep keeps no state for the next one."""
