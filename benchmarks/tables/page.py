@@ -13,13 +13,13 @@ from dconnet._files import write_atomically
 from reproduction.page import MISSING, Picture, Section, Sheet, Table, number, significant
 from reproduction.store import Store
 from tables import standings
-from tables.datasets import CHOOSING, CLASSIFICATION, DATASETS, NUMERIC, REAL, REGRESSION, REPORTING
+from tables.datasets import CHOOSING, CLASSIFICATION, DATASETS, FRESH, NUMERIC, REAL, REGRESSION, REPORTING
 from tables.methods import METHODS
 from tables.pictures import draw_ranks, draw_sets, draw_times
 from tables.standings import LEVEL, UNLIMITED, Ranks, by_split, compare, compare_all, select
 
 TASKS = (REGRESSION, CLASSIFICATION)
-HALVES = (None, CHOOSING, REPORTING)
+HALVES = (None, CHOOSING, REPORTING, FRESH)
 KINDS = (None, NUMERIC, REAL)
 N_WORST = 12
 
@@ -58,19 +58,21 @@ def _rank_table(found: pd.DataFrame, methods: list[str], caption: str) -> Table:
     present = [method for method in methods if method in set(found["method"])]
     rows = []
     for task, half, kind in product(TASKS, HALVES, KINDS):
-        ranks = Ranks.of(select(found, task=task, half=half, kind=kind), present)
+        chosen = select(found, task=task, half=half, kind=kind)
+        if chosen.empty:
+            continue
+        ranks = Ranks.of(chosen, present)
         means = [number(ranks.means.get(method)) for method in present]
-        rows.append((task, half or "both", kind or "all", len(ranks.by_set), f"{ranks.p_value:.1g}", *means))
+        rows.append((task, half or "all", kind or "all", len(ranks.by_set), f"{ranks.p_value:.1g}", *means))
     return Table(caption, ("task", "half", "tables", "sets", "p, Friedman", *present), rows)
 
 
 def _task(found: pd.DataFrame, task: str, ours: str) -> Section:
     parts: list[str | Table | Picture] = [_legend(task, ours)]
-    for half in (REPORTING, CHOOSING):
-        parts += [
-            _duel_table(select(found, half=half, kind=kind), f"{half} half, {kind or 'all'} tables", ours)
-            for kind in KINDS
-        ]
+    for half, kind in product((REPORTING, FRESH, CHOOSING), KINDS):
+        chosen = select(found, half=half, kind=kind)
+        if not chosen.empty:
+            parts.append(_duel_table(chosen, f"{half}, {kind or 'all'} tables", ours))
     duels = compare_all(found, ours)
     if duels:
         caption = f"Loss of {ours} over that of some rivals on every dataset; a star marks tables of numbers."
@@ -140,7 +142,9 @@ def _time_table(found: pd.DataFrame) -> Table:
 
 def _datasets(found: pd.DataFrame) -> Section:
     splits = found.groupby("dataset")["split"].nunique()
-    rows = [(d.name, d.task, d.kind, d.half, f"{d.rows:,}", splits.get(d.name, 0), d.origin) for d in DATASETS]
+    rows = [
+        (d.name, d.task, d.kind, d.half, f"{d.rows:,}", splits[d.name], d.origin) for d in DATASETS if d.name in splits
+    ]
     table = Table("The tables:", ("name", "task", "kind", "half", "rows", "splits", "origin"), rows)
     versions = found.groupby("method")["version"].last()
     methods = [

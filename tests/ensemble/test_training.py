@@ -14,7 +14,12 @@ from dconnet.encoding.columns import read_columns
 from dconnet.encoding.schema import Schema
 from dconnet.ensemble import fold_runner
 from dconnet.ensemble.ensemble_training import train_ensemble
-from dconnet.ensemble.families import Family, choose_classification_families, choose_regression_families
+from dconnet.ensemble.families import (
+    Family,
+    TreeFamily,
+    choose_classification_families,
+    choose_regression_families,
+)
 from dconnet.ensemble.fold_fits import FoldDesign, TrainingSet, fit_fold
 from dconnet.ensemble.fold_runner import FoldRunner
 from dconnet.ensemble.output_transforms import MAX_LOG_ODDS, MIN_SCORE, ClassScore, LogOdds, LogTarget, TargetValue
@@ -33,7 +38,9 @@ FAMILIES = [
     Family("ramps", Coding(4), 0.3, 5, 10, (1e-3, 0.1)),
     Family("knots", Coding(4, every_value=True), 1.0, 5, 10, (1e-3, 0.1)),
     Family("by target", Coding(by_target=True), 0.3, 5, 10, (1e-3, 0.1)),
+    TreeFamily("boosting", 4, (3, 9)),
 ]
+NETWORKS = FAMILIES[:-1]
 EACH_FAMILY = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 
 
@@ -48,16 +55,17 @@ def training_set(y=Y, classes=None, weight=None):
 # --- folds ---
 
 
-@EACH_FAMILY
-@pytest.mark.parametrize("log_target", [False, True])
-def test_oof_outputs_do_not_depend_on_targets_of_the_fold(family, log_target):
-    family = replace(family, log_target=log_target)
+@pytest.mark.parametrize(
+    "family", [*FAMILIES, *(replace(family, log_target=True) for family in NETWORKS)], ids=lambda family: family.name
+)
+def test_oof_outputs_do_not_depend_on_targets_of_the_fold(family):
     before = training_set()
     other = Y.copy()
     other[before.folds[2]] += 1e3
     changed, expected = (fit_fold(family, 0, data, 2, [0, 1]) for data in (training_set(other), before))
     np.testing.assert_array_equal(changed[1], expected[1])
-    np.testing.assert_array_equal(changed[0].U, expected[0].U)
+    new = [fit.outputs(fit.code(before.table)) for fit, _ in (changed, expected)]
+    np.testing.assert_array_equal(*new)
     elsewhere = [fit_fold(family, 0, data, 1, [0, 1])[1] for data in (training_set(other), before)]
     assert not np.array_equal(*elsewhere)
 
@@ -70,7 +78,7 @@ def test_oof_scores_do_not_depend_on_classes_of_the_fold(family):
     (_, outputs), (_, expected) = (
         fit_fold(family, 0, data, 2, [0, 1]) for data in (training_set(classes=other), before)
     )
-    assert expected.shape == (len(before.folds[2]), 4, 3)
+    assert expected.shape == (len(before.folds[2]), 2 if isinstance(family, TreeFamily) else 4, 3)
     np.testing.assert_array_equal(outputs, expected)
 
 
@@ -78,8 +86,15 @@ def test_oof_scores_do_not_depend_on_classes_of_the_fold(family):
 def test_oof_outputs_are_those_of_new_rows(family):
     data = training_set()
     fit, outputs = fit_fold(family, 0, data, 1, [0, 1])
-    again = fit.outputs(fit.coder.code(data.table.rows(data.folds[1])))
+    again = fit.outputs(fit.code(data.table.rows(data.folds[1])))
     np.testing.assert_allclose(again, outputs, rtol=1e-12, atol=1e-12)
+
+
+def test_predictions_of_rows_in_several_folds_are_averaged():
+    data = replace(training_set(), folds=(np.array([3, 1]), np.array([1, 5]), np.array([5, 1])))
+    np.testing.assert_array_equal(data.held_out, [1, 3, 5])
+    predictions = np.array([3.0, 1.0, 2.0, 5.0, 7.0, 6.0])[None, :, None]
+    np.testing.assert_allclose(data.average_rows(predictions)[0, :, 0], [3.0, 3.0, 6.0])
 
 
 @pytest.mark.parametrize("heavy", [1.0, 1e3, 1e30])
@@ -119,7 +134,7 @@ def test_output_transforms(transform, outputs, expected):
 
 
 def test_factors_of_logarithms_are_those_of_least_squares():
-    fit = FamilyFit(FAMILIES[0], (0.1, 0.1), (LogTarget(0.1, 1e3), TargetValue(0.1, 1e3)), ())
+    fit = FamilyFit("linear", ("a", "b"), (LogTarget(0.1, 1e3), TargetValue(0.1, 1e3)), ())
     predictions = np.stack([Y[:, None] / 1.1, Y[:, None]])
     for share, factor in ((1.0, 1.1), (1e-3, 0.8), (1e3, 1.25)):  # clipped to 0.8 and 1.25
         logarithm, value = fit.fit_factors(predictions / share, Y, np.ones(M)).transforms
@@ -131,9 +146,9 @@ def test_families_have_unique_names_and_logarithms_need_a_wide_positive_target()
     fields = training_set().table.fields
     wide = np.geomspace(1.0, 100.0, M)
     for y, expected in ((wide, True), (wide - 1.0, False), (np.linspace(10.0, 12.0, M), False)):
-        families = choose_regression_families(fields, y)
+        families = choose_regression_families(fields, y, 3)
         assert any(family.log_target for family in families) == expected
-    for families in (choose_regression_families(fields, wide), choose_classification_families(fields, M, 3)):
+    for families in (choose_regression_families(fields, wide, 1), choose_classification_families(fields, M, 3, 1)):
         assert len({family.name for family in families}) == len(families)
 
 
@@ -146,12 +161,13 @@ def test_ensembles_predict_out_of_fold_and_average_the_folds(classes):
     result = train_ensemble(FoldRunner(FAMILIES, data))
     by_fold = [result.ensemble.select_fold(fold) for fold in range(5)]
     alone = [own.predict(data.table.rows(rows)) for own, rows in zip(by_fold, data.folds, strict=True)]
-    np.testing.assert_allclose(result.oof_predictions, np.concatenate(alone), rtol=1e-9, atol=1e-9)
+    averages = data.average_rows(np.concatenate(alone)[None])[0]
+    np.testing.assert_allclose(result.oof_predictions, averages, rtol=1e-9, atol=1e-9)
     if classes is None:  # members of a logarithm would be averaged on its scale
         mean = np.mean([own.predict(data.table) for own in by_fold], axis=0)
         np.testing.assert_allclose(result.ensemble.predict(data.table), mean, rtol=1e-9)
     n_used = sum(member.weight > 0.0 for member in result.members)
-    assert n_used == len(result.ensemble.weights) == sum(len(fit.gammas) for fit in result.ensemble.fits)
+    assert n_used == len(result.ensemble.weights) == sum(len(fit.settings) for fit in result.ensemble.fits)
 
 
 def test_the_number_of_threads_does_not_matter():

@@ -400,7 +400,7 @@ def test_a_failed_fit_leaves_the_estimator_unchanged(monkeypatch, model, y, n_ca
 
 @pytest.mark.filterwarnings("error")
 def test_a_fit_that_was_cut_and_a_fit_without_success_warn():
-    with pytest.warns(ConvergenceWarning, match=r"max_seconds=1e-09: \d+ members trained, on 1 of 5 folds"):
+    with pytest.warns(ConvergenceWarning, match=r"max_seconds=1e-09: \d+ members trained, on 1 of 10 folds"):
         quick(regressor()).fit(X, Y)
     for model, y, score in ((regressor(), Y, "R²"), (classifier(), LABELS, "log loss")):
         with pytest.warns(UserWarning, match=f"out-of-fold {score} is no better"):

@@ -138,11 +138,8 @@ def print_columns(columns: Sequence[dict[str, Any]]) -> None:
 def print_members(members: Sequence[dict[str, Any]]) -> None:
     """Print the members of an ensemble that have a weight, largest first."""
     used = sorted((member for member in members if member["weight"] > 0.0), key=lambda member: -member["weight"])
-    lines = [
-        (m["family"], m["kind"], f"{m['gamma']:g}", str(m["n_hidden"]), f"{m['oof_error']:.5g}", f"{m['weight']:.3f}")
-        for m in used
-    ]
+    lines = [(m["family"], m["kind"], m["settings"], f"{m['oof_error']:.5g}", f"{m['weight']:.3f}") for m in used]
     print()
-    print_table([("member", "learns", "gamma", "neurons", "error", "weight"), *lines], numbers=(2, 3, 4, 5))
+    print_table([("member", "learns", "settings", "error", "weight"), *lines], numbers=(3, 4))
     if len(used) < len(members):
         print(f"{len(members) - len(used)} other members got no weight.")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import FloatArray
-from dconnet.ensemble.families import Family
+from dconnet.ensemble.families import AnyFamily, TreeFamily
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.fold_runner import FoldRunner
 from dconnet.ensemble.output_transforms import ClassScore, LogOdds, LogTarget, OutputTransform, TargetValue
@@ -29,9 +29,7 @@ class MemberRecord:
 
     family: str
     kind: str
-    gamma: float
-    n_hidden: int
-    evaluations: int
+    settings: str
     oof_error: float
     weight: float
 
@@ -46,7 +44,7 @@ class TrainedEnsemble:
     data : TrainingSet
         With the folds that were used: only the first if no family was trained on all.
     oof_predictions : array of shape (n_held_out, n_columns)
-        Predictions for ``data.held_out``, each by the networks that were not trained on the row.
+        Predictions for ``data.held_out``, each by networks and trees that were not trained on the row.
     members : tuple of MemberRecord
         All members that were trained on all folds.
     is_interrupted : bool
@@ -69,7 +67,7 @@ def train_ensemble(runner: FoldRunner, *, drop_early: bool = True) -> TrainedEns
     KeyboardInterrupt
         After an interrupt before any family was trained.
     """
-    every: dict[int, Sequence[int]] = {f: range(len(family.gammas)) for f, family in enumerate(runner.families)}
+    every: dict[int, Sequence[int]] = {f: range(len(family.settings)) for f, family in enumerate(runner.families)}
     runner.train(every, [0])
     begun = {f: every[f] for f in every if (f, 0) in runner.trained}
     runner.train(_select_promising(runner, begun) if drop_early else begun, range(1, len(runner.data.folds)))
@@ -81,18 +79,24 @@ def train_ensemble(runner: FoldRunner, *, drop_early: bool = True) -> TrainedEns
     data, rows = runner.data, runner.data.held_out
     pairs = [_collect_folds(runner, f) for f in complete]
     fits, predictions = [fit for fit, _ in pairs], np.concatenate([own for _, own in pairs])
-    weights, _ = _fit_weights(data, predictions, rows)
+    prior = _make_prior([len(fit.settings) for fit in fits])
+    weights, _ = _fit_weights(data, predictions, rows, prior)
     is_used = weights > MIN_FINAL_SHARE * weights.sum()
     is_used[weights.argmax()] = True  # all weights are zero if no member is better than the class frequencies
     final = np.zeros(len(weights))
-    final[is_used], intercepts = _fit_weights(data, predictions[is_used], rows)
+    final[is_used], intercepts = _fit_weights(data, predictions[is_used], rows, prior[is_used] / prior[is_used].sum())
     ensemble = Ensemble(_select_members(fits, is_used), final[is_used], intercepts)
     records = _record_members(data, fits, predictions, final)
     return TrainedEnsemble(ensemble, data, ensemble.combine(predictions[is_used]), records, runner.is_interrupted)
 
 
+def _make_prior(n_members: Sequence[int]) -> FloatArray:
+    """Return equal weights for all families, and within each family for all its members."""
+    return np.concatenate([np.full(number, 1.0 / (number * len(n_members))) for number in n_members])
+
+
 def _select_promising(runner: FoldRunner, begun: dict[int, Sequence[int]]) -> dict[int, Sequence[int]]:
-    """Return the gammas of each family that have a weight in the first fold, and drop its other networks."""
+    """Return the settings of each family that have a weight in the first fold, and drop its other members."""
     rows = runner.data.folds[0]
     if len(rows) < MIN_ROWS or len(begun) == 0:
         return begun
@@ -100,19 +104,20 @@ def _select_promising(runner: FoldRunner, begun: dict[int, Sequence[int]]) -> di
     for f in begun:
         fit, outputs = runner.trained[f, 0]
         transforms = _choose_transforms(runner.data, runner.families[f], outputs.shape[1])
-        predictions[f] = FamilyFit(runner.families[f], (), transforms, (fit,)).transform(outputs)
-    weights, _ = _fit_weights(runner.data, np.concatenate(list(predictions.values())), rows)
+        predictions[f] = FamilyFit("", (), transforms, (fit,)).transform(outputs)
+    prior = _make_prior([len(own) for own in predictions.values()])
+    weights, _ = _fit_weights(runner.data, np.concatenate(list(predictions.values())), rows, prior)
     shares, first = weights / (weights.sum() or 1.0), 0
     chosen: dict[int, Sequence[int]] = {}
     for f, predicted in predictions.items():
-        n_members, n_gammas = len(predicted), len(begun[f])
+        n_members, n_settings = len(predicted), len(begun[f])
         own = shares[first : first + n_members]
         first += n_members
-        gammas = [g for g in begun[f] if own[g::n_gammas].sum() > MIN_SHARE]
-        if gammas:
-            chosen[f] = gammas
+        settings = [g for g in begun[f] if own[g::n_settings].sum() > MIN_SHARE]
+        if settings:
+            chosen[f] = settings
             fit, outputs = runner.trained[f, 0]
-            members = [j for j in range(n_members) if j % n_gammas in gammas]
+            members = [j for j in range(n_members) if j % n_settings in settings]
             runner.trained[f, 0] = fit.select(members), outputs[:, members]
     return chosen or begun
 
@@ -122,16 +127,19 @@ def _collect_folds(runner: FoldRunner, f: int) -> tuple[FamilyFit, FloatArray]:
     data, family = runner.data, runner.families[f]
     folds = [runner.trained[f, fold] for fold in range(len(data.folds))]
     outputs = np.concatenate([own for _, own in folds])
-    n_members, gammas = outputs.shape[1], tuple(family.gammas[g] for g in runner.chosen[f])
+    n_members, settings = outputs.shape[1], tuple(family.settings[g] for g in runner.chosen[f])
     transforms = _choose_transforms(data, family, n_members)
-    fit = FamilyFit(family, gammas * (n_members // len(gammas)), transforms, tuple(fold for fold, _ in folds))
+    repeated = settings * (n_members // len(settings))
+    fit = FamilyFit(family.name, repeated, transforms, tuple(fold for fold, _ in folds))
     if data.classes is None:
-        rows = data.held_out
+        rows = np.concatenate(data.folds)
         fit = fit.fit_factors(fit.transform(outputs), data.columns[rows, 0], data.weight[rows])
-    return fit, fit.transform(outputs)
+    return fit, data.average_rows(fit.transform(outputs))
 
 
-def _choose_transforms(data: TrainingSet, family: Family, n_members: int) -> tuple[OutputTransform, ...]:
+def _choose_transforms(data: TrainingSet, family: AnyFamily, n_members: int) -> tuple[OutputTransform, ...]:
+    if data.classes is not None and isinstance(family, TreeFamily):
+        return (LogOdds(),) * n_members
     if data.classes is not None:
         return (ClassScore(),) * (n_members // 2) + (LogOdds(),) * (n_members // 2)
     low, high = float(data.columns.min()), float(data.columns.max())
@@ -139,18 +147,18 @@ def _choose_transforms(data: TrainingSet, family: Family, n_members: int) -> tup
 
 
 def _fit_weights(
-    data: TrainingSet, predictions: FloatArray, rows: NDArray[np.intp]
+    data: TrainingSet, predictions: FloatArray, rows: NDArray[np.intp], prior: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return weights of members, and intercepts of classes, by out-of-fold predictions for some rows."""
     weight = data.weight[rows]
     if data.classes is None:
-        return fit_convex_weights(predictions[:, :, 0].T, data.columns[rows, 0], weight), None
-    stack = SoftmaxStack.of(predictions, data.classes[rows], weight)
+        return fit_convex_weights(predictions[:, :, 0].T, data.columns[rows, 0], weight, prior), None
+    stack = SoftmaxStack.of(predictions, data.classes[rows], weight, prior)
     return stack.weights, stack.intercepts
 
 
 def _select_members(fits: list[FamilyFit], is_used: NDArray[np.bool_]) -> tuple[FamilyFit, ...]:
-    ends = np.cumsum([len(fit.gammas) for fit in fits])
+    ends = np.cumsum([len(fit.settings) for fit in fits])
     members = [np.flatnonzero(own).tolist() for own in np.split(is_used, ends[:-1])]
     return tuple(fit.select(own) for fit, own in zip(fits, members, strict=True) if own)
 
@@ -158,16 +166,8 @@ def _select_members(fits: list[FamilyFit], is_used: NDArray[np.bool_]) -> tuple[
 def _record_members(
     data: TrainingSet, fits: list[FamilyFit], predictions: FloatArray, weights: FloatArray
 ) -> tuple[MemberRecord, ...]:
-    members = [(fit.family, fit.transforms[j].kind, fit.gammas[j]) for fit in fits for j in range(len(fit.gammas))]
+    members = [(fit.name, fit.transforms[j].kind, text) for fit in fits for j, text in enumerate(fit.settings)]
     return tuple(
-        MemberRecord(
-            family.name,
-            kind,
-            gamma,
-            family.n_hidden,
-            family.evaluations,
-            data.error(own, data.held_out),
-            float(weight),
-        )
-        for (family, kind, gamma), own, weight in zip(members, predictions, weights, strict=True)
+        MemberRecord(*member, data.error(own, data.held_out), float(weight))
+        for member, own, weight in zip(members, predictions, weights, strict=True)
     )

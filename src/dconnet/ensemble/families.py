@@ -1,15 +1,17 @@
-"""Families of short fits, and the families that suit a table."""
+"""Families of networks and of boosted trees, and the families that suit a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import FEW_LEVELS, Coding
 from dconnet.encoding.schema import Field
+from dconnet.ensemble.screening import Screening
 
 # Strengths of regularisation, for targets that are scaled to a range of one.
 GAMMAS = (1e-4, 1e-3, 0.03, 0.3)
@@ -17,15 +19,24 @@ CLASS_GAMMAS = (1e-3, 0.03, 1.0)
 # Numbers of rows above which networks are wider and trained longer, two gammas or one are enough, and two folds of ten
 # are held out.
 WIDER, TWO_GAMMAS, ONE_GAMMA, TWO_FOLDS = 3_000, 10_000, 50_000, 200_000
+# Number of rows below which the rows of a regression are dealt to folds twice; classifications gain nothing by it.
+FEW_ROWS = 1_000
 # Number of classes from which networks are narrower.
 MANY_CLASSES = 6
 # The logarithm of the target is learnt as well if the ratio of its 99 % and 1 % quantiles is at least this.
 LOG_SPREAD = 3.0
+# A table with more than MAX_FIELDS fields is wide: families use only the best fields, so that rows times fields is at
+# most about MAX_CELLS, but at least MIN_FIELDS of them.
+MAX_FIELDS, MIN_FIELDS, MAX_CELLS = 200, 50, 100_000
+# If at most MAX_ASSOCIATED of at least NOISY fields are associated with the target, some families use only these.
+NOISY, MAX_ASSOCIATED = 20, 0.5
+# Boosted trees: leaves, and numbers of rounds.
+N_LEAVES, ROUNDS = 15, (100,)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Short fits that differ only in gamma and the random start.
+    """Short fits of networks that differ only in gamma and the random start.
 
     Attributes
     ----------
@@ -39,6 +50,8 @@ class Family:
     gammas : tuple of float
     log_target : bool
         True if the networks learn the logarithm of the target.
+    screening : Screening or None
+        Which fields are used; None for all.
     """
 
     name: str
@@ -48,6 +61,69 @@ class Family:
     evaluations: int
     gammas: tuple[float, ...]
     log_target: bool = False
+    screening: Screening | None = None
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What distinguishes the members, in words."""
+        size = f"{self.n_hidden} neurons, {self.evaluations} evaluations"
+        return tuple(f"gamma {gamma:g}, {size}" for gamma in self.gammas)
+
+    @property
+    def cost(self) -> float:
+        """The work of a fit, in arbitrary units."""
+        return float(self.n_hidden * self.evaluations * len(self.gammas))
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFamily:
+    """Boosted trees that differ only in the number of rounds.
+
+    Attributes
+    ----------
+    name : str
+    n_leaves : int
+        Leaves of a tree.
+    rounds : tuple of int
+        Numbers of rounds, ascending.
+    screening : Screening or None
+        Which fields are used; None for all.
+    """
+
+    name: str
+    n_leaves: int
+    rounds: tuple[int, ...]
+    screening: Screening | None = None
+
+    log_target: ClassVar[bool] = False
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What distinguishes the members, in words."""
+        return tuple(f"{number} rounds, trees of {self.n_leaves} leaves" for number in self.rounds)
+
+    @property
+    def cost(self) -> float:
+        """The work of a fit, in arbitrary units."""
+        return 10.0 * self.n_leaves * self.rounds[-1]
+
+
+AnyFamily = Family | TreeFamily
+TREES = TreeFamily("boosting", N_LEAVES, ROUNDS)
+
+
+def _screen(families: list[AnyFamily], n_rows: int, n_fields: int, n_associated: int) -> list[AnyFamily]:
+    """Restrict families to the best fields of a wide table, and add strict copies of two if most fields are noise."""
+    most, strict = int(np.clip(MAX_CELLS // n_rows, MIN_FIELDS, MAX_FIELDS)), list[AnyFamily]()
+    if n_fields >= NOISY and n_associated <= MAX_ASSOCIATED * n_fields:
+        strict = [
+            replace(family, name=f"{family.name} screened", screening=Screening(most, is_strict=True))
+            for family in families
+            if family.name in ("linear", "ramps")
+        ]
+    if n_fields > MAX_FIELDS:
+        families = [replace(family, screening=Screening(most)) for family in families]
+    return families + strict
 
 
 def _has_many_levels(fields: Sequence[Field]) -> bool:
@@ -62,12 +138,12 @@ def suits_logarithm(y: FloatArray) -> bool:
     return bool(high >= LOG_SPREAD * low)
 
 
-def count_folds(n_rows: int, quality: str) -> tuple[int, int]:
-    """Return the number of folds, and how many of them are held out in turn."""
+def count_folds(n_rows: int, quality: str, *, is_regression: bool) -> tuple[int, int, int]:
+    """Return the number of folds, how many of them are held out in turn, and how often the rows are dealt."""
     if n_rows > TWO_FOLDS:
-        return 10, 4 if quality == "high" else 2
+        return 10, 4 if quality == "high" else 2, 1
     number = min(10 if quality == "high" else 5, n_rows)
-    return number, number
+    return number, number, 2 if is_regression and n_rows < FEW_ROWS else 1
 
 
 def _choose_gammas(gammas: tuple[float, ...], n_rows: int) -> tuple[float, ...]:
@@ -75,24 +151,34 @@ def _choose_gammas(gammas: tuple[float, ...], n_rows: int) -> tuple[float, ...]:
     return gammas[1:2] if n_rows > ONE_GAMMA else gammas[1:3] if n_rows > TWO_GAMMAS else gammas
 
 
-def choose_regression_families(fields: Sequence[Field], y: FloatArray) -> list[Family]:
-    """Return the families for a regression, the most useful first."""
+def choose_regression_families(fields: Sequence[Field], y: FloatArray, n_associated: int) -> list[AnyFamily]:
+    """Return the families for a regression, the most useful first.
+
+    ``n_associated`` is the number of fields that are associated with the target.
+    """
     many, gammas = len(y) > WIDER, _choose_gammas(GAMMAS, len(y))
     # Shrinkage is a prior that does not fade with more rows: small tables need it, large ones do better without it.
     linear = Family("linear", Coding(), *((0.0, 100, 400) if many else (0.3, 50, 200)), gammas)
     ramps = Family("ramps", Coding(6), 0.3, 50, 150 if many else 100, gammas)
     knots = Family("knots", Coding(16, every_value=True), 1.0, *((20, 100) if many else (30, 60)), gammas)
-    families = [knots, linear, ramps]
+    families: list[AnyFamily] = [knots, linear, ramps]
     if suits_logarithm(y):
         families.append(replace(knots, name="knots of log", log_target=True))
     if _has_many_levels(fields):
         families.append(replace(ramps, name="ramps by target", coding=Coding(6, by_target=True)))
         families.append(replace(linear, name="linear by target", coding=Coding(by_target=True), shrinkage=0.0))
-    return families
+    if fields:
+        families.append(TREES)
+    return _screen(families, len(y), len(fields), n_associated)
 
 
-def choose_classification_families(fields: Sequence[Field], n_rows: int, n_classes: int) -> list[Family]:
-    """Return the families for a classification, the most useful first."""
+def choose_classification_families(
+    fields: Sequence[Field], n_rows: int, n_classes: int, n_associated: int
+) -> list[AnyFamily]:
+    """Return the families for a classification, the most useful first.
+
+    ``n_associated`` is the number of fields that are associated with the target.
+    """
     many, by_target = n_classes >= MANY_CLASSES, _has_many_levels(fields)
     gammas = CLASS_GAMMAS[1:] if many or n_rows > TWO_GAMMAS else CLASS_GAMMAS
     n_hidden = 20 if many else 50
@@ -100,4 +186,5 @@ def choose_classification_families(fields: Sequence[Field], n_rows: int, n_class
     linear = Family("linear", Coding(by_target=by_target), 3.0, n_hidden, 200, gammas)
     knots = Family("knots", Coding(16, every_value=True, by_target=by_target), 1.0, min(n_hidden, 30), 60, gammas)
     has_categories = any(field.is_category for field in fields)
-    return [ramps, linear, knots] if has_categories else [ramps, linear]
+    families: list[AnyFamily] = [ramps, linear, knots] if has_categories else [ramps, linear]
+    return _screen([*families, TREES] if fields else families, n_rows, len(fields), n_associated)

@@ -1,4 +1,4 @@
-"""Short fits of a family on the rows outside a fold, and their outputs in the rows of the fold."""
+"""Fits of a family on the rows outside a fold, and their outputs in the rows of the fold."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from dconnet._arrays import FloatArray
 from dconnet._threads import check_stop
 from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.design import CodedDesign, Standardisation
-from dconnet.encoding.schema import FieldTable
-from dconnet.ensemble.families import Family
+from dconnet.encoding.schema import Field, FieldTable
+from dconnet.ensemble.families import AnyFamily, TreeFamily
 from dconnet.ensemble.logistic import fit_ridge_logistic
+from dconnet.ensemble.screening import Screening, compute_p_values
 from dconnet.ensemble.stacking import one_hot
+from dconnet.ensemble.trees import Trees, boost
 from dconnet.model.calibration import log_loss
 from dconnet.training.clock import NONE_LEFT
 from dconnet.training.short_fits import short_fits
@@ -51,6 +53,14 @@ class FoldFit:
     alpha: FloatArray
     intercept: FloatArray
 
+    def code(self, table: FieldTable) -> CodedDesign:
+        """Return rows as `outputs` takes them."""
+        return self.coder.code(table)
+
+    def sources(self, fields: Sequence[Field]) -> NDArray[np.intp]:
+        """Return the column of the table that each coded feature came from."""
+        return self.coder.sources(fields)
+
     def outputs(self, design: CodedDesign) -> FloatArray:
         """Return outputs of shape (n_rows, n_members, n_columns)."""
         flat = design.predict(self.U.reshape(-1, *self.U.shape[2:]), self.alpha.reshape(-1, self.alpha.shape[2]))
@@ -60,6 +70,41 @@ class FoldFit:
         """Return the fit with some of its members."""
         own = list(members)
         return replace(self, U=self.U[own], alpha=self.alpha[own], intercept=self.intercept[own])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeFit:
+    """Boosted trees that were trained on the rows outside a fold.
+
+    Attributes
+    ----------
+    coder : Coder
+        From fields to columns of numbers, with target means for categories of many levels.
+    trees : Trees
+    rounds : tuple of int
+        Number of rounds of each member.
+    """
+
+    coder: Coder
+    trees: Trees
+    rounds: tuple[int, ...]
+
+    def code(self, table: FieldTable) -> FloatArray:
+        """Return rows as `outputs` takes them, of shape (n_rows, n_features)."""
+        return np.column_stack(self.coder.values(table))
+
+    def sources(self, fields: Sequence[Field]) -> NDArray[np.intp]:
+        """Return the column of the table that each feature came from."""
+        return np.array([fields[j].column for j in self.coder.fields_of_features()], dtype=np.intp)
+
+    def outputs(self, values: FloatArray) -> FloatArray:
+        """Return outputs of shape (n_rows, n_members, n_columns)."""
+        return self.trees.outputs(values, self.rounds)
+
+    def select(self, members: Sequence[int]) -> TreeFit:
+        """Return the fit with some of its members."""
+        rounds = tuple(self.rounds[j] for j in members)
+        return TreeFit(self.coder, self.trees.truncate(max(rounds)), rounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +119,7 @@ class TrainingSet:
         Targets of the networks: the target, or an indicator of each class.
     weight : array of shape (n_rows,)
     folds : tuple of arrays of int
-        Rows of each fold that is held out in turn; other rows are always trained on.
+        Rows of each fold that is held out in turn; other rows are always trained on. A row may be in several folds.
     classes : array of int, of shape (n_rows,), or None
         Class of each row.
     seed : int
@@ -87,6 +132,7 @@ class TrainingSet:
     classes: NDArray[np.intp] | None
     seed: int
     _shared: dict[Coding, SharedDesign] = field(default_factory=dict)
+    _p_values: dict[int, FloatArray] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def __reduce__(self) -> tuple[type[TrainingSet], tuple[object, ...]]:
@@ -95,8 +141,18 @@ class TrainingSet:
 
     @property
     def held_out(self) -> NDArray[np.intp]:
-        """The rows of all folds, one fold after the other."""
-        return np.concatenate(self.folds)
+        """The rows of all folds, ascending."""
+        return np.unique(np.concatenate(self.folds))
+
+    def average_rows(self, predictions: FloatArray) -> FloatArray:
+        """Return the mean of the predictions of each row of `held_out`.
+
+        The predictions have shape (n_members, n, n_columns), one fold after the other.
+        """
+        rows = np.concatenate(self.folds)
+        order = np.argsort(rows, kind="stable")
+        _, first, counts = np.unique(rows[order], return_index=True, return_counts=True)
+        return np.add.reduceat(predictions[:, order], first, axis=1) / counts[:, None]
 
     def outside(self, fold: int) -> NDArray[np.intp]:
         """Return the rows outside a fold."""
@@ -110,6 +166,34 @@ class TrainingSet:
         if self.classes is None:
             return float(share @ (predictions[:, 0] - self.columns[rows, 0]) ** 2)
         return log_loss(predictions, one_hot(self.classes[rows], predictions.shape[1]), share)[0]
+
+    def count_associated(self) -> int:
+        """Return the number of fields that are associated with the target."""
+        if not self.table.fields:
+            return 0
+        strict = Screening(len(self.table.fields), is_strict=True)
+        return len(strict.choose(compute_p_values(self.table, self.columns)))
+
+    def fit_coder(
+        self, coding: Coding, fold: int, seed: int, screening: Screening | None
+    ) -> tuple[Coder, list[FloatArray]]:
+        """Fit a coder to the rows outside a fold; return it, and the values of its features in these rows."""
+        rows, table = self.outside(fold), self.table
+        fields = list(range(len(table.fields)))
+        if screening is not None:
+            with self._lock:
+                if fold not in self._p_values:
+                    self._p_values[fold] = compute_p_values(table.rows(rows), self.columns[rows])
+            fields = screening.choose(self._p_values[fold]).tolist()
+            table = FieldTable(
+                tuple(table.fields[j] for j in fields), tuple(table.values[j] for j in fields), table.n_rows
+            )
+        classes = None if self.classes is None else self.classes[rows]
+        coder, values = Coder.of(coding, table).cross_fit(
+            table.rows(rows), self.columns[rows], self.weight[rows], classes, seed
+        )
+        means = tuple(replace(own, field=fields[own.field]) for own in coder.means)
+        return replace(coder, plain=tuple(fields[j] for j in coder.plain), means=means), values
 
     def shared_design(self, coding: Coding) -> SharedDesign:
         """Return all rows coded without the target; computed once for all families and folds."""
@@ -140,52 +224,57 @@ class FoldDesign:
     gram: FloatArray
 
     @classmethod
-    def of(cls, coding: Coding, data: TrainingSet, fold: int, seed: int) -> FoldDesign:
-        """Code the rows; target means come from the rows outside alone."""
+    def of(
+        cls, coding: Coding, data: TrainingSet, fold: int, seed: int, screening: Screening | None = None
+    ) -> FoldDesign:
+        """Code the rows; target means and screened fields come from the rows outside alone."""
         held, rows, weight = data.folds[fold], data.outside(fold), data.weight
-        if not any(coding.is_by_target(f) for f in data.table.fields):
+        if screening is None and not any(coding.is_by_target(f) for f in data.table.fields):
             shared = data.shared_design(coding)
             outside, inside = shared.design.rows(rows), shared.design.rows(held)
             cancels = weight[held].sum() > MAX_FOLD_SHARE * weight.sum()
             gram = outside.gram(weight[rows]) if cancels else shared.gram - inside.gram(weight[held])
             return cls(shared.coder, outside, inside, gram)
-        classes = None if data.classes is None else data.classes[rows]
-        coder, values = Coder.of(coding, data.table).cross_fit(
-            data.table.rows(rows), data.columns[rows], weight[rows], classes, seed
-        )
+        coder, values = data.fit_coder(coding, fold, seed, screening)
         outside = CodedDesign.of(coder.features, values)
         return cls(coder, outside, coder.code(data.table.rows(held)), outside.gram(weight[rows]))
 
 
+AnyFit = FoldFit | TreeFit
+# A family that was trained on the rows outside a fold, and its outputs (n_rows, n_members, n_columns) inside.
+TrainedFold = tuple[AnyFit, FloatArray]
+
+
 def fit_fold(
-    family: Family,
+    family: AnyFamily,
     index: int,
     data: TrainingSet,
     fold: int,
-    gammas: Sequence[int],
+    chosen: Sequence[int],
     seconds: Callable[[], float] | None = None,
     is_needed: bool = False,
-) -> tuple[FoldFit, FloatArray] | None:
+) -> TrainedFold | None:
     """Train a family on the rows outside a fold.
 
     Parameters
     ----------
-    family : Family
+    family : Family or TreeFamily
     index : int
         Number of the family, which its random starts depend on.
     data : TrainingSet
     fold : int
-    gammas : sequence of int
-        Indices of the gammas of the family to use.
+    chosen : sequence of int
+        Indices of the settings of the family to use.
     seconds : callable, optional
-        Called before each network; returns its time limit.
+        Called before each network or chunk of trees; returns its time limit.
     is_needed : bool, default=False
         Train networks for `MIN_EVALUATIONS` even if there is no time left.
 
     Returns
     -------
-    fit : FoldFit
-        A member for each gamma, and in a classification also a logistic regression on the activations of each.
+    fit : FoldFit or TreeFit
+        A member for each setting. Networks of a classification have a second one: a logistic regression on their
+        activations.
     outputs : array of shape (n_rows, n_members, n_columns)
         Outputs in the rows of the fold.
 
@@ -193,8 +282,10 @@ def fit_fold(
     """
     check_stop()
     seeds = np.random.SeedSequence([data.seed, index, fold])
+    if isinstance(family, TreeFamily):
+        return _fit_trees(family, data, fold, chosen, int(seeds.generate_state(1)[0]), seconds)
     rows = data.outside(fold)
-    design = FoldDesign.of(family.coding, data, fold, seed=int(seeds.generate_state(1)[0]))
+    design = FoldDesign.of(family.coding, data, fold, int(seeds.generate_state(1)[0]), family.screening)
     Y = np.log(data.columns[rows]) if family.log_target else data.columns[rows]
     weight = data.weight[rows]
     center, scale = np.average(Y, axis=0, weights=weight), np.ptp(Y) or 1.0
@@ -206,18 +297,18 @@ def fit_fold(
         design.outside,
         from_white,
         (Y - center).T / scale,
-        gammas=np.repeat(np.array(family.gammas)[list(gammas)], n_columns),
-        which=np.tile(np.arange(n_columns), len(gammas)),
+        gammas=np.repeat(np.array(family.gammas)[list(chosen)], n_columns),
+        which=np.tile(np.arange(n_columns), len(chosen)),
         n_hidden=family.n_hidden,
         sample_weight=weight,
     )
-    fits = train(seeds=states[list(gammas)].ravel(), evaluations=family.evaluations, seconds=seconds)
+    fits = train(seeds=states[list(chosen)].ravel(), evaluations=family.evaluations, seconds=seconds)
     if seconds is not None and seconds() <= NONE_LEFT:
         if not is_needed:
             return None
         fits = train(start=(fits.V, fits.alpha), evaluations=min(MIN_EVALUATIONS, family.evaluations))
     U, alpha = fits
-    shape = (len(gammas), n_columns)
+    shape = (len(chosen), n_columns)
     fit = FoldFit(
         design.coder,
         U.reshape(*shape, *U.shape[1:]),
@@ -227,6 +318,37 @@ def fit_fold(
     if data.classes is not None:
         fit = _append_logistic(fit, design.outside, Y, weight)
     return fit, fit.outputs(design.inside)
+
+
+def _fit_trees(
+    family: TreeFamily,
+    data: TrainingSet,
+    fold: int,
+    chosen: Sequence[int],
+    seed: int,
+    seconds: Callable[[], float] | None,
+) -> TrainedFold | None:
+    rows, held = data.outside(fold), data.folds[fold]
+    classes = None if data.classes is None else data.classes[rows]
+    coder, values = data.fit_coder(Coding(by_target=True), fold, seed, family.screening)
+    weight, rounds = data.weight[rows], tuple(family.rounds[j] for j in chosen)
+    y, center, scale = data.columns[rows, 0], np.zeros(1), 1.0
+    if classes is None:
+        center, scale = np.average(y, weights=weight, keepdims=True), float(np.ptp(y)) or 1.0
+    trees = boost(
+        np.column_stack(values),
+        (y - center) / scale if classes is None else classes,
+        weight,
+        n_classes=0 if classes is None else max(2, data.columns.shape[1]),
+        n_leaves=family.n_leaves,
+        n_rounds=max(rounds),
+        seed=seed,
+        is_over=lambda: seconds is not None and seconds() <= NONE_LEFT,
+    )
+    if trees is None:
+        return None
+    fit = TreeFit(coder, trees.rescale(scale, center), rounds)
+    return fit, fit.outputs(fit.code(data.table.rows(held)))
 
 
 def _append_logistic(fit: FoldFit, design: CodedDesign, hot: FloatArray, weight: FloatArray) -> FoldFit:

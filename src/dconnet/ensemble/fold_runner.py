@@ -6,15 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from dconnet._arrays import FloatArray
 from dconnet._native import Stop
 from dconnet._threads import has_external_backend, in_threads, one_blas_thread, run_on_backend
-from dconnet.ensemble.families import Family
-from dconnet.ensemble.fold_fits import FoldFit, TrainingSet, fit_fold
+from dconnet.ensemble.families import AnyFamily
+from dconnet.ensemble.fold_fits import TrainedFold, TrainingSet, fit_fold
 from dconnet.training.clock import Clock
 
-# The networks of one family and fold, and their outputs in the rows of the fold.
-TrainedFold = tuple[FoldFit, FloatArray]
 # Family and fold of the fit that is always made, so that there is a model.
 FIRST = (0, 0)
 
@@ -25,7 +22,7 @@ class FoldRunner:
 
     Attributes
     ----------
-    families : sequence of Family
+    families : sequence of Family or TreeFamily
     data : TrainingSet
     n_threads : int
     clock : Clock
@@ -35,12 +32,12 @@ class FoldRunner:
     trained : dict
         What has been trained, by family and fold.
     chosen : dict
-        Indices of the gammas that each family is trained with.
+        Indices of the settings that each family is trained with.
     is_interrupted : bool
         True after Ctrl-C, which ends all fits that run.
     """
 
-    families: Sequence[Family]
+    families: Sequence[AnyFamily]
     data: TrainingSet
     n_threads: int = 1
     clock: Clock = field(default_factory=lambda: Clock(None))
@@ -52,7 +49,7 @@ class FoldRunner:
     _lock: Lock = field(default_factory=Lock)
 
     def train(self, chosen: dict[int, Sequence[int]], folds: Sequence[int]) -> None:
-        """Train families, each with the chosen gammas, on the rows outside each of the folds."""
+        """Train families, each with the chosen settings, on the rows outside each of the folds."""
         self.chosen = chosen
         tasks = [(f, fold) for f in chosen for fold in folds]
         if self.is_interrupted:
@@ -76,21 +73,16 @@ class FoldRunner:
         """Return a runner whose only fold is the first."""
         return replace(self, data=replace(self.data, folds=self.data.folds[:1]))
 
-    def cost(self, f: int) -> float:
-        """Return the work of a fit of a family, in arbitrary units."""
-        family = self.families[f]
-        return float(family.n_hidden * family.evaluations * len(family.gammas))
-
     def _train_one(self, task: tuple[int, int]) -> None:
         if self._stop.is_set() or (task != FIRST and self.clock.left() <= 0.0):
             return
         f, fold = task
-        gammas = self.chosen[f]
+        chosen = self.chosen[f]
         # The networks of the first fit share the time; those of others are dropped unless there is time for all.
-        n_turns = len(gammas) * self.data.columns.shape[1] if task == FIRST else 1
+        n_turns = len(chosen) * self.data.columns.shape[1] if task == FIRST else 1
         seconds = self.clock.turns(n_turns).next if self.clock.has_limit else None
         try:
-            trained = fit_fold(self.families[f], f, self.data, fold, gammas, seconds, task == FIRST)
+            trained = fit_fold(self.families[f], f, self.data, fold, chosen, seconds, task == FIRST)
         except KeyboardInterrupt:
             self._stop.set()
         else:
@@ -100,15 +92,15 @@ class FoldRunner:
         with self._lock:
             if trained is not None:
                 self.trained[task] = trained
-            self.report_progress(self.cost(task[0]))
+            self.report_progress(self.families[task[0]].cost)
 
     def _make_task(self) -> Callable[[tuple[int, int, Sequence[int]]], TrainedFold | None]:
-        """Return a function of family, fold and gammas that can be sent to another machine."""
+        """Return a function of family, fold and settings that can be sent to another machine."""
         families, data = self.families, self.data
 
         def fit(task: tuple[int, int, Sequence[int]]) -> TrainedFold | None:
-            f, fold, gammas = task
+            f, fold, chosen = task
             with one_blas_thread():
-                return fit_fold(families[f], f, data, fold, gammas)
+                return fit_fold(families[f], f, data, fold, chosen)
 
         return fit

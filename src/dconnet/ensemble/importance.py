@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import FloatArray
 from dconnet.encoding.design import CodedDesign
 from dconnet.encoding.schema import FieldTable
 from dconnet.ensemble.fold_fits import TrainingSet
@@ -30,13 +31,13 @@ def compute_importances(ensemble: Ensemble, data: TrainingSet, n_table_columns: 
     n_table_columns : int
         Number of columns of the table that the fields came from.
     """
-    share = min(1.0, MAX_ROWS / len(data.table))
+    share = min(1.0, MAX_ROWS / sum(map(len, data.folds)))
     parts = []
     for fold in data.folds:
         number = max(1, int(np.ceil(share * len(fold))))
         parts.append(fold[np.arange(number) * len(fold) // number])  # evenly spaced, because tables are often sorted
     rows, rng = np.concatenate(parts), np.random.default_rng(data.seed)
-    columns = sorted({field.column for field in data.table.fields})
+    columns = sorted({int(j) for fit in ensemble.fits for own in fit.folds for j in own.sources(data.table.fields)})
     predictions = [
         _predict_shuffled(ensemble.select_fold(fold), data.table.rows(part), columns, rng)
         for fold, part in enumerate(parts)
@@ -51,21 +52,30 @@ def _predict_shuffled(
     ensemble: Ensemble, table: FieldTable, columns: list[int], rng: np.random.Generator
 ) -> list[FloatArray]:
     """Return the predictions of an ensemble of one fold for the rows, and with each of the columns shuffled."""
-    coders = [fit.folds[0].coder for fit in ensemble.fits]
-    designs = [coder.code(table) for coder in coders]
-    predictions = [ensemble.predict_designs(designs)]
+    fits = [fit.folds[0] for fit in ensemble.fits]
+    coded = [fit.code(table) for fit in fits]
+    sources = [fit.sources(table.fields) for fit in fits]
+    predictions = [ensemble.predict_coded(coded)]
     for column in columns:
         order = rng.permutation(len(table))
         shuffled = [
-            _shuffle_features(design, coder.sources(table.fields) == column, order)
-            for design, coder in zip(designs, coders, strict=True)
+            _shuffle_features(rows, np.flatnonzero(own == column), order)
+            for rows, own in zip(coded, sources, strict=True)
         ]
-        predictions.append(ensemble.predict_designs(shuffled))
+        predictions.append(ensemble.predict_coded(shuffled))
     return predictions
 
 
-def _shuffle_features(design: CodedDesign, chosen: BoolArray, order: NDArray[np.intp]) -> CodedDesign:
-    places, shares = design.places.copy(), design.shares.copy()
-    places[:, chosen] = places[order][:, chosen]
-    shares[:, chosen] = shares[order][:, chosen]
-    return replace(design, places=places, shares=shares)
+def _shuffle_features(
+    coded: CodedDesign | FloatArray, features: NDArray[np.intp], order: NDArray[np.intp]
+) -> CodedDesign | FloatArray:
+    if isinstance(coded, CodedDesign):
+        places, shares = (_shuffle_columns(array, features, order) for array in (coded.places, coded.shares))
+        return replace(coded, places=places, shares=shares)
+    return _shuffle_columns(coded, features, order)
+
+
+def _shuffle_columns(array: NDArray[Any], columns: NDArray[np.intp], order: NDArray[np.intp]) -> NDArray[Any]:
+    shuffled = array.copy()
+    shuffled[:, columns] = array[np.ix_(order, columns)]
+    return shuffled

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.encoding.design import CodedDesign
+from dconnet.encoding.coder import Coder
 from dconnet.encoding.schema import FieldTable
-from dconnet.ensemble.families import Family
-from dconnet.ensemble.fold_fits import FoldFit
+from dconnet.ensemble.fold_fits import AnyFit
 from dconnet.ensemble.output_transforms import LogTarget, OutputTransform
 from dconnet.model.rows import ROWS, blocks
 
@@ -21,32 +21,34 @@ MIN_FACTOR, MAX_FACTOR = 0.8, 1.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FamilyFit:
-    """The members of a family, each with a network for every fold.
+    """The members of a family, each with networks or trees for every fold.
 
     Attributes
     ----------
-    family : Family
-    gammas : tuple of float
-        Gamma of each member.
+    name : str
+        Name of the family.
+    settings : tuple of str
+        What distinguishes the members, in words.
     transforms : tuple of OutputTransform
         Output transform of each member.
-    folds : tuple of FoldFit
-        The networks of each fold.
+    folds : tuple of FoldFit or TreeFit
+        The networks or trees of each fold.
     """
 
-    family: Family
-    gammas: tuple[float, ...]
+    name: str
+    settings: tuple[str, ...]
     transforms: tuple[OutputTransform, ...]
-    folds: tuple[FoldFit, ...]
+    folds: tuple[AnyFit, ...]
 
     def predict(self, table: FieldTable) -> FloatArray:
         """Return the predictions of the members, averaged over the folds, of shape (n_members, n_rows, n_columns)."""
         total: FloatArray = np.zeros(())
-        coder, design = None, CodedDesign.of((), (), n_rows=0)
+        coder: Coder | None = None
+        coded: Any = None
         for fold in self.folds:
             if fold.coder is not coder:
-                coder, design = fold.coder, fold.coder.code(table)
-            total = total + self._to_average(fold.outputs(design))
+                coder, coded = fold.coder, fold.code(table)
+            total = total + self._to_average(fold.outputs(coded))
         return self._from_average(total / len(self.folds))
 
     def transform(self, outputs: FloatArray) -> FloatArray:
@@ -57,7 +59,7 @@ class FamilyFit:
         """Return the fit with some of its members."""
         return replace(
             self,
-            gammas=tuple(self.gammas[j] for j in members),
+            settings=tuple(self.settings[j] for j in members),
             transforms=tuple(self.transforms[j] for j in members),
             folds=tuple(fold.select(members) for fold in self.folds),
         )
@@ -106,13 +108,13 @@ class Ensemble:
         )
         return np.concatenate([self.combine(own) for own in predictions])
 
-    def predict_designs(self, designs: Sequence[CodedDesign]) -> FloatArray:
-        """Return the predictions of the first fold for rows that are coded already, with one design per family."""
-        pairs = zip(self.fits, designs, strict=True)
-        return self.combine(np.concatenate([fit.transform(fit.folds[0].outputs(design)) for fit, design in pairs]))
+    def predict_coded(self, coded: Sequence[Any]) -> FloatArray:
+        """Return the predictions of the first fold for rows that the fits of all families coded."""
+        pairs = zip(self.fits, coded, strict=True)
+        return self.combine(np.concatenate([fit.transform(fit.folds[0].outputs(rows)) for fit, rows in pairs]))
 
     def select_fold(self, fold: int) -> Ensemble:
-        """Return the ensemble with the networks of one fold alone."""
+        """Return the ensemble with the fits of one fold alone."""
         return replace(self, fits=tuple(replace(fit, folds=(fit.folds[fold],)) for fit in self.fits))
 
     def combine(self, predictions: FloatArray) -> FloatArray:

@@ -13,12 +13,19 @@ from dconnet.model.calibration import log_loss
 
 # Weight of the constraint that the weights sum to one, relative to the errors.
 SUM_WEIGHT = 1e4
-# Ridge penalties; without them, the weights of separable classes would grow without bound.
-WEIGHT_PENALTY, INTERCEPT_PENALTY = 0.01, 0.001
+# The weights of a regression are drawn to the prior as if this many rows of the best member's error asked for it.
+PRIOR_ROWS = 3.0
+# Penalties on the distance of the weights of a classification from the prior, and on intercepts. Without them, the
+# weights of separable classes would grow without bound.
+WEIGHT_PENALTY, INTERCEPT_PENALTY = 0.003, 0.001
 
 
-def fit_convex_weights(predictions: FloatArray, y: FloatArray, sample_weight: FloatArray) -> FloatArray:
+def fit_convex_weights(
+    predictions: FloatArray, y: FloatArray, sample_weight: FloatArray, prior: FloatArray
+) -> FloatArray:
     """Return nonnegative weights of sum one whose mean prediction has the least squared error.
+
+    With few rows, the weights are drawn to a prior.
 
     Parameters
     ----------
@@ -28,23 +35,29 @@ def fit_convex_weights(predictions: FloatArray, y: FloatArray, sample_weight: Fl
         Target.
     sample_weight : array of shape (n_rows,)
         Weights of the rows.
+    prior : array of shape (n_members,)
+        Nonnegative weights of sum one.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dconnet.ensemble.stacking import fit_convex_weights
     >>> y = np.array([0.0, 1.0, 2.0])
-    >>> fit_convex_weights(np.column_stack([y + 1, y - 1, y + 5]), y, np.ones(3)).round(3)
+    >>> predictions = np.column_stack([y + 1, y - 1, y + 5])
+    >>> fit_convex_weights(predictions, y, np.ones(3), prior=np.array([0.5, 0.5, 0.0])).round(3)
     array([0.5, 0.5, 0. ])
     """
     errors = np.sqrt(sample_weight)[:, None] * (predictions - y[:, None])
     size = np.abs(errors).max()
     if size == 0.0:
         return np.full(errors.shape[1], 1.0 / errors.shape[1])
-    triangle = linalg.qr(errors / size, mode="r")[0][: errors.shape[1]]
+    errors /= size
+    triangle = linalg.qr(errors, mode="r")[0][: errors.shape[1]]
+    pull = np.sqrt(PRIOR_ROWS / sample_weight.sum() * np.min(np.sum(errors**2, axis=0)))
     heavy = SUM_WEIGHT * max(np.abs(triangle).max(), 1e-12)
     weights, _ = optimize.nnls(
-        np.vstack([triangle, np.full((1, errors.shape[1]), heavy)]), np.append(np.zeros(len(triangle)), heavy)
+        np.vstack([triangle, pull * np.eye(len(prior)), np.full((1, len(prior)), heavy)]),
+        np.concatenate([np.zeros(len(triangle)), pull * prior, [heavy]]),
     )
     total: FloatArray = weights / weights.sum()
     return total
@@ -67,7 +80,9 @@ class SoftmaxStack:
     intercepts: FloatArray
 
     @classmethod
-    def of(cls, scores: FloatArray, classes: NDArray[np.intp], sample_weight: FloatArray) -> SoftmaxStack:
+    def of(
+        cls, scores: FloatArray, classes: NDArray[np.intp], sample_weight: FloatArray, prior: FloatArray
+    ) -> SoftmaxStack:
         """Fit weights and intercepts of least log loss, with a small penalty.
 
         Parameters
@@ -76,19 +91,21 @@ class SoftmaxStack:
         classes : array of int, of shape (n_rows,)
             The class of each row.
         sample_weight : array of shape (n_rows,)
+        prior : array of shape (n_members,)
+            Weights with the penalty zero.
         """
         n_members, _, n_columns = scores.shape
         share = sample_weight / sample_weight.sum()
         penalty = np.repeat([WEIGHT_PENALTY, INTERCEPT_PENALTY], [n_members, n_columns])
+        start = np.append(prior, np.zeros(n_columns))
         hot = one_hot(classes, n_columns)
 
         def loss(theta: FloatArray) -> tuple[float, FloatArray]:
             total = np.tensordot(theta[:n_members], scores, axes=1) + theta[n_members:]
             value, residual = log_loss(total, hot, share)
             gradient = np.append(np.tensordot(scores, residual, axes=([1, 2], [0, 1])), residual.sum(axis=0))
-            return value + float(penalty @ theta**2), gradient + 2.0 * penalty * theta
+            return value + float(penalty @ (theta - start) ** 2), gradient + 2.0 * penalty * (theta - start)
 
-        start = np.append(np.full(n_members, 1.0 / n_members), np.zeros(n_columns))
         bounds = [(0.0, None)] * n_members + [(None, None)] * n_columns
         theta = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
         return cls(theta[:n_members], theta[n_members:])

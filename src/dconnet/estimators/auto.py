@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
@@ -23,7 +22,13 @@ from dconnet._threads import one_blas_thread
 from dconnet.encoding.coder import deal
 from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.ensemble.ensemble_training import TrainedEnsemble, train_ensemble
-from dconnet.ensemble.families import Family, choose_classification_families, choose_regression_families, count_folds
+from dconnet.ensemble.families import (
+    AnyFamily,
+    Family,
+    choose_classification_families,
+    choose_regression_families,
+    count_folds,
+)
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.fold_runner import FoldRunner
 from dconnet.ensemble.importance import compute_importances
@@ -47,7 +52,7 @@ MAX_DISTILLED, SYNTHETIC_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6
 ATTRIBUTES = """columns_ : list of dict
         Name, kind and treatment of each column of the table; ``pandas.DataFrame(model.columns_)`` shows them.
     members_ : list of dict
-        The members that were trained on all folds: family, kind, gamma, size, out-of-fold error, and weight.
+        The members that were trained on all folds: family, kind, settings, out-of-fold error, and weight.
     weights_ : ndarray of shape (n_members,)
         Weight of each member, zero for most.
     feature_importances_ : ndarray of shape (`n_features_in_`,)
@@ -69,11 +74,11 @@ class _Auto(TakesTables, BaseEstimator):
     """Shared parts of the regressor and the classifier."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "quality": [StrOptions({"default", "high"})],
-        **{name: CONSTRAINTS[name] for name in ("max_seconds", "n_jobs", "random_state", "verbose")},
+        name: CONSTRAINTS[name] for name in ("quality", "members", "max_seconds", "n_jobs", "random_state", "verbose")
     }
 
     quality: str
+    members: str
     max_seconds: float | None
     n_jobs: int | None
     random_state: Any
@@ -93,6 +98,7 @@ class _Auto(TakesTables, BaseEstimator):
         self,
         *,
         quality: str = "default",
+        members: str = "all",
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -115,7 +121,7 @@ class _Auto(TakesTables, BaseEstimator):
         """Return targets of the networks (n_rows, n_columns), weights, classes of the rows, and fitted attributes."""
 
     @abstractmethod
-    def _choose_families(self, data: TrainingSet) -> list[Family]:
+    def _choose_families(self, data: TrainingSet) -> list[AnyFamily]:
         """Return the families that suit the data."""
 
     @abstractmethod
@@ -164,7 +170,7 @@ class _Auto(TakesTables, BaseEstimator):
             with one_blas_thread():
                 result = self._train(data, clock)
                 is_cut = clock.left() <= 0.0
-                # Rows of weight zero are predicted by all networks, and rows outside of all folds by none.
+                # Rows of weight zero are predicted by all members, and rows outside of all folds by none.
                 outputs = np.full(columns.shape, np.nan)
                 outputs[np.flatnonzero(counts)[result.data.held_out]] = result.oof_predictions
                 if not counts.all():
@@ -205,16 +211,20 @@ class _Auto(TakesTables, BaseEstimator):
     ) -> TrainingSet:
         """Split the rows into folds; weights get mean one, so that their unit does not matter."""
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        n_folds, n_held_out = count_folds(len(table), self.quality)
-        folds = deal(len(table), n_folds, seed, classes, table.duplicate_groups())
-        held_out = tuple(fold for fold in folds if len(fold))[:n_held_out]
+        n_folds, n_held_out, n_repeats = count_folds(len(table), self.quality, is_regression=classes is None)
+        groups, held_out = table.duplicate_groups(), []
+        for repeat in range(n_repeats):
+            folds = deal(len(table), n_folds, seed + repeat, classes, groups)
+            held_out += [fold for fold in folds if len(fold)][:n_held_out]
         ratios = weight / weight.max()
-        return TrainingSet(table, columns, ratios / ratios.mean(), held_out, classes, seed)
+        return TrainingSet(table, columns, ratios / ratios.mean(), tuple(held_out), classes, seed)
 
     def _train(self, data: TrainingSet, clock: Clock) -> TrainedEnsemble:
         families = self._choose_families(data)
+        if self.members == "networks":
+            families = [family for family in families if isinstance(family, Family)]
         runner = FoldRunner(families, data, effective_n_jobs(self.n_jobs), clock)
-        total = len(data.folds) * sum(runner.cost(f) for f in range(len(families)))
+        total = len(data.folds) * sum(family.cost for family in families)
         with work_bar(int(self.verbose), type(self).__name__, total) as runner.report_progress:
             return train_ensemble(runner, drop_early=self.quality == "default")
 
@@ -230,16 +240,16 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
     """Regression on any table, with nothing to tune.
 
     An ensemble of many short fits: networks on the plain columns, on ramps between quantiles, and with knots at the
-    values of columns that have few, each with several strengths of regularisation, trained on five folds. Their weights
-    minimise the out-of-fold squared error; a prediction is the weighted mean of the networks of all folds. Columns may
-    be numbers, text, categories, booleans or dates, with missing values, and need no scaling.
+    values of columns that have few, each with several strengths of regularisation, and boosted trees, trained on five
+    folds. Their weights minimise the out-of-fold squared error; a prediction is the weighted mean of the members of all
+    folds. Columns may be numbers, text, categories, booleans or dates, with missing values, and need no scaling.
 
     {parameters}
 
     Attributes
     ----------
     oof_prediction_ : ndarray of shape (n_samples,)
-        Out-of-fold predictions: each row is predicted by networks that were not trained on it.
+        Out-of-fold predictions: each row is predicted by members that were not trained on it.
     oof_score_ : float
         R² of these predictions.
     {attributes}
@@ -270,8 +280,8 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         target = check_target(y, type(self).__name__)
         return target[:, None], checked_weight(sample_weight, target[:, None]), None, {}
 
-    def _choose_families(self, data: TrainingSet) -> list[Family]:
-        return choose_regression_families(data.table.fields, data.columns[:, 0])
+    def _choose_families(self, data: TrainingSet) -> list[AnyFamily]:
+        return choose_regression_families(data.table.fields, data.columns[:, 0], data.count_associated())
 
     def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         rows, predicted = result.data.held_out, result.oof_predictions[:, 0]
@@ -360,8 +370,9 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
 class AutoDCONClassifier(ClassifierMixin, _Auto):
     """Classification of the rows of any table, with nothing to tune.
 
-    An ensemble of many short fits, as in `AutoDCONRegressor`: a network for each class on each family of columns, and a
-    logistic regression on its neurons. A softmax combines and calibrates them by the out-of-fold log loss.
+    An ensemble of many short fits, as in `AutoDCONRegressor`: a network for each class on each family of columns, a
+    logistic regression on its neurons, and boosted trees. A softmax combines and calibrates them by the out-of-fold log
+    loss.
 
     {parameters}
 
@@ -370,7 +381,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     oof_prediction_ : ndarray of shape (n_samples, n_classes)
-        Out-of-fold probabilities: each row is predicted by networks that were not trained on it.
+        Out-of-fold probabilities: each row is predicted by members that were not trained on it.
     oof_score_ : float
         Share of the rows whose class has the largest of these probabilities.
     oof_log_loss_ : float
@@ -402,6 +413,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         self,
         *,
         quality: str = "default",
+        members: str = "all",
         class_weight: dict[Any, float] | str | None = None,
         max_seconds: float | None = None,
         n_jobs: int | None = None,
@@ -424,8 +436,9 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
         return one_hot(codes, 1 if len(classes) == 2 else len(classes)), weight, codes, {"classes_": classes}
 
-    def _choose_families(self, data: TrainingSet) -> list[Family]:
-        return choose_classification_families(data.table.fields, len(data.table), max(2, data.columns.shape[1]))
+    def _choose_families(self, data: TrainingSet) -> list[AnyFamily]:
+        n_rows, n_classes = len(data.table), max(2, data.columns.shape[1])
+        return choose_classification_families(data.table.fields, n_rows, n_classes, data.count_associated())
 
     def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         data, rows = result.data, result.data.held_out

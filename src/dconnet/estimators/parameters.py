@@ -36,6 +36,7 @@ OBSERVING = frozenset({"callback", "checkpoint"})
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "quality": [StrOptions({"default", "high"})],
+    "members": [StrOptions({"all", "networks"})],
     "n_hidden": [COUNT, StrOptions({"auto"})],
     "hidden_layer_sizes": ["array-like"],
     "gamma": [POSITIVE, StrOptions({"auto"}), "array-like"],
@@ -69,6 +70,9 @@ DESCRIPTIONS = {
 {"default", "high"}
 "high" uses ten folds instead of five and drops no member early: a few per cent less error, for about three times the
 time.""",
+    "members": """\
+{"all", "networks"}
+"networks" leaves out the boosted trees.""",
     "n_hidden": """\
 int or "auto"
 Number of hidden neurons of each network. "auto" finds it by growth: neurons that lower RegLoss are added, neurons with

@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 from dconnet.encoding.coder import Coder
 from dconnet.encoding.features import Levels, Linear, Ramps
 from dconnet.encoding.schema import DATE_PARTS, CategoryColumn, DateColumn, Schema
+from dconnet.ensemble.fold_fits import TreeFit
 from dconnet.ensemble.output_transforms import ClassScore, LogOdds, LogTarget, TargetValue
 from dconnet.ensemble.prediction import FamilyFit
 
@@ -152,7 +153,7 @@ def _check_coder(coder: Coder, schema: Schema) -> None:
 
 def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, *, is_regression: bool) -> None:
     n_members = len(fit.transforms)
-    require(len(fit.gammas) == n_members > 0 < len(fit.folds), "every member needs a gamma, and every family a fold")
+    require(len(fit.settings) == n_members > 0 < len(fit.folds), "every member needs settings, and every family a fold")
     allowed = (TargetValue, LogTarget) if is_regression else (ClassScore, LogOdds)
     for transform in fit.transforms:
         require(isinstance(transform, allowed), "a member does not predict the kind of the target")
@@ -160,6 +161,9 @@ def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, *, is_regressi
     for coder in {id(fold.coder): fold.coder for fold in fit.folds}.values():
         _check_coder(coder, schema)
     for fold in fit.folds:
+        if isinstance(fold, TreeFit):
+            _check_trees(fold, n_members, n_outputs)
+            continue
         n_columns = 1 + sum(feature.n_columns for feature in fold.coder.features)
         n_hidden = fold.alpha.shape[-1] if fold.alpha.ndim else 0
         require(
@@ -169,3 +173,21 @@ def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, *, is_regressi
             and fold.intercept.shape == (n_members, n_outputs),
             "the weights of a network do not match its columns",
         )
+
+
+def _check_trees(fit: TreeFit, n_members: int, n_outputs: int) -> None:
+    trees, own = fit.trees, np.arange(len(fit.trees.values))
+    n_rounds = len(trees.roots)
+    has_shapes = (
+        len(fit.rounds) == n_members
+        and trees.columns.shape == trees.thresholds.shape == trees.values.shape == own.shape
+        and trees.children.shape == (len(own), 2)
+        and trees.roots.shape == (n_rounds, n_outputs)
+        and trees.baseline.shape == (n_outputs,)
+    )
+    require(has_shapes and all(0 < number <= n_rounds for number in fit.rounds), "the trees do not match each other")
+    n_columns = 2 * len(fit.coder.features)  # with missing values to the left and to the right
+    is_inside = np.all((trees.columns >= 0) & (trees.columns < n_columns)) and np.all(trees.roots < len(own))
+    # Children come after their parent, so that every path ends.
+    is_ascending = np.all((trees.children >= own[:, None]) & (trees.children < len(own))) and np.all(trees.roots >= 0)
+    require(bool(is_inside and is_ascending), "a tree has a node that does not exist")

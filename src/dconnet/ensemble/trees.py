@@ -1,0 +1,162 @@
+"""Boosted trees: trained by scikit-learn, and kept as arrays of nodes that a model file can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dconnet._arrays import FloatArray
+from dconnet._threads import check_stop, one_openmp_thread
+from dconnet.model.rows import blocks
+
+# Rows of a block, small enough for the nodes of all its rows and trees to stay in the cache.
+ROWS = 512
+# Rows times columns times trees that are trained at once, about one second of work, before limits are checked.
+CHUNK = 1e9
+# Step size, ridge penalty of the leaves, and largest depth.
+LEARNING_RATE, LEAF_PENALTY, MAX_DEPTH = 0.1, 1.0, 8
+# A leaf has at least one in LEAF_SHARE of the rows, within these limits.
+LEAF_SHARE, MIN_LEAF, MAX_LEAF = 50, 3, 20
+# Weight of a row that is added for each class without a training row.
+TINY_WEIGHT = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trees:
+    """Sums of regression trees. A row moves from the root to the left child if its value is at most the threshold.
+
+    Attributes
+    ----------
+    columns : array of int, of shape (n_nodes,)
+        Column that a node compares. Nodes that send missing values to the right have n_columns added.
+    thresholds : array of shape (n_nodes,)
+    children : array of int, of shape (n_nodes, 2)
+        Left and right child, both later than the node itself; a leaf is its own child.
+    values : array of shape (n_nodes,)
+        Contribution of a leaf to the output.
+    roots : array of int, of shape (n_rounds, n_outputs)
+    baseline : array of shape (n_outputs,)
+        Output without trees.
+    """
+
+    columns: NDArray[np.int32]
+    thresholds: FloatArray
+    children: NDArray[np.int32]
+    values: FloatArray
+    roots: NDArray[np.int32]
+    baseline: FloatArray
+
+    @classmethod
+    def of(cls, model: Any, n_columns: int) -> Trees:
+        """Copy the trees of a fitted histogram gradient boosting model of scikit-learn without categories."""
+        rounds = [[tree.nodes for tree in each] for each in model._predictors]
+        sizes = [len(nodes) for each in rounds for nodes in each]
+        nodes, firsts = np.concatenate([nodes for each in rounds for nodes in each]), np.cumsum([0, *sizes[:-1]])
+        offsets, own = np.repeat(firsts, sizes), np.arange(sum(sizes))
+        is_leaf = nodes["is_leaf"].astype(np.bool_)
+        children = np.column_stack([np.where(is_leaf, own, nodes[side] + offsets) for side in ("left", "right")])
+        columns = nodes["feature_idx"] + np.where(nodes["missing_go_to_left"].astype(np.bool_), 0, n_columns)
+        largest = np.finfo(np.float64).max  # a threshold is infinite where a node separates missing values alone
+        return cls(
+            np.where(is_leaf, 0, columns).astype(np.int32),
+            np.where(is_leaf, 0.0, np.clip(nodes["num_threshold"], -largest, largest)),
+            children.astype(np.int32),
+            np.where(is_leaf, nodes["value"], 0.0),
+            firsts.reshape(len(rounds), -1).astype(np.int32),
+            np.ravel(model._baseline_prediction).astype(np.float64),
+        )
+
+    def outputs(self, X: FloatArray, n_rounds: Sequence[int]) -> FloatArray:
+        """Return the outputs (n_rows, len(n_rounds), n_outputs) after some numbers of rounds, all positive."""
+        gaps = np.isnan(X)
+        both = np.concatenate([np.where(gaps, -np.inf, X), np.where(gaps, np.inf, X)], axis=1)
+        last, children = [number - 1 for number in n_rounds], self.children.ravel()
+        result = np.empty((len(X), len(last), self.roots.shape[1]))
+        for rows in blocks(len(X), ROWS):
+            values, n_rows = both[rows].ravel(), rows.stop - rows.start
+            firsts = (both.shape[1] * np.arange(n_rows))[:, None]
+            nodes = np.tile(self.roots.ravel().astype(np.intp), (n_rows, 1))
+            while True:
+                is_right = values.take(firsts + self.columns.take(nodes)) > self.thresholds.take(nodes)
+                after = children.take(2 * nodes + is_right).astype(np.intp)
+                if np.array_equal(after, nodes):
+                    break
+                nodes = after
+            sums = np.cumsum(self.values.take(nodes).reshape(n_rows, *self.roots.shape), axis=1)
+            result[rows] = self.baseline + sums[:, last]
+        return result
+
+    def truncate(self, n_rounds: int) -> Trees:
+        """Return the trees of the first rounds."""
+        n_nodes = self.roots[n_rounds, 0] if n_rounds < len(self.roots) else len(self.values)
+        return Trees(
+            self.columns[:n_nodes],
+            self.thresholds[:n_nodes],
+            self.children[:n_nodes],
+            self.values[:n_nodes],
+            self.roots[:n_rounds],
+            self.baseline,
+        )
+
+    def rescale(self, scale: float, center: FloatArray) -> Trees:
+        """Return trees whose outputs are ``scale * output + center``."""
+        return replace(self, values=scale * self.values, baseline=scale * self.baseline + center)
+
+
+def boost(
+    X: FloatArray,
+    target: FloatArray | NDArray[np.intp],
+    weight: FloatArray,
+    *,
+    n_classes: int,
+    n_leaves: int,
+    n_rounds: int,
+    seed: int,
+    is_over: Callable[[], bool],
+) -> Trees | None:
+    """Train boosted trees; return None as soon as ``is_over`` returns True.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_columns)
+        At least one column; missing values are NaN.
+    target : array of shape (n_rows,)
+        Numbers near one, or classes from zero on.
+    weight : array of shape (n_rows,)
+    n_classes : int
+        Zero for a regression. Two classes have one output, the log-odds of the second.
+    n_leaves, n_rounds : int
+        Leaves of a tree, and rounds of boosting: one tree for each output.
+    seed : int
+        Of the rows that the bins of large tables are computed from.
+    is_over : callable
+        Called between chunks of rounds.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    model = (HistGradientBoostingClassifier if n_classes else HistGradientBoostingRegressor)(
+        learning_rate=LEARNING_RATE,
+        max_leaf_nodes=n_leaves,
+        max_depth=MAX_DEPTH,
+        min_samples_leaf=int(np.clip(len(X) // LEAF_SHARE, MIN_LEAF, MAX_LEAF)),
+        l2_regularization=LEAF_PENALTY,
+        early_stopping=False,
+        warm_start=True,
+        random_state=seed,
+    )
+    absent = np.setdiff1d(np.arange(n_classes), target)
+    X = np.concatenate([X, X[:1].repeat(len(absent), axis=0)])
+    target, weight = np.append(target, absent), np.append(weight, np.full(len(absent), TINY_WEIGHT))
+    n_outputs = n_classes if n_classes > 2 else 1
+    at_once = max(1, int(CHUNK / (X.size * n_outputs)))
+    for last in range(at_once, n_rounds + at_once, at_once):
+        check_stop()
+        if is_over():
+            return None
+        with one_openmp_thread():
+            model.set_params(max_iter=min(last, n_rounds)).fit(X, target, weight)
+    return Trees.of(model, X.shape[1])

@@ -1,0 +1,56 @@
+"""Boosted trees predict like those of scikit-learn, and stop between chunks of rounds."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from dconnet.ensemble import trees as trees_module
+from dconnet.ensemble.trees import Trees, boost
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4))
+X[RNG.uniform(size=X.shape) < 0.2] = np.nan
+Y = np.nan_to_num(X[:, 0]) + np.isnan(X[:, 1]) + 0.1 * RNG.normal(size=300)
+CLASSES = np.digitize(Y, [0.0, 0.7])
+SETTINGS = {"n_leaves": 6, "seed": 0, "is_over": lambda: False}
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (HistGradientBoostingRegressor(max_iter=20), Y),
+        (HistGradientBoostingClassifier(max_iter=20), CLASSES > 0),
+        (HistGradientBoostingClassifier(max_iter=20), CLASSES),
+    ],
+    ids=["regression", "two classes", "three classes"],
+)
+def test_outputs_are_those_of_scikit_learn(model, target):
+    model.fit(X, target)
+    new = np.vstack([RNG.normal(size=(600, 4)), X, np.full((1, 4), np.nan)])
+    found = Trees.of(model, 4)
+    np.testing.assert_allclose(found.outputs(new, [20])[:, 0].T, np.atleast_2d(model._raw_predict(new).T), rtol=1e-12)
+    np.testing.assert_array_equal(found.truncate(7).outputs(new, [7]), found.outputs(new, [3, 7])[:, 1:])
+    np.testing.assert_array_equal(found.outputs(new[:1], [20]), found.outputs(new, [20])[:1])
+    scaled = found.rescale(-2.0, 3.0 * np.ones(found.roots.shape[1]))
+    np.testing.assert_allclose(scaled.outputs(new, [5]), 3.0 - 2.0 * found.outputs(new, [5]), rtol=1e-9)
+
+
+def test_classes_without_rows_are_improbable():
+    found = boost(X, np.where(CLASSES == 2, 3, CLASSES), np.ones(300), n_classes=4, n_rounds=5, **SETTINGS)
+    outputs = found.outputs(X, [5])[:, 0]
+    assert outputs.shape == (300, 4)
+    assert (outputs[:, 2] < outputs[:, [0, 1, 3]].min(axis=1) - 5.0).all()
+
+
+def test_chunks_of_rounds_give_the_same_trees_and_end_when_the_time_is_over(monkeypatch):
+    whole = boost(X, Y, np.ones(300), n_classes=0, n_rounds=10, **SETTINGS)
+    monkeypatch.setattr(trees_module, "CHUNK", 3.0 * X.size)
+    calls = []
+    options = {**SETTINGS, "is_over": lambda: calls.append(0) or len(calls) > 4}
+    np.testing.assert_allclose(
+        boost(X, Y, np.ones(300), n_classes=0, n_rounds=10, **options).outputs(X, [10]),
+        whole.outputs(X, [10]),
+        rtol=1e-5,
+    )
+    assert len(calls) == 4
+    assert boost(X, Y, np.ones(300), n_classes=0, n_rounds=10, **options) is None
