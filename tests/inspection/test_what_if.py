@@ -5,11 +5,12 @@ import pytest
 from scipy.optimize import nnls
 from sklearn.inspection import partial_dependence
 
-from dconnet import Network
+from dconnet import AutoDCONRegressor, Network
+from dconnet.inspection.examine import examine
 from dconnet.inspection.report.controls import describe_control
 from dconnet.inspection.report.dependence import PartialDependence, ReportFeature, order_levels, read_features
 from dconnet.inspection.report.what_if import MAX_ROWS, build_what_if
-from inspection_cases import examine_network, examine_outputs, examine_table, examine_with_held_out_rows
+from inspection_cases import examine_network, examine_outputs, examine_table, examine_with_held_out_rows, make_table
 
 
 def build(found, **options):
@@ -26,6 +27,16 @@ def test_page_contains_the_networks(classes):
     np.testing.assert_allclose(outputs, expected.reshape(50, -1), rtol=1e-13)
     assert data["classes"] == classes
     assert len(data["outputs"]) == outputs.shape[1]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_page_of_an_ensemble_contains_a_network_that_imitates_it():
+    table, y = make_table()
+    estimator = AutoDCONRegressor(random_state=0, max_seconds=1e-6).fit(table, y)
+    data = build(examine(estimator, table, y))
+    assert data["fidelity"] > 0.95
+    assert len(data["networks"]) == 1
+    assert {field["name"] for field in data["fields"]} == {"age", "colour", "city", "sold", "day"}
 
 
 def test_page_contains_some_rows_or_none():

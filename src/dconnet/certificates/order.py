@@ -75,7 +75,7 @@ def convergence_order(objective: ArrayLike, *, limit: float | None = None, early
     >>> round(order.all, 6)
     1.0
     """
-    values = _checked(objective)
+    values = _check_objective(objective)
     if early < 1:
         raise ValueError(f"early must be at least 1, got {early}.")
     if len(values) == 0:
@@ -114,7 +114,7 @@ def decay_law(objective: ArrayLike, *, epochs: ArrayLike | None = None, skip: in
     >>> law.name, round(law.factor, 4)
     ('exponential', 0.98)
     """
-    values = _checked(objective)
+    values = _check_objective(objective)
     k = np.arange(len(values), dtype=np.float64) if epochs is None else np.asarray(epochs, dtype=np.float64)
     if k.shape != values.shape or np.any(np.diff(k) <= 0.0):
         raise ValueError("epochs must be ascending numbers, one for each value of the objective.")
@@ -138,7 +138,7 @@ def decay_law(objective: ArrayLike, *, epochs: ArrayLike | None = None, skip: in
     return DecayLaw(name, exponential_misfit, power_misfit, float(np.exp(per_epoch)), -per_logarithm - 1.0)
 
 
-def _checked(objective: ArrayLike) -> FloatArray:
+def _check_objective(objective: ArrayLike) -> FloatArray:
     values = np.asarray(objective, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError("objective must be a sequence of finite numbers, one for each epoch.")

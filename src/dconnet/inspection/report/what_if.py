@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from dconnet._arrays import FloatArray
 from dconnet._text import printable
@@ -24,15 +27,37 @@ N_SHOWN = 12
 # Wall time for all optima in seconds, their number, and the largest number of inputs with a search.
 MAX_SECONDS, MAX_OPTIMA, MAX_INPUTS = 8.0, 10, 60
 
+# Neurons of the network that imitates an ensemble, which would be too large for a page.
+N_DISTILLED = 20
+
 Entry = dict[str, Any]
 
 
-def build_what_if(examination: Examination, half_widths: FloatArray | None, *, with_rows: bool = True) -> Entry | None:
-    """Return all that the script of the page computes with, as plain values; None without a single hidden layer.
+def distil_ensemble(examination: Examination) -> tuple[Examination, float] | None:
+    """Return the examination of a network that imitates an ensemble, and its R² against the ensemble.
 
+    None if the estimator is not an ensemble that can be distilled.
+    """
+    model = examination.model
+    if not hasattr(model, "distil") or len(examination.y) < 2 or not model.schema_.fields:
+        return None
+    pipeline = model.distil(N_DISTILLED, X=examination.X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the ensemble has warned of the same rows
+        inputs = np.asarray(pipeline[0].transform(examination.X))
+    fidelity = float(r2_score(model.predict(examination.X), pipeline[-1].predict(inputs)))
+    return replace(examination, model=pipeline[-1], encoder=pipeline[0], inputs=inputs), fidelity
+
+
+def build_what_if(examination: Examination, half_widths: FloatArray | None, *, with_rows: bool = True) -> Entry | None:
+    """Return all that the script of the page computes with, as plain values.
+
+    None if there is no network with a single hidden layer, neither that of the estimator nor one that imitates it.
     ``half_widths`` (n_targets,) belong to the intervals around predictions of a regressor. The page contains rows of
     the data only with ``with_rows``.
     """
+    distilled = distil_ensemble(examination)
+    examination, fidelity = (examination, None) if distilled is None else distilled
     if not examination.is_single_layer:
         return None
     model, classes, features = examination.model, examination.classes, read_features(examination)
@@ -47,6 +72,7 @@ def build_what_if(examination: Examination, half_widths: FloatArray | None, *, w
     calibration, dependence = getattr(model, "calibration_", None), PartialDependence(examination)
     outputs = list(map(printable, examination.target_names)) if classes is None else model.targets_.column_labels
     return {
+        "fidelity": fidelity,
         "classes": None if classes is None else _class_names(classes),
         "outputs": outputs,
         "fields": fields,
