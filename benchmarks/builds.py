@@ -1,10 +1,10 @@
-"""Compare two builds of dconnet, or numbers of threads, on the same tasks.
+"""Compare two builds of dconnet on the same descents, at equal epochs and at equal CPU time.
 
-    python benchmarks/builds.py [--against PYTHON] [--threads 1 2] [--repetitions 3] [--tasks NAME ...] [--output FILE]
+    python benchmarks/builds.py --against PYTHON [--sizes 300x7 ... MNIST] [--algorithms net ...] [--seeds 10]
+    python benchmarks/builds.py --report FILE
 
-PYTHON is the interpreter of an environment with another build. Every measurement is a process of its own, and the
-builds alternate. Times are wall times: nothing else should run. Tasks with 42,000 rows use MNIST (see `DCONNET_DATA`),
-or random numbers if it is absent.
+PYTHON is the interpreter of an environment with another build. Every run is a process of its own, and the builds
+alternate. Seeds vary the data, the start, the order of the neurons and their number. MNIST needs `DCONNET_DATA`.
 """
 
 from __future__ import annotations
@@ -14,130 +14,122 @@ import json
 import statistics
 import sys
 from pathlib import Path
+from typing import Any
 
-from dconnet._files import write_atomically
-from report import Report
+from report import OUTPUT, Report, geometric_mean
 from timing import run_python
 
-# Prints one JSON object: seconds, and figures that show whether both builds did the same work.
+SIZES = ("300x7", "900x10", "5000x20", "20000x40", "MNIST")
+ALGORITHMS = ("net", "paper", "accelerated")
+N_HIDDEN = (10, 20, 30)  # one after the other for successive seeds
+
+# Prints the CPU and wall seconds and RegLoss after each epoch, and the work of all epochs.
 CHILD = """
-import inspect, json, sys, time, warnings
+import json, sys, time, warnings
 import numpy as np
-from dconnet import DCONRegressor, PaperAlgorithm, Problem, _native
+from dconnet import Problem
 from dconnet.convex.backend import get_backend
-from dconnet.convex.native import as_columns, pad_rows
+from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
+from dconnet.training.observer import Observer
 
 warnings.simplefilter("ignore")
-task, threads = sys.argv[1], int(sys.argv[2])
-rng = np.random.default_rng(0)
-has_threads = hasattr(_native, "Team")
+size, algorithm, seed, n_hidden, n_threads = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+rng = np.random.default_rng(seed)
+if size == "MNIST":
+    from reproduction.datasets.mnist import load_mnist
 
-
-def images():
-    try:
-        from reproduction.datasets.mnist import load_mnist
-
-        training, _ = load_mnist()
-        return training.X[:42_000], training.signs(3)[:42_000]
-    except Exception:
-        X = rng.standard_normal((42_000, 100))
-        return X, np.sign(np.abs(X[:, 0]) + X[:, 1] - 1.0)
-
-
-def synthetic(n_rows, n_columns):
-    X = rng.standard_normal((n_rows, n_columns))
-    return X, np.abs(X[:, 0]) + X[:, 1] * X[:, 2 % n_columns] + 0.1 * rng.standard_normal(n_rows)
-
-
-def epochs(X, y, split, n_hidden, n_epochs):
-    problem = Problem(X, y, gamma=1e-2)
-    problem.whitened.Q
-    more = {"n_threads": threads} if "n_threads" in inspect.signature(Options).parameters else {}
-    options = Options(split=split, max_epochs=n_epochs, tol=0.0, **more)
-    descent = Descent(problem, get_backend("native"), options, np.random.default_rng(0))
-    begin = time.perf_counter()
-    solution = descent.run(xavier(X.shape[1], n_hidden, np.random.default_rng(0)))
-    seconds = time.perf_counter() - begin
-    history = solution.history
-    return {
-        "seconds": seconds,
-        "regloss": solution.objective,
-        "programmes": history.total("programmes"),
-        "iterations": history.total("iterations"),
-    }
-
-
-def evaluation(X, y, n_hidden):
-    problem = Problem(X, y, gamma=1e-2).whitened
-    V, alpha = rng.standard_normal((n_hidden, problem.Q.shape[1])), rng.standard_normal((n_hidden, 1))
-    team = [_native.Team(threads)] if has_threads else []
-    kernel = _native.Objective(pad_rows(problem.Q), problem.Q.shape[1], as_columns(problem.y), 0.01, n_hidden, *team)
-    seconds = []
-    for _ in range(40):
-        begin = time.perf_counter()
-        value = kernel.gradient(V, alpha, np.empty_like(V), np.empty_like(alpha))
-        seconds.append(time.perf_counter() - begin)
-    return {"seconds": float(np.median(seconds)), "regloss": value / len(X)}
-
-
-def growth():
-    X = rng.standard_normal((1_000_000, 10))
-    y = np.abs(X[:, 0]) + rng.standard_normal(1_000_000)
-    settings = {"gamma": 1e-3, "scale": False, "max_epochs": 2, "random_state": 0}
-    model = DCONRegressor(10, algorithm=PaperAlgorithm(split="net", max_dca_iter=5), n_jobs=threads, **settings)
-    begin = time.perf_counter()
-    model.fit(X, y)
-    seconds = time.perf_counter() - begin
-    return {"seconds": seconds, "regloss": model.objective_, "iterations": model.history_.total("iterations")}
-
-
-if task == "evaluation":
-    result = evaluation(*images(), n_hidden=30)
-elif task in ("net epoch", "paper epoch"):
-    result = epochs(*images(), task.split()[0], 30, 1)
-elif task == "two epochs, a million rows":
-    result = growth()
+    images, _ = load_mnist()
+    X, y = images.X[:42_000], images.signs(seed % 10)[:42_000]
 else:
-    size, split = task.rsplit(" ", 1)
-    result = epochs(*synthetic(*map(int, size.split("x"))), split, 10, 20)
-print(json.dumps(result))
+    n_rows, n_columns = map(int, size.split("x"))
+    X = rng.standard_normal((n_rows, n_columns))
+    y = np.abs(X[:, 0]) + X[:, 1] * X[:, 2] + np.sin(2.0 * X[:, 3]) + 0.1 * rng.standard_normal(n_rows)
+is_large = X.size > 500_000
+if algorithm == "accelerated":
+    kind, limits = AcceleratedDescent, {"split": "net", "max_evaluations": 1500 if is_large else 4000, "tol": 0.0}
+else:
+    n_epochs = 3 if size == "MNIST" else 5 if is_large else 20
+    kind, limits = Descent, {"split": algorithm, "max_epochs": n_epochs, "tol": 0.0}
+problem = Problem(X, y, gamma=1e-2)
+problem.whitened.Q
+
+
+class Curve(Observer):
+    points = []
+
+    def end_epoch(self, state):
+        self.points.append((time.process_time() - cpu, time.perf_counter() - wall, self.descent.objective(state)))
+        return False
+
+
+descent = kind(problem, get_backend("native"), Options(**limits, n_threads=n_threads), np.random.default_rng(seed))
+curve = Curve()
+curve.descent = descent
+start = xavier(X.shape[1], n_hidden, np.random.default_rng(seed))
+cpu, wall = time.process_time(), time.perf_counter()
+history = descent.run(start, observer=curve).history
+work = {name: history.total(name) for name in ("programmes", "iterations", "unsolved")}
+print(json.dumps({"curve": curve.points, **work}))
 """
 
-LARGE = ("evaluation", "net epoch", "paper epoch", "two epochs, a million rows")
-SMALL = tuple(
-    f"{size} {split}" for size in ("300x6", "1000x10", "5000x10", "300x105", "2000x40") for split in ("net", "paper")
-)
+
+def regloss_at(curve: list[list[float]], seconds: float) -> float:
+    """Return RegLoss after the last epoch that ended within these CPU seconds, or after the first one."""
+    return [point[2] for point in curve if point[0] <= seconds or point is curve[0]][-1]
+
+
+def summarise(runs: list[dict[str, Any]], report: Report) -> None:
+    """Add a line for each task: this build over the other one, as geometric means and medians over the seeds."""
+    for task in dict.fromkeys((run["size"], run["algorithm"]) for run in runs):
+        ours, theirs = (
+            [run for run in runs if (run["size"], run["algorithm"]) == task and run["build"] == build]
+            for build in ("this", "other")
+        )
+        ratios: list[list[float]] = [[], [], []]
+        for own, other in zip(ours, theirs, strict=True):
+            ends = own["curve"][-1], other["curve"][-1]
+            equal = min(ends[0][0], ends[1][0])
+            ratios[0].append(ends[0][0] / ends[1][0])
+            ratios[1].append(ends[0][2] / ends[1][2])
+            ratios[2].append(regloss_at(own["curve"], equal) / regloss_at(other["curve"], equal))
+        figures = [f"{geometric_mean(each):.3f} ({statistics.median(each):.3f})" for each in ratios]
+        wins = sum(ratio < 0.999 for ratio in ratios[2]), sum(ratio > 1.001 for ratio in ratios[2])
+        report.add(*task, len(ours), *figures, f"{wins[0]} / {wins[1]}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--against", metavar="PYTHON", help="interpreter of an environment with another build")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--tasks", nargs="+", default=[*LARGE, *SMALL], choices=[*LARGE, *SMALL], metavar="NAME")
-    parser.add_argument("--output", type=Path, default=Path("benchmark-output/builds.jsonl"))
+    parser.add_argument("--sizes", nargs="+", default=SIZES, choices=SIZES)
+    parser.add_argument("--algorithms", nargs="+", default=("net", "accelerated"), choices=ALGORITHMS)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--output", type=Path, default=OUTPUT / "builds.jsonl")
+    parser.add_argument("--report", type=Path, help="show stored runs, compute nothing")
     options = parser.parse_args()
-    runners = [(f"{threads} threads", sys.executable, threads) for threads in options.threads]
-    if options.against:
-        runners.insert(0, ("other build", options.against, 1))
-    report = Report(
-        f"Seconds, and as a share of those of: {runners[0][0]}", ("task", *(name for name, _, _ in runners))
-    )
-    lines = []
-    for task in options.tasks:
-        found: dict[str, list[dict[str, float]]] = {name: [] for name, _, _ in runners}
-        for repetition in range(options.repetitions):
-            for name, python, threads in runners:
-                found[name].append(run_python(CHILD, task, threads, python=python))
-                lines.append(json.dumps({"task": task, "runner": name, "repetition": repetition, **found[name][-1]}))
-        seconds = {name: statistics.median(run["seconds"] for run in runs) for name, runs in found.items()}
-        unit = seconds[runners[0][0]]
-        report.add(task, *(f"{value:.3g} s ({value / unit:.2f})" for value in seconds.values()))
+    runs: list[dict[str, Any]] = []
+    if options.report:
+        runs = [json.loads(line) for line in options.report.read_text(encoding="utf-8").splitlines()]
+    elif options.against:
         options.output.parent.mkdir(parents=True, exist_ok=True)
-        with write_atomically(options.output) as file:
-            file.writelines(line + "\n" for line in lines)
+        cells = [
+            (size, kind, seed) for size in options.sizes for kind in options.algorithms for seed in range(options.seeds)
+        ]
+        for size, kind, seed in cells:
+            n_hidden = N_HIDDEN[seed % len(N_HIDDEN)]
+            for build, python in (("this", sys.executable), ("other", options.against)):
+                found = run_python(CHILD, size, kind, seed, n_hidden, options.threads, python=python)
+                cell = {"size": size, "algorithm": kind, "seed": seed, "n_hidden": n_hidden, "build": build}
+                runs.append(cell | {"threads": options.threads} | found)
+                with options.output.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(runs[-1]) + "\n")
+    else:
+        parser.error("--against or --report is needed")
+    header = ("size", "algorithm", "seeds", "CPU time", "RegLoss, same epochs", "RegLoss, same time", "lower / higher")
+    report = Report("This build over the other one: geometric means (medians)", header)
+    summarise(runs, report)
     report.publish("builds", options.output.parent)
 
 

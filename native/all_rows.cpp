@@ -25,7 +25,7 @@ DCONNET_INLINE double mark(std::size_t rows, double noise, const double* norms, 
 }  // namespace
 
 SolverOverAll::SolverOverAll(const Design& design, Team* team)
-    : solver_(Design::view(design.row(0), design.rows(), design.columns()), true, team),
+    : solver_(Design::view(design.row(0), design.rows(), design.columns()), team),
       gram_(solver_.design()),
       multipliers_(design.rows()) {}
 
@@ -57,6 +57,8 @@ AllRows::AllRows(NeuronRows& rows)
       trial_marks_(rows.rows()),
       tangent_(rows.stride()),
       trial_tangent_(rows.stride()),
+      net_slopes_(rows.rows()),
+      no_tangent_(rows.stride()),
       sums_(rows.leaves(), kSums),
       tangents_(rows.leaves(), rows.stride()) {}
 
@@ -70,6 +72,14 @@ Evaluation AllRows::open(const NeuronProblem& problem, const Limits& limits, con
   const Evaluation found = evaluate_trial(v, true);
   accept(found);
   return found;
+}
+
+Outcome AllRows::descend(const double* v, double* answer) {
+  for (std::size_t j = 0; j < rows_.rows(); ++j) net_slopes_[j] = rows_.beta_g()[j] - rows_.beta_h()[j];
+  const Programme own{rows_.design(), no_tangent_.data(), net_slopes_.data(), problem_.curvature, problem_.gamma, nullptr, false};
+  std::copy_n(v, rows_.stride(), answer);
+  std::copy(rows_.z().begin(), rows_.z().end(), trial_z_.begin());
+  return solver_.descend(own, limits_.solver_iterations, answer, trial_z_.data());
 }
 
 Outcome AllRows::solve(const double* v, bool next, double* answer) {

@@ -24,6 +24,10 @@ class SolverOverAll {
   void forget();
   // Solves from v with z, or from the last answer with `next`, and replaces both.
   Outcome solve(const Programme& programme, const Limits& limits, bool next, double* v, double* z);
+  // Walks downhill on a programme that need not be convex, from v with z, and replaces both.
+  Outcome descend(const Programme& programme, std::size_t max_steps, double* v, double* z) {
+    return solver_.descend(programme, max_steps, false, {v, z, multipliers_.data()}, gram_);
+  }
 
  private:
   void guess_multipliers(const Programme& programme, const double* z);
@@ -40,6 +44,7 @@ class AllRows : public Majoriser {
   void watch(const Proceed* proceed) override { solver_.watch(proceed); }
   Evaluation open(const NeuronProblem& problem, const Limits& limits, const double* v) override;
   double steepest() const override { return steepest_; }
+  Outcome descend(const double* v, double* answer) override;
   Outcome solve(const double* v, bool next, double* answer) override;
   Evaluation evaluate(const double* trial, bool is_answer) override;
   void accept(const Evaluation& found) override;
@@ -61,6 +66,7 @@ class AllRows : public Majoriser {
   std::vector<double> trial_z_, weights_;             // rows
   std::vector<unsigned char> marks_, trial_marks_;    // of the rows: one if it is in the tangent
   std::vector<double> tangent_, trial_tangent_;       // columns
+  std::vector<double> net_slopes_, no_tangent_;       // rows, columns: of O
   LeafSums sums_, tangents_;
 };
 

@@ -16,6 +16,7 @@ NB_MODULE(_native, module) {
   module.attr("LEAST_KINK_NOISE") = dconnet::kLeastKinkNoise;
   module.attr("ROUNDING") = dconnet::kObjectiveRounding;
   module.attr("SUFFICIENT_DECREASE") = dconnet::kSufficientDecrease;
+  module.attr("WALK_DECREASE") = dconnet::kWalkDecrease;
   module.attr("LEAF") = dconnet::kLeaf;
   nb::class_<StopRequest>(module, "Stop", "A request of one thread that others stop.")
       .def(nb::init<>())

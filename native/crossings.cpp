@@ -44,8 +44,8 @@ void Crossings::add_at_start(std::size_t place) {
   places_[count_++] = static_cast<Row>(place);
 }
 
-// The slope along the direction, c + d tau without the crossings, jumps up at each of them. The one at which it changes
-// sign is found by bisection of the crossings.
+// The slope along the direction, c + d tau without the crossings, jumps at each of them. If it only jumps up, the crossing at
+// which it changes sign is found by bisection; if it may also jump down, the crossings are passed in their order.
 Stop Crossings::lowest(const Programme& programme, const Face& face, const NearPlaces& near, double curvature,
                        double limit) {
   double constant = -curvature, linear = curvature;
@@ -58,6 +58,16 @@ Stop Crossings::lowest(const Programme& programme, const Face& face, const NearP
     c += programme.slope[near.rows[place]] * std::fabs(along) - change * at_[place];
     d += change;
   };
+  if (!programme.is_convex) {
+    const auto is_later = [&](Row a, Row b) { return at_[a] > at_[b]; };
+    for (std::make_heap(first, last, is_later); first != last; std::pop_heap(first, last--, is_later)) {
+      const double at = at_[*first];
+      if (constant + linear * at >= 0.0) break;
+      pass(*first, constant, linear);
+      if (programme.slope[near.rows[*first]] > 0.0 && constant + linear * at >= 0.0) return {at, true, *first};
+    }
+    first = last;
+  }
   while (first != last) {
     const double pivot = at_[first[(last - first) / 2]];
     Row* const equal = std::partition(first, last, [&](Row place) { return at_[place] < pivot; });

@@ -1,7 +1,7 @@
 // The rows that a direction takes across their kinks, and where along it the programme is least.
 //
-// Along a direction d the programme is convex and piecewise quadratic. On the way to the minimiser of a face its slope is
-// kappa (tau - 1), kappa = dᵀ H d, until a row crosses; there it jumps up by beta_j |q_j d|, and bends by 2 a (q_j d)² more,
+// Along a direction d the programme is piecewise quadratic, and convex unless slopes are negative. On the way to the minimiser of a face its slope is
+// kappa (tau - 1), kappa = dᵀ H d, until a row crosses; there it jumps by beta_j |q_j d|, and bends by 2 a (q_j d)² more,
 // or less if the row becomes inactive.
 #pragma once
 
@@ -19,7 +19,7 @@ struct NearPlaces {
   const double *z, *along;
 };
 
-// Where along the direction the programme is least, and the place of the row whose kink is there, if any.
+// Where along the direction the programme has its first minimum, and the place of the row whose kink is there, if any.
 struct Stop {
   double at;
   bool kinked;

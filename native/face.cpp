@@ -182,14 +182,6 @@ double Face::curvature_along(const double* d) {
   return dot(d, product_.data(), design_.columns());
 }
 
-const double* Face::pull_of_active(const double* v) {
-  multiply_symmetric(gram_->values(), design_.stride(), v, product_.data());
-  for (std::size_t k = 0; k < design_.columns(); ++k) {
-    product_[k] = active_slopes_[k] + 2.0 * programme_->curvature * product_[k];
-  }
-  return product_.data();
-}
-
 // The quadratic of the face: its least value, and the curvature of the way to there.
 double Face::value(const double* v) {
   const std::size_t columns = design_.columns();

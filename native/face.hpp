@@ -40,8 +40,6 @@ class Face {
   double curvature_along(const double* d);
   // P at a point of this face, with the minimiser known.
   double value(const double* v);
-  // The part of the gradient at v that the active rows make up; lost with the next call.
-  const double* pull_of_active(const double* v);
   // The multipliers at the minimiser, where z = Q v().
   void multipliers(const double* z, double* multipliers) const;
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sample.hpp"
-
 namespace dconnet {
 
 namespace {
@@ -25,10 +23,9 @@ constexpr int kSearches = 3;
 
 }  // namespace
 
-FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample, Team* team)
+FaceWalk::FaceWalk(const Design& design, Face& face, Scratch& scratch, Team* team)
     : design_(design),
       face_(face),
-      sample_(sample),
       scratch_(scratch),
       sides_(design.rows()),
       screen_(design, scratch, team),
@@ -57,9 +54,6 @@ bool FaceWalk::solve(const Programme& programme, std::size_t max_steps, bool res
     face_.resume(programme);
   } else if (!start(programme, at, gram)) {
     return false;
-  }
-  if (sample_ && is_far(at) && start_from_sample(programme, at)) {
-    if (max_abs(at.v, design_.columns()) == 0.0 || !start(programme, at, gram)) return false;
   }
   for (std::size_t i = 0; !degenerate_; ++i) {
     if (i == max_steps) {
@@ -103,27 +97,10 @@ bool FaceWalk::start(const Programme& programme, const Iterate& at, ActiveGram& 
   const double rounding = kKinkTolerance * std::sqrt(dot(at.v, at.v, design_.columns()));
   for (std::size_t j = 0; j < design_.rows(); ++j) {
     const double noise = rounding * screen_.norms()[j];
-    sides_[j] = at.z[j] > noise ? Side::kActive : (at.z[j] < -noise ? Side::kInactive : Side::kKink);
+    const bool is_held = std::fabs(at.z[j]) <= noise && (programme.is_convex || programme.slope[j] > 0.0);
+    sides_[j] = is_held ? Side::kKink : (at.z[j] > 0.0 ? Side::kActive : Side::kInactive);
   }
   return face_.enter(programme, sides_.data(), gram, scratch_.along.data());
-}
-
-// Whether many rows are nearer to their kink than the minimiser on the face is.
-bool FaceWalk::is_far(const Iterate& at) {
-  if (!face_.minimise()) return false;
-  for (std::size_t k = 0; k < design_.columns(); ++k) direction_[k] = face_.v()[k] - at.v[k];
-  const double length = std::sqrt(dot(direction_.data(), direction_.data(), design_.columns()));
-  return screen_.has_many_within(length, at.z);
-}
-
-// Replaces v and z by the solution for the sample, if that is lower.
-bool FaceWalk::start_from_sample(const Programme& programme, const Iterate& at) {
-  if (!sample_->solve(programme, face_.pull_of_active(at.v), at.v)) return false;
-  screen_.apply(sample_->v(), scratch_.z.data());
-  if (!(value(programme, sample_->v(), scratch_.z.data()) < value(programme, at))) return false;
-  std::copy(sample_->v(), sample_->v() + design_.columns(), at.v);
-  std::copy(scratch_.z.begin(), scratch_.z.begin() + static_cast<std::ptrdiff_t>(design_.rows()), at.z);
-  return true;
 }
 
 // Goes towards the minimiser on the face; true if that led to another face.

@@ -1,8 +1,9 @@
-// Walk downhill from face to face to the solution of the convex programme.
+// Walk downhill from face to face to the solution of the convex programme, or to a local minimum of one that is not convex.
 //
 // Each step goes towards the minimiser on the current face, as far as the programme falls: past the kinks of some rows, and up
 // to the kink of one that is held there from then on. At the minimiser, rows whose forces are outside of their bounds are
-// released. The programme never rises, so that the walk can cycle only where many rows are at their kinks in one point.
+// released. The programme never rises, so that the walk can cycle only where many rows are at their kinks in one point. Rows with
+// negative slopes have concave kinks: they are passed, and never held.
 //
 // Invariants between steps: `at.v` is a point of the face, whose rows at their kinks are exactly the held ones (`Face::kinks`).
 // Rows in grounded_ have z = 0 but are not held: the next step either moves them off their kinks, or takes them across at once.
@@ -18,12 +19,10 @@
 
 namespace dconnet {
 
-class Sample;
-
 class FaceWalk {
  public:
-  // The sample, if there is one, finds better starts; the team, if there is one, shares products with many rows.
-  FaceWalk(const Design& design, Face& face, Scratch& scratch, Sample* sample, Team* team = nullptr);
+  // The team, if there is one, shares products with many rows.
+  FaceWalk(const Design& design, Face& face, Scratch& scratch, Team* team = nullptr);
 
   // Sets the function that is asked now and then whether to proceed; null means always.
   void watch(const Proceed* proceed) { proceed_ = proceed; }
@@ -49,8 +48,6 @@ class FaceWalk {
   };
 
   bool start(const Programme& programme, const Iterate& at, ActiveGram& gram);
-  bool is_far(const Iterate& at);
-  bool start_from_sample(const Programme& programme, const Iterate& at);
   bool step(const Programme& programme, const Iterate& at);
   double lower_bound(const Programme& programme);
   void leave_start(const Programme& programme, const Iterate& at) const;
@@ -69,7 +66,6 @@ class FaceWalk {
 
   const Design& design_;
   Face& face_;
-  Sample* sample_;
   Scratch& scratch_;
   const Proceed* proceed_ = nullptr;
   std::vector<Side> sides_;

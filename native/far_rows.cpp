@@ -28,12 +28,12 @@ FarRows::FarRows(NeuronRows& passes)
     : passes_(passes),
       most_near_(most_near_of(passes.rows())),
       centre_(passes.stride()),
-      gradients_(2 * stride()),
+      tangent_(stride()),
       sums_(stride() * stride() + 2 * stride()),
       references_(NeuronRows::kReferences * stride()),
       distances_(NeuronRows::kReferences),
       totals_(passes.leaves(), kPassSums),
-      slopes_(passes.leaves(), 2 * stride()),
+      tangents_(passes.leaves(), stride()),
       counts_(passes.leaves(), kCounts),
       rechecked_(passes.leaves(), 1),
       ratios_(passes.leaves() * NeuronRows::kRatios),
@@ -44,17 +44,17 @@ FarRows::FarRows(NeuronRows& passes)
 }
 
 FarRows::Totals FarRows::open(const double* alpha, const double* v, Split split, const double* kinks) {
-  passes_.open(alpha, v, split, kinks, totals_.part(0), slopes_.part(0));
-  slopes_.merge(gradients_.data());
+  passes_.open(alpha, v, split, kinks, totals_.part(0), tangents_.part(0));
+  tangents_.merge(tangent_.data());
   added_up_ = false;
   n_references_ = 0;
   remember(v);
   return merged_totals();
 }
 
-FarRows::Totals FarRows::evaluate(const double* v, bool with_gradients) {
-  passes_.evaluate(v, totals_.part(0), with_gradients ? slopes_.part(0) : nullptr);
-  if (with_gradients) slopes_.merge(gradients_.data());
+FarRows::Totals FarRows::evaluate(const double* v, bool with_tangent) {
+  passes_.evaluate(v, totals_.part(0), with_tangent ? tangents_.part(0) : nullptr);
+  if (with_tangent) tangents_.merge(tangent_.data());
   n_references_ = 0;
   remember(v);
   return merged_totals();
@@ -68,7 +68,8 @@ FarRows::Totals FarRows::merged_totals() {
 
 void FarRows::remember(const double* v) { std::copy_n(v, stride(), reference(n_references_++)); }
 
-std::size_t FarRows::centre() {
+std::size_t FarRows::centre(const double* v) {
+  if (!std::equal(v, v + stride(), reference(0))) evaluate(v, false);
   reach_ = reach();
   std::copy_n(reference(0), stride(), centre_.data());
   passes_.choose(reach_, counts_.part(0));

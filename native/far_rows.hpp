@@ -36,15 +36,14 @@ class FarRows {
 
   // Opens a neuron at v, and evaluates all rows there.
   Totals open(const double* alpha, const double* v, Split split, const double* kinks);
-  // Evaluates all rows at v. Without gradients, `tangent` and `pull` stay those of the last call with gradients.
-  Totals evaluate(const double* v, bool with_gradients);
-  // The gradients of the concave and of the convex part, the latter without the penalty.
-  const double* tangent() const { return gradients_.data(); }
-  const double* pull() const { return gradients_.data() + stride(); }
+  // Evaluates all rows at v. Without `with_tangent`, the tangent stays that of the last call with it.
+  Totals evaluate(const double* v, bool with_tangent);
+  // The gradient of the concave part.
+  const double* tangent() const { return tangent_.data(); }
 
-  // Makes the point where all rows were evaluated last the centre; returns how many rows are near, which must be
-  // collected unless they are too many.
-  std::size_t centre();
+  // Makes v the centre, and evaluates all rows there unless it was the last point where they were; returns how many rows are
+  // near, which must be collected unless they are too many.
+  std::size_t centre(const double* v);
   // How many far rows have changed sides since the centre before.
   std::size_t crossed() const { return crossed_; }
   // Returns how many far rows have changed sides at v, without a pass if none can have. They must be collected, or a new centre
@@ -68,7 +67,7 @@ class FarRows {
   NeuronRows& passes_;
   std::size_t most_near_;
   std::vector<double> centre_;
-  std::vector<double> gradients_;
+  std::vector<double> tangent_;
   std::vector<double> sums_;        // gram, slopes_g, slopes_h
   bool added_up_ = false;           // the sums are those of the open neuron
   std::size_t changes_ = 0;         // since the sums were computed from scratch
@@ -77,7 +76,7 @@ class FarRows {
   std::vector<double> references_;  // (kReferences, stride)
   std::vector<double> distances_;
   std::size_t n_references_ = 0;
-  LeafSums totals_, slopes_, counts_, rechecked_;
+  LeafSums totals_, tangents_, counts_, rechecked_;
   std::vector<double> ratios_;
   std::vector<Row> list_;                                // active ones among the collected rows
   std::vector<double> minus_ones_, minus_g_, minus_h_;  // their weights

@@ -1,4 +1,4 @@
-// The convex majorisers of one neuron's problem: its DCA solves one programme after the other, and evaluates O at the answers.
+// Walks on one neuron's problem O, its convex majorisers, whose programmes the DCA solves one after the other, and O at their ends.
 //
 // `AllRows` solves the programmes over all rows, `NearMajoriser` over those near their kinks. The *current point* is where the
 // tangent is taken: that of `open`, and then the point of the last `evaluate` before an `accept`.
@@ -53,6 +53,9 @@ class Majoriser {
   virtual Evaluation open(const NeuronProblem& problem, const Limits& limits, const double* v) = 0;
   // The largest slope.
   virtual double steepest() const = 0;
+  // Walks downhill on O itself from v, the current point, which is not zero, and writes the end as an answer. Nothing
+  // is sure about it: O may be as at v, or, by rounding, above.
+  virtual Outcome descend(const double* v, double* answer) = 0;
   // Solves the programme with the tangent at v, the current point, from there, and writes the answer. With `next`, v is the
   // last answer.
   virtual Outcome solve(const double* v, bool next, double* answer) = 0;

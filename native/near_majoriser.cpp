@@ -15,8 +15,6 @@ constexpr std::size_t kMostRounds = 20;
 // useless. Then twice as many, and so on. From 32 to 64 makes little difference.
 constexpr std::size_t kFirstSteps = 48;
 constexpr int kMostHalvings = 20;
-// If more than this share of the rows change sides in a step, the next solution is likely to be far away, too.
-constexpr double kMany = 0.02;
 
 }  // namespace
 
@@ -24,16 +22,13 @@ NearMajoriser::NearMajoriser(NeuronRows& passes)
     : far_(passes),
       near_(far_),
       origin_(passes),
-      sample_(Sample::of(passes.design(), passes.team())),
       tangent_(passes.stride()),
       trial_tangent_(passes.stride()),
-      lowest_(passes.stride()),
-      pull_(passes.stride()) {}
+      lowest_(passes.stride()) {}
 
 void NearMajoriser::watch(const Proceed* proceed) {
   watch_ = proceed;
   near_.watch(proceed);
-  if (sample_) sample_->watch(proceed);
   if (all_) all_->watch(proceed);
 }
 
@@ -44,13 +39,39 @@ Evaluation NearMajoriser::open(const NeuronProblem& problem, const Limits& limit
   near_.open(problem.kinks);
   std::copy_n(far_.tangent(), tangent_.size(), tangent_.data());
   steepest_ = found.steepest;
-  convex_hinges_ = found.convex_hinges;
   source_ = Source::kAllRows;
-  is_far_ = true;
   far_rows_changed_ = false;
-  at_zero_ = found.largest == 0.0;
-  if (sample_) sample_->forget();
-  return {found.hinges, found.convex_hinges, found.largest, far_.passes().rows()};
+  return current_ = {found.hinges, found.convex_hinges, found.largest, far_.passes().rows()};
+}
+
+// As `solve_over_near`, but any end will do: what is left to gain is left to the programmes.
+Outcome NearMajoriser::descend(const double* v, double* answer) {
+  Outcome outcome{0, false};
+  recentred_ = false;
+  descends_ = true;
+  lowest_value_ = value(v, current_);
+  std::copy_n(v, lowest_.size(), lowest_.data());
+  std::copy_n(v, lowest_.size(), answer);
+  trial_source_ = Source::kNearRows;
+  bool can_continue = true, next = false;
+  if (source_ == Source::kAllRows || far_rows_changed_) can_continue = centre(v);
+  for (std::size_t steps = kFirstSteps; can_continue && outcome.iterations < limits_.solver_iterations; steps *= 2) {
+    const Outcome end = near_.descend(problem_.curvature, problem_.gamma, steps, next, answer);
+    outcome = {outcome.iterations + end.iterations, end.converged, end.method};
+    const std::size_t n_changed = far_.recheck_far(answer);
+    next = true;
+    if (n_changed == 0) {
+      can_continue = is_lower(answer, evaluate_near(answer)) && end.out_of_steps;
+    } else {
+      far_rows_changed_ = true;
+      can_continue = add_changed(v, n_changed, next, answer);
+    }
+  }
+  descends_ = far_rows_changed_ = false;
+  source_ = Source::kAllRows;  // unless the end is accepted, the near rows belong to another point than the current one
+  std::copy_n(lowest_.data(), lowest_.size(), answer);
+  changed_ = far_.passes().rows();
+  return outcome;
 }
 
 Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
@@ -72,14 +93,10 @@ Outcome NearMajoriser::solve(const double* v, bool next, double* answer) {
 // Solves over the rows near a centre. False if there is no answer after kMostRounds, or the walk leads to zero, where all rows
 // are at their kinks.
 bool NearMajoriser::solve_over_near(const double* v, bool next, double* answer, Outcome& outcome) {
-  lowest_value_ = convex_value(v, convex_hinges_);
+  lowest_value_ = value(v, current_);
   std::copy_n(v, lowest_.size(), lowest_.data());
-  if (is_far_ && start_from_sample(v, answer)) {
+  if (source_ == Source::kAllRows || far_rows_changed_) {
     next = false;
-    if (!centre(v)) return false;
-  } else if (source_ == Source::kAllRows || far_rows_changed_) {
-    next = false;
-    if (far_rows_changed_ || (is_far_ && sample_)) far_.evaluate(v, false);
     if (!centre(v)) return false;
   }
   far_rows_changed_ = false;
@@ -121,14 +138,17 @@ bool NearMajoriser::solve_at_zero(const double* v, double* answer, Outcome& outc
     outcome = end_at_zero(answer, outcome.iterations);
     return true;
   }
-  if (!is_lower(answer, far_.evaluate(answer, false).convex_hinges) || !centre(v)) return false;
+  if (!is_lower(answer, far_.evaluate(answer, false)) || !centre(v)) return false;
   return solve_in_rounds(v, false, answer, outcome);
 }
 
-// Makes the point of the last pass over all rows the centre. False if too many rows are near it.
+// Makes the lowest point the centre. False if too many rows are near it.
 bool NearMajoriser::centre(const double* v) {
-  const std::size_t count = far_.centre();
-  if (count > far_.most_near()) return false;
+  const std::size_t count = far_.centre(lowest_.data());
+  if (count > far_.most_near()) {
+    trial_source_ = Source::kAllRows;
+    return false;
+  }
   near_.take(count);
   near_.mark(0, v);
   recentred_ = true;
@@ -148,7 +168,7 @@ bool NearMajoriser::add_changed(const double* v, std::size_t n_changed, bool& ne
   next = near_.add(n_changed);
   near_.mark(first, v);
   for (int halving = 0; halving < kMostHalvings; ++halving) {
-    if (is_lower(answer, evaluate_near(answer).convex_hinges)) return true;
+    if (is_lower(answer, evaluate_near(answer))) return true;
     next = false;
     halve(answer);
   }
@@ -157,7 +177,7 @@ bool NearMajoriser::add_changed(const double* v, std::size_t n_changed, bool& ne
 
 bool NearMajoriser::centre_lower(const double* v, double* answer) {
   for (int halving = 0; halving < kMostHalvings; ++halving) {
-    if (is_lower(answer, far_.evaluate(answer, false).convex_hinges)) return centre(v);
+    if (is_lower(answer, far_.evaluate(answer, false))) return centre(v);
     halve(answer);
   }
   return false;
@@ -165,36 +185,6 @@ bool NearMajoriser::centre_lower(const double* v, double* answer) {
 
 void NearMajoriser::halve(double* answer) const {
   for (std::size_t k = 0; k < lowest_.size(); ++k) answer[k] = 0.5 * (answer[k] + lowest_[k]);
-}
-
-// Makes v the lowest point if the programme is lower there; false if it is not.
-bool NearMajoriser::is_lower(const double* v, double convex_hinges) {
-  const double value = convex_value(v, convex_hinges);
-  if (!(value < lowest_value_)) return false;
-  lowest_value_ = value;
-  std::copy_n(v, lowest_.size(), lowest_.data());
-  return true;
-}
-
-double NearMajoriser::convex_value(const double* v, double convex_hinges) const {
-  const std::size_t columns = far_.columns();
-  return problem_.gamma * dot(v, v, columns) - dot(tangent_.data(), v, columns) + convex_hinges;
-}
-
-// Replaces the answer by the solution for a sample of the rows, if that is lower.
-bool NearMajoriser::start_from_sample(const double* v, double* answer) {
-  if (!sample_) return false;
-  if (source_ == Source::kAllRows) {
-    std::copy_n(far_.pull(), pull_.size(), pull_.data());
-  } else {
-    near_.convex_pull(v, problem_.curvature, pull_.data());
-  }
-  const NeuronRows& rows = far_.passes();
-  const Programme programme{rows.design(), tangent_.data(), rows.beta_g(), problem_.curvature, problem_.gamma};
-  if (!sample_->solve(programme, pull_.data(), v)) return false;
-  if (!is_lower(sample_->v(), far_.evaluate(sample_->v(), false).convex_hinges)) return false;
-  std::copy_n(sample_->v(), lowest_.size(), answer);
-  return true;
 }
 
 // Solves over all rows, from the answer, which is v, or zero if the walk led there.
@@ -239,7 +229,7 @@ Evaluation NearMajoriser::evaluate(const double* trial, bool is_answer) {
   trial_source_ = Source::kAllRows;
   const FarRows::Totals found = far_.evaluate(trial, true);
   std::copy_n(far_.tangent(), trial_tangent_.size(), trial_tangent_.data());
-  const std::size_t changed = is_answer ? changed_ : (at_zero_ ? 0 : far_.passes().rows());
+  const std::size_t changed = is_answer ? changed_ : (current_.largest == 0.0 ? 0 : far_.passes().rows());
   return {found.hinges, found.convex_hinges, found.largest, changed};
 }
 
@@ -247,9 +237,7 @@ void NearMajoriser::accept(const Evaluation& found) {
   source_ = trial_source_;
   if (source_ == Source::kNearRows) near_.accept();
   tangent_.swap(trial_tangent_);
-  convex_hinges_ = found.convex_hinges;
-  at_zero_ = found.largest == 0.0;
-  is_far_ = static_cast<double>(found.changed) > kMany * static_cast<double>(far_.passes().rows());
+  current_ = found;
 }
 
 double NearMajoriser::rounding(const double* v) {

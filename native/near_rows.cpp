@@ -14,7 +14,7 @@ constexpr std::size_t kMostAtOnce = 1024;
 
 NearRows::NearRows(FarRows& far)
     : far_(far),
-      solver_(Design::with_capacity(far.most_near(), far.columns()), false, far.passes().team()),
+      solver_(Design::with_capacity(far.most_near(), far.columns()), far.passes().team()),
       products_(far.passes().team()),
       gram_(solver_.design()),
       base_(far.stride() * far.stride()),
@@ -23,6 +23,7 @@ NearRows::NearRows(FarRows& far)
       product_(far.stride()),
       beta_g_(far.most_near()),
       beta_h_(far.most_near()),
+      net_(far.most_near()),
       z_(far.most_near()),
       multipliers_(far.most_near()),
       weights_(far.most_near()),
@@ -75,6 +76,16 @@ Outcome NearRows::solve(const double* linear, double curvature, double gamma, do
   return solver_.solve(programme, tolerance, max_iterations, next, {v, z_.data(), multipliers_.data()}, gram_);
 }
 
+Outcome NearRows::descend(double curvature, double gamma, std::size_t max_steps, bool next, double* v) {
+  for (std::size_t k = 0; k < linear_.size(); ++k) linear_[k] = far_.slopes_h()[k] - far_.slopes_g()[k];
+  for (std::size_t i = 0; i < design().rows(); ++i) net_[i] = beta_g_[i] - beta_h_[i];
+  if (!next) products_.apply(design(), v, z_.data());
+  const Programme own{design(), linear_.data(), net_.data(), curvature, gamma, base_.data(), false};
+  if (next) solver_.admit(own, n_known_, z_.data());
+  n_known_ = design().rows();
+  return solver_.descend(own, max_steps, next, {v, z_.data(), multipliers_.data()}, gram_);
+}
+
 void NearRows::mark(std::size_t first, const double* v) {
   const double noise = kink_noise(v, far_.columns(), kinks_ != nullptr);
   const std::size_t count = design().rows() - first;
@@ -108,16 +119,6 @@ NearRows::Values NearRows::evaluate(const double* v, double curvature, double* t
   design().apply_transposed(weights_.data(), tangent);
   for (std::size_t k = 0; k < far_.stride(); ++k) tangent[k] += far_.slopes_h()[k];
   return found;
-}
-
-void NearRows::convex_pull(const double* v, double curvature, double* pull) {
-  products_.apply(design(), v, weights_.data());
-  for (std::size_t i = 0; i < design().rows(); ++i) {
-    weights_[i] = weights_[i] > 0.0 ? beta_g_[i] + 2.0 * curvature * weights_[i] : 0.0;
-  }
-  design().apply_transposed(weights_.data(), pull);
-  multiply_symmetric(far_.gram(), far_.stride(), v, product_.data());
-  for (std::size_t k = 0; k < far_.stride(); ++k) pull[k] += far_.slopes_g()[k] + 2.0 * curvature * product_[k];
 }
 
 }  // namespace dconnet

@@ -35,6 +35,9 @@ class NearRows {
   Outcome solve(const double* linear, double curvature, double gamma, double tolerance, std::size_t max_iterations,
                 bool next, double* v);
 
+  // Walks downhill on O itself, likewise.
+  Outcome descend(double curvature, double gamma, std::size_t max_steps, bool next, double* v);
+
   // O at a point, from the near rows and the sums over the far ones.
   struct Values {
     double hinges, convex_hinges, largest;  // see `PassSum`, the last over the near rows
@@ -46,8 +49,6 @@ class NearRows {
   Values evaluate(const double* v, double curvature, double* tangent);
   // Makes the point of the last `evaluate` the current one.
   void accept() { marks_.swap(trial_marks_); }
-  // The gradient of the convex part at v, without its penalty.
-  void convex_pull(const double* v, double curvature, double* pull);
 
  private:
   PackedRows places_from(std::size_t first, std::size_t count);
@@ -60,7 +61,7 @@ class NearRows {
   std::size_t n_known_ = 0;
   std::vector<double> linear_, product_;        // columns
   const double* kinks_ = nullptr;
-  std::vector<double> beta_g_, beta_h_, z_, multipliers_, weights_;  // near rows
+  std::vector<double> beta_g_, beta_h_, net_, z_, multipliers_, weights_;  // near rows; net_ = beta_g_ - beta_h_
   std::vector<double> kink_norms_;              // near rows: norms, negative where a row at its kink is not active
   std::vector<unsigned char> active_;           // near rows: what they were when they were far
   std::vector<unsigned char> marks_, trial_marks_;  // near rows: one if it is in the tangent at the current or trial point

@@ -27,6 +27,10 @@ bool Neuron::run(const NeuronProblem& problem, const Limits& limits, const Proce
   for (std::size_t iteration = 0; iteration < limits.dca_iterations; ++iteration) {
     if (found.changed == 0) return true;  // the next programme would be the last one again
     if (!proceed()) return false;
+    if (problem.split == Split::kNet && max_abs(v, stride) > 0.0) {
+      if (!descend(problem, v, objective, tally) && !proceed()) return false;
+      next = false;
+    }
     const Outcome outcome = majoriser_->solve(v, next, candidate_.data());
     if (!outcome.converged && !proceed()) return false;
     ++tally.programmes;
@@ -43,15 +47,30 @@ bool Neuron::run(const NeuronProblem& problem, const Limits& limits, const Proce
       tally.refused += !(value <= objective + majoriser_->rounding(v));
       return true;
     }
-    double moved = 0.0;
-    for (std::size_t k = 0; k < stride; ++k) moved += (candidate_[k] - v[k]) * (candidate_[k] - v[k]);
+    const double moved = distance(candidate_.data(), v, stride);
     std::copy_n(candidate_.data(), stride, v);
     majoriser_->accept(reached);
     found = reached;
     objective = value;
-    if (std::sqrt(moved) < kDcaTolerance) return true;
+    if (moved < kDcaTolerance) return true;
   }
   return true;
+}
+
+// Walks downhill on O from v, and replaces v by the end if O has fallen enough for the distance. False if the walk did not come to
+// an end.
+bool Neuron::descend(const NeuronProblem& problem, double* v, double& objective, Tally& tally) {
+  const std::size_t stride = candidate_.size();
+  const Outcome outcome = majoriser_->descend(v, candidate_.data());
+  tally.iterations += outcome.iterations;
+  const Evaluation reached = majoriser_->evaluate(candidate_.data(), true);
+  const double value = reached.hinges + problem.gamma * dot(candidate_.data(), candidate_.data(), stride);
+  const double moved = distance(candidate_.data(), v, stride);
+  if (!(moved > 0.0 && value <= objective - kWalkDecrease * problem.gamma * moved * moved)) return outcome.converged;
+  std::copy_n(candidate_.data(), stride, v);
+  majoriser_->accept(reached);
+  objective = value;
+  return outcome.converged;
 }
 
 // The end has the last word on all rows: what is above the start by more than rounding is refused.

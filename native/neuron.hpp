@@ -1,7 +1,8 @@
-// The DC subproblem of one neuron and the DCA that solves it.
+// The DC subproblem O of one neuron and the DCA that solves it.
 //
-// Each step replaces the concave part of the problem by its tangent and minimises the convex majoriser that is left. Where
-// rows are many, the programme is solved over those that are near their kinks.
+// Each step of the DCA replaces the concave part of O by its tangent and minimises the convex majoriser that is left. With the
+// net split, a walk downhill on O itself comes before each step: nearly always it ends in a local minimum, and the step only
+// confirms that. Where rows are many, walks and programmes are solved over those that are near their kinks.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,10 @@ namespace dconnet {
 
 // Norm of the difference of two iterates at which the paper ends the DCA.
 inline constexpr double kDcaTolerance = 1e-12;
+
+// A walk counts if O falls by at least this share of gamma |Δv|²: the sufficient decrease of the convergence proof. A step of the
+// DCA lowers O by gamma |Δv|² or more.
+inline constexpr double kWalkDecrease = 0.1;
 
 struct Tally {
   std::size_t programmes = 0;
@@ -34,6 +39,7 @@ class Neuron {
 
  private:
   bool run(const NeuronProblem& problem, const Limits& limits, const Proceed& proceed, double* v, Tally& tally);
+  bool descend(const NeuronProblem& problem, double* v, double& objective, Tally& tally);
   void certify(const NeuronProblem& problem, double* v, Tally& tally);
 
   std::unique_ptr<Majoriser> majoriser_;

@@ -77,42 +77,41 @@ void NeuronRows::open(const Leaf& leaf, const double* alpha, const double* v, Sp
 }
 
 void NeuronRows::open(const double* alpha, const double* v, Split split, const double* kinks, double* sums,
-                      double* gradients) {
+                      double* tangents) {
   kink_norms_.resize(kinks ? rows() : 0);
   const double noise = kink_noise(v);
   margins_are_known_ = false;
   curvature_ = dot(alpha, alpha, n_outputs_);
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
     open(leaf, alpha, v, split, kinks);
-    evaluate_leaf(leaf, nullptr, noise, sums + i * kPassSums, gradients ? gradients + 2 * i * stride() : nullptr);
+    evaluate_leaf(leaf, nullptr, noise, sums + i * kPassSums, tangents ? tangents + i * stride() : nullptr);
     for (std::size_t j = leaf.first; j < leaf.end(); ++j) places_[j] = z_[j] > 0.0 ? Place::kActive : Place::kInactive;
   });
 }
 
-void NeuronRows::evaluate(const double* v, double* sums, double* gradients) {
+void NeuronRows::evaluate(const double* v, double* sums, double* tangents) {
   const double noise = kink_noise(v);
   margins_are_known_ = false;
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
-    evaluate_leaf(leaf, v, noise, sums + i * kPassSums, gradients ? gradients + 2 * i * stride() : nullptr);
+    evaluate_leaf(leaf, v, noise, sums + i * kPassSums, tangents ? tangents + i * stride() : nullptr);
   });
 }
 
 // At v, or where z is known. A tile at a time, so that its rows are fetched once.
-void NeuronRows::evaluate_leaf(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients) {
-  double weights[kTile], pulls[kTile];
+void NeuronRows::evaluate_leaf(const Leaf& leaf, const double* v, double noise, double* sums, double* tangent) {
+  double weights[kTile];
   if (!reference_.empty()) std::fill_n(reference_.data() + leaf.first, leaf.count, static_cast<unsigned char>(0));
   std::fill_n(sums, kPassSums, 0.0);
-  if (gradients) std::fill_n(gradients, 2 * stride(), 0.0);
+  if (tangent) std::fill_n(tangent, stride(), 0.0);
   for (std::size_t first = leaf.first; first < leaf.end(); first += kTile) {
     const std::size_t count = std::min(kTile, leaf.end() - first);
     double* z = z_.data() + first;
     const double* beta_h = beta_h_.data() + first;
     if (v) multiply(design().row(first), count, stride(), v, z);
     fastest<add_hinges<true>>(count, beta_g_.data() + first, beta_h, curvature_, z, sums);
-    if (!gradients) continue;
-    fastest<weigh>(count, noise, curvature_, kink_norms() + first, beta_g_.data() + first, beta_h, z, weights, pulls);
-    add_transposed(design().row(first), count, stride(), weights, gradients);
-    add_transposed(design().row(first), count, stride(), pulls, gradients + stride());
+    if (!tangent) continue;
+    fastest<weigh>(count, noise, kink_norms() + first, beta_h, z, weights);
+    add_transposed(design().row(first), count, stride(), weights, tangent);
   }
 }
 

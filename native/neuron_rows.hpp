@@ -95,13 +95,13 @@ class NeuronRows {
   // Sets the network: alpha (n_hidden, n_outputs), V (n_hidden, columns). Squared residuals (leaves, 1).
   void set_network(const double* alpha, const double* V, double* squares);
   // Takes the neuron with these weights out of the network, opens its problem, and evaluates all rows at v, reference 0 from
-  // then on. Sums (leaves, kPassSums); unless that is null, the gradients of the concave and of the convex part, without the
-  // penalty (leaves, 2 stride). All rows are far from then on.
-  void open(const double* alpha, const double* v, Split split, const double* kinks, double* sums, double* gradients);
+  // then on. Sums (leaves, kPassSums); unless that is null, the gradients of the concave part (leaves, stride). All rows are far
+  // from then on.
+  void open(const double* alpha, const double* v, Split split, const double* kinks, double* sums, double* tangents);
   // The same for `AllRows`, which evaluates the rows itself; returns the largest slope.
   double open(const double* alpha, const double* v, Split split, const double* kinks, LeafSums& buffer);
-  // Evaluates all rows at v, reference 0 from then on. Sums and gradients likewise.
-  void evaluate(const double* v, double* sums, double* gradients);
+  // Evaluates all rows at v, reference 0 from then on. Sums and tangents likewise.
+  void evaluate(const double* v, double* sums, double* tangents);
   // Puts the neuron back into the network, with the weights at which all rows were evaluated last.
   void close(const double* alpha);
 
@@ -135,7 +135,7 @@ class NeuronRows {
   void open(const Leaf& leaf, const double* alpha, const double* v, Split split, const double* kinks);
   void add_outputs(const Leaf& leaf, const double* alpha, double sign);
   void split_slopes(const Leaf& leaf, const double* alpha, Split split);
-  void evaluate_leaf(const Leaf& leaf, const double* v, double noise, double* sums, double* gradients);
+  void evaluate_leaf(const Leaf& leaf, const double* v, double noise, double* sums, double* tangent);
   template <typename Body>
   void add_leaf_sums(std::vector<double>& sums, const Body& body);
   void measure_margins(const Leaf& leaf);

@@ -70,13 +70,10 @@ DCONNET_INLINE void add_hinges(std::size_t rows, const double* beta_g, const dou
   if constexpr (with_steepest) sums[kSteepest] = larger(sums[kSteepest], largest_of(steepest));
 }
 
-// The weights of the rows in the gradients of the concave and of the convex part.
-DCONNET_INLINE void weigh(std::size_t rows, double noise, double curvature, const double* norms, const double* beta_g,
-                          const double* beta_h, const double* z, double* concave, double* convex) {
-  for (std::size_t j = 0; j < rows; ++j) {
-    concave[j] = z[j] >= -noise * norms[j] ? beta_h[j] : 0.0;
-    convex[j] = z[j] > 0.0 ? beta_g[j] + 2.0 * curvature * z[j] : 0.0;
-  }
+// The weights of the rows in the tangent.
+DCONNET_INLINE void weigh(std::size_t rows, double noise, const double* norms, const double* beta_h, const double* z,
+                          double* weights) {
+  for (std::size_t j = 0; j < rows; ++j) weights[j] = z[j] >= -noise * norms[j] ? beta_h[j] : 0.0;
 }
 
 // Adds the listed rows, weighted, to g.

@@ -21,6 +21,7 @@ struct Programme {
   double curvature;      // a
   double gamma;
   const double* base = nullptr;  // B, on and above the diagonal, of shape (stride, stride); null if no row is left out
+  bool is_convex = true;         // false if slopes may be negative: then only the walk applies, and ends in a local minimum
 };
 
 // A point and what belongs to it, in arrays of the caller.

@@ -19,8 +19,6 @@ constexpr double kExcess = 4.0, kFew = 1.0 / 256.0;
 constexpr double kSome = 1.0 / 16.0;
 // Outside of these fractions of a step, a list with the reach of the whole step costs no more.
 constexpr double kMostOfTheWay = 0.5, kLeastOfTheWay = 1e-6;
-// Share of the rows that counts as many.
-constexpr double kMany = 0.1;
 // A little more than one, for rounding in lengths.
 constexpr double kSafety = 1.0 + 1e-9;
 
@@ -70,11 +68,6 @@ void Screen::begin() {
   reach_ = 0.0;
   n_known_ = 0;
   moved_ = false;
-}
-
-bool Screen::has_many_within(double reach, const double* z) {
-  const std::size_t within = fastest<rows_within>(design_.rows(), reach, z, norms_.data(), near_.data());
-  return static_cast<double>(within) > kMany * static_cast<double>(design_.rows());
 }
 
 std::size_t Screen::place_of(std::size_t row) const {

@@ -34,8 +34,6 @@ class Screen {
   void begin();
   // z = Q v for all rows.
   void apply(const double* v, double* z) const { products_.apply(design_, v, z); }
-  // Whether more than a tenth of the rows are within reach; z is for all rows. Overwrites the list.
-  bool has_many_within(double reach, const double* z);
 
   // The listed rows, by their places in the list.
   std::size_t count() const { return n_near_; }

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "sample.hpp"
-
 namespace dconnet {
 
 namespace {
@@ -25,19 +23,16 @@ constexpr double kAimedGap = 1e-12;
 
 }  // namespace
 
-Solver::Solver(Design design, bool sampled, Team* team)
+Solver::Solver(Design design, Team* team)
     : design_(std::move(design)),
       changes_(design_.rows()),
       scratch_(design_.rows()),
       face_(design_, changes_),
-      sample_(sampled ? Sample::of(design_, team) : nullptr),
-      face_walk_(design_, face_, scratch_, sample_.get(), team),
+      face_walk_(design_, face_, scratch_, team),
       origin_(design_, changes_, scratch_),
       augmented_lagrangian_(design_, changes_, scratch_),
       certifier_(design_, scratch_),
       kept_{{}, Method::kNone, std::vector<double>(design_.stride()), std::vector<double>(design_.rows())} {}
-
-Solver::~Solver() = default;
 
 bool Solver::took_rows(std::size_t first) {
   face_walk_.measure_rows(first);
@@ -50,15 +45,9 @@ void Solver::admit(const Programme& programme, std::size_t first, const double* 
   for (std::size_t j = first; j < design_.rows(); ++j) face_.admit(j, z[j] > 0.0);
 }
 
-void Solver::forget() {
-  walked_ = false;
-  if (sample_) sample_->forget();
-}
-
 void Solver::watch(const Proceed* proceed) {
   face_walk_.watch(proceed);
   augmented_lagrangian_.watch(proceed);
-  if (sample_) sample_->watch(proceed);
 }
 
 const char* name_of(Method method) {
@@ -92,6 +81,17 @@ Outcome Solver::solve(const Programme& programme, double tolerance, std::size_t 
   Outcome outcome = escalate(programme, tolerance, max_iterations - used, at, gram);
   outcome.iterations += used;
   return outcome;
+}
+
+Outcome Solver::descend(const Programme& programme, std::size_t max_steps, bool next, const Iterate& at,
+                        ActiveGram& gram) {
+  const bool resume = next && walked_;
+  walked_ = false;
+  if (!std::isfinite(dot(programme.linear, programme.linear, design_.columns()))) return {0, false};
+  std::size_t used = 0;
+  const bool ended = face_walk_.solve(programme, max_steps, resume, at, gram, used);
+  walked_ = ended || face_walk_.is_out_of_steps();
+  return {used, ended, ended ? Method::kWalk : Method::kNone, !ended && walked_};
 }
 
 // Moves the start along its ray to where the programme is least there, which may be zero. All rows keep their sides.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <vector>
 
 #include "augmented_lagrangian.hpp"
@@ -24,13 +23,10 @@ struct Outcome {
   bool out_of_steps = false;      // the next call, for the same programme, can continue from there
 };
 
-class Sample;
-
 class Solver {
  public:
-  // A sample of the rows makes programmes with many rows easier; a team, if there is one, shares products with many rows.
-  explicit Solver(Design design, bool sampled = true, Team* team = nullptr);
-  ~Solver();
+  // A team, if there is one, shares products with many rows.
+  explicit Solver(Design design, Team* team = nullptr);
   Solver(const double* design, std::size_t rows, std::size_t columns) : Solver(Design(design, rows, columns)) {}
   Solver(const Solver&) = delete;  // its parts refer to its own design
   Solver& operator=(const Solver&) = delete;
@@ -47,7 +43,7 @@ class Solver {
   // the sides of their preactivations.
   void admit(const Programme& programme, std::size_t first, const double* z);
   // Forgets the last programme.
-  void forget();
+  void forget() { walked_ = false; }
   // Sets the function that is asked now and then whether to proceed; if not, a programme ends unsolved. Null means always.
   void watch(const Proceed* proceed);
 
@@ -56,6 +52,10 @@ class Solver {
   // answer. An answer that is `enough` counts as converged; only the walk can end with one.
   Outcome solve(const Programme& programme, double tolerance, std::size_t max_iterations, bool next,
                 const Iterate& at, ActiveGram& gram, const Enough& enough = {});
+  // Walks downhill on a programme that need not be convex, from a start that is not zero, to a local minimum (`converged`), to
+  // zero, or as far as `max_steps` lead. With `next`, the start is where the last call, for the same programme but for rows that
+  // were admitted, ended.
+  Outcome descend(const Programme& programme, std::size_t max_steps, bool next, const Iterate& at, ActiveGram& gram);
 
  private:
   bool is_exact(const Programme& programme, const Iterate& at);
@@ -79,7 +79,6 @@ class Solver {
   ActiveGram::Changes changes_;
   Scratch scratch_;
   Face face_;
-  std::unique_ptr<Sample> sample_;
   FaceWalk face_walk_;
   bool walked_ = false;       // to the last answer
   bool uncertified_ = false;  // whether the last walk came to an end that is not exact

@@ -13,6 +13,7 @@ KINK_TOLERANCE: float
 LEAST_KINK_NOISE: float
 ROUNDING: float
 SUFFICIENT_DECREASE: float
+WALK_DECREASE: float
 
 class Stop:
     def __init__(self) -> None: ...

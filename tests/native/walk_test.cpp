@@ -102,7 +102,7 @@ struct WalkFixture {
         gram(design),
         face(design, changes),
         scratch(rows),
-        walk(design, face, scratch, nullptr),
+        walk(design, face, scratch),
         certifier(design, scratch),
         v(design.stride()),
         z(rows),
@@ -224,6 +224,43 @@ void test_face_walk_with_tiny_rows() {
   }
 }
 
+// On a function with slopes of both signs, no step raises it, and the end is a local minimum: no point around it is lower.
+void test_walk_down_a_function_that_is_not_convex(std::size_t rows, std::size_t columns) {
+  subject = "walk that is not convex " + std::to_string(rows) + " x " + std::to_string(columns);
+  Random random(97);
+  const Vector matrix = random_design(random, rows, columns);
+  WalkFixture test(matrix, rows, columns);
+  std::size_t held = 0;
+  for (int start = 0; start < 20; ++start) {
+    const Vector slope = random.uniforms(rows, -2.0, 2.0);
+    Programme programme = test.programme(Vector(columns, 0.0), slope, 0.05);
+    programme.is_convex = false;
+    test.start(random.normals(columns));
+    test.gram.clear();
+    bool ended = false;
+    double before = dconnet::value(programme, test.at());
+    for (int step = 0; step < 500 && !ended; ++step) {
+      ended = test.solve(programme, 1, step > 0);
+      const double after = dconnet::value(programme, test.at());
+      CHECK_AT_MOST(after, before + kRounding);
+      CHECK(ended || test.walk.is_out_of_steps() || largest(test.v) == 0.0);
+      if (largest(test.v) == 0.0) break;
+      before = after;
+    }
+    if (largest(test.v) == 0.0) continue;
+    CHECK(ended);
+    const Vector end = test.v;
+    for (std::size_t j = 0; j < rows; ++j) held += std::fabs(test.z[j]) < kRounding;
+    for (int trial = 0; trial < 50; ++trial) {
+      Vector beside = random.normals(columns);
+      for (std::size_t k = 0; k < columns; ++k) beside[k] = end[k] + 1e-6 * beside[k];
+      test.start(beside);
+      CHECK_AT_MOST(before, dconnet::value(programme, test.at()) + kRounding);
+    }
+  }
+  CHECK(held > 0);
+}
+
 // With slopes that are NaN or infinite, the search along a direction must end.
 void test_face_walk_without_numbers() {
   subject = "face walk without numbers";
@@ -249,6 +286,8 @@ int main() {
   for (const double slope_size : {0.1, 1.0, 10.0}) test_face_walk(slope_size);
   for (const double gamma : {1e-3, 1e-2, 1.0}) test_inexact_walk(gamma);
   for (const std::size_t copies : {1, 2, 5, 20}) test_face_walk_among_copies(copies);
+  test_walk_down_a_function_that_is_not_convex(40, 3);
+  test_walk_down_a_function_that_is_not_convex(300, 12);
   test_face_walk_with_tiny_rows();
   test_face_walk_without_numbers();
   return finish_tests();

@@ -7,7 +7,7 @@ import pytest
 
 from dconnet.convex.backend import get_backend
 from dconnet.model.problem import Problem
-from dconnet.training.dc import SPLITS
+from dconnet.training.dc import NeuronProblem, dca
 from dconnet.training.initialization import xavier
 from dconnet.training.sweep import PythonSweep, make_sweep
 from problems import whitened_setting
@@ -16,34 +16,50 @@ from problems import whitened_setting
 MANY_ROWS = {"n_rows": 17_000, "n_columns": 5, "n_hidden": 3}
 
 
+SETTINGS = [
+    {"seed": 0},
+    {"seed": 1},
+    MANY_ROWS,
+    {"n_rows": 9_000, "n_columns": 40, "n_hidden": 2},  # with repeated checks of rows far from their kinks
+]
+
+
 @pytest.mark.parametrize("has_directions", [False, True], ids=["active", "directions"])
-@pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"seed": 0},
-        {"seed": 1},
-        MANY_ROWS,
-        {"n_rows": 9_000, "n_columns": 40, "n_hidden": 2},  # with repeated checks of rows far from their kinks
-    ],
-    ids=str,
-)
-def test_both_sweeps_agree(split, setting, has_directions):
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_both_sweeps_agree(setting, has_directions):
     problem, V, alpha = whitened_setting(**setting)
     rng, native = np.random.default_rng(0), get_backend("native")
     V_python, order, before = V.copy(), rng.permutation(len(V)), problem.regloss(V, alpha)
     directions = rng.standard_normal(V.shape) if has_directions else None
-    tally = make_sweep(problem, native, len(V), split, max_dca_iter=6).run(V, alpha, order, np.inf, directions)
+    tally = make_sweep(problem, native, len(V), "paper", max_dca_iter=6).run(V, alpha, order, np.inf, directions)
     backend = native if len(problem.Q) > 1000 else get_backend("reference")
-    PythonSweep(problem, backend, split, max_dca_iter=6).run(V_python, alpha, order, np.inf, directions)
+    PythonSweep(problem, backend, "paper", max_dca_iter=6).run(V_python, alpha, order, np.inf, directions)
     np.testing.assert_allclose(V, V_python, atol=1e-8 * np.abs(V_python).max())
     assert problem.regloss(V, alpha) < before
     assert (tally.visited, tally.refused, tally.unsolved) == (len(V), 0, 0)
 
 
-@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_a_walk_ends_where_the_dca_of_the_specification_stays(setting, backend):
+    """With the net split, the path is free, but not its end: a fixed point of the DCA without walks."""
+    problem, V, alpha = whitened_setting(**setting)
+    if backend == "reference" and len(problem.Q) > 10_000:
+        pytest.skip("slow")
+    solver = get_backend("native").prepare(problem.Q)
+    for last in range(len(V)):  # the problem of the neuron that is visited last is still the same afterwards
+        before, order = problem.regloss(V, alpha), np.roll(np.arange(len(V)), -1 - last)
+        tally = make_sweep(problem, get_backend(backend), len(V), "net", max_dca_iter=50).run(V, alpha, order, np.inf)
+        assert problem.regloss(V, alpha) <= before
+        assert (tally.visited, tally.refused, tally.unsolved) == (len(V), 0, 0)
+        assert tally.programmes <= 2 * len(V)  # the walks have left nothing to do
+        hidden = np.maximum(problem.preactivations(V), 0.0)
+        end = dca(NeuronProblem.of(problem, hidden, alpha, last, "net"), V[last], solver, max_iter=50)
+        np.testing.assert_allclose(end.v, V[last], atol=1e-8 * np.abs(V).max())
+
+
 @pytest.mark.parametrize("n_outputs", [2, 4, 5, 9])  # less than, equal to and more than blocks of four
-def test_both_sweeps_agree_on_several_outputs(split, n_outputs):
+def test_both_sweeps_agree_on_several_outputs(n_outputs):
     rng = np.random.default_rng(n_outputs)
     X = rng.normal(size=(90, 4))
     Y = np.abs(X @ rng.normal(size=(4, n_outputs))) + 0.1 * rng.normal(size=(90, n_outputs))
@@ -51,7 +67,7 @@ def test_both_sweeps_agree_on_several_outputs(split, n_outputs):
     ends = [problem.whiten(xavier(4, 5, rng, n_outputs))] * 2
     for k, backend in enumerate(("native", "reference")):
         ends[k] = ends[k].copy()
-        make_sweep(problem, get_backend(backend), 5, split, max_dca_iter=50).run(ends[k], alpha, np.arange(5), np.inf)
+        make_sweep(problem, get_backend(backend), 5, "paper", max_dca_iter=50).run(ends[k], alpha, np.arange(5), np.inf)
     np.testing.assert_allclose(*ends, atol=1e-8 * np.abs(ends[1]).max())
 
 

@@ -54,7 +54,7 @@ class Trajectory:
         measured = float(np.nanmin(ratios)) if np.isfinite(ratios).any() else float("nan")
         if self.algorithm != "paper":
             return Condition(ratios, measured, float("nan"), holds=False)
-        a = constants.sufficient_decrease(self.max_dca_iter)
+        a = constants.sufficient_decrease(self.max_dca_iter, self.split)
         return Condition(ratios, measured, a, bool(np.all(decreases + noise >= a * squares)))
 
     def relative_error(self) -> Condition:

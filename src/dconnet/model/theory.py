@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dconnet._native import WALK_DECREASE
+
 
 @dataclass(frozen=True, slots=True)
 class Constants:
@@ -50,9 +52,14 @@ class Constants:
         """``gamma / m``: the same for the ridge regression of the output weights."""
         return self.gamma / self.total_weight
 
-    def sufficient_decrease(self, max_dca_iter: int = 50) -> float:
-        """Return the constant a of the sufficient-decrease condition (H1)."""
-        return min(self.dca_decrease / max_dca_iter, self.output_decrease)
+    def sufficient_decrease(self, max_dca_iter: int = 50, split: str = "net") -> float:
+        """Return the constant a of the sufficient-decrease condition (H1).
+
+        With the net split, every DCA step may begin with a walk. A neuron then makes up to twice as many moves, each of
+        which lowers RegLoss by at least a share of ``dca_decrease``.
+        """
+        per_move = self.dca_decrease / max_dca_iter
+        return min(per_move * (WALK_DECREASE / 2.0 if split == "net" else 1.0), self.output_decrease)
 
     def relative_error(self, objective: float, split: str = "net") -> float:
         """Return the constant b of the relative-error condition (H2) for epochs that begin at or below this RegLoss.

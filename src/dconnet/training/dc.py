@@ -39,6 +39,13 @@ LEAST_KINK_NOISE = _native.LEAST_KINK_NOISE
 # "random": the rows on one side of a random direction are active, as the noise of a solver would select them.
 KINKS = ("random", "active")
 
+# A walk counts if O falls by at least this share of gamma times its squared length: the sufficient decrease of the
+# convergence proof. A DCA step lowers O by gamma times its squared length or more.
+WALK_DECREASE = _native.WALK_DECREASE
+
+# What the walk takes for rounding, relative to the sizes of weights, rows and slopes.
+WALK_TOLERANCE = 1e-12
+
 # A rise of the objective by less than this fraction of its terms is rounding.
 ROUNDING = _native.ROUNDING
 
@@ -158,6 +165,73 @@ class DCAOutcome:
     restarts: int = 0  # successful restarts from a fixed point
 
 
+def walk(neuron: NeuronProblem, v: FloatArray, max_steps: int) -> tuple[FloatArray, int]:
+    """Walk downhill on O from ``v``, nearly always to a local minimiser; return the end and the number of steps.
+
+    O is quadratic while every row keeps its side. A step goes towards the minimiser for the current sides, as far as O
+    falls. Rows with c_j > 0 have convex kinks: one at which O stops falling is held there, until its multiplier at a
+    minimiser is outside of [0, c_j]. Other rows are only crossed.
+
+    The kernel takes other steps of the same kind, and may end in another local minimum.
+    """
+    Q, slope, a = neuron.design, neuron.beta_g - neuron.beta_h, neuron.curvature
+    z, norms = Q @ v, np.linalg.norm(Q, axis=1)
+    held: list[int] = list(np.flatnonzero((np.abs(z) <= WALK_TOLERANCE * np.linalg.norm(v) * norms) & (slope > 0.0)))
+    active = z > 0.0
+    active[held] = False
+    for step in range(max_steps):
+        if len(held) >= len(v):
+            return v, step  # rows that depend on each other, as those at zero do
+        hessian = 2.0 * (neuron.gamma * np.eye(len(v)) + a * Q[active].T @ Q[active])
+        pull = -Q[active].T @ slope[active]
+        basis, triangle = np.linalg.qr(Q[held].T, mode="complete")
+        range_, free = basis[:, : len(held)], basis[:, len(held) :]
+        target = free @ np.linalg.solve(free.T @ hessian @ free, free.T @ pull)
+        direction = target - v
+        if np.linalg.norm(direction) <= WALK_TOLERANCE * np.linalg.norm(v):
+            forces = np.linalg.lstsq(triangle[: len(held)], range_.T @ (pull - hessian @ target), rcond=None)[0]
+            wrong = np.maximum(-forces, forces - slope[held])
+            if not np.any(wrong > WALK_TOLERANCE * np.max(np.abs(pull))):
+                return v, step + 1
+            worst = int(np.argmax(wrong))
+            active[held[worst]] = forces[worst] > 0.0
+            del held[worst]
+            continue
+        along = Q @ direction
+        along[held] = 0.0
+        z = Q @ v
+        length, crossed, stop = _line_search(float(direction @ hessian @ direction), z, along, active, slope, a)
+        v = v + length * direction
+        active[crossed] = ~active[crossed]
+        if stop is not None:
+            held.append(stop)
+            active[stop] = False
+    return v, max_steps
+
+
+def _line_search(
+    curvature: float, z: FloatArray, along: FloatArray, active: BoolArray, slope: FloatArray, a: float
+) -> tuple[float, list[int], int | None]:
+    """Return the length of a step to the first minimum of O, at most 1, the rows crossed, and the row to be held.
+
+    The slope of O along the direction is ``constant + linear * length``, and jumps where rows cross their kinks.
+    """
+    rows = np.flatnonzero(np.where(active, along < 0.0, along > 0.0))
+    at = np.maximum(-z[rows] / along[rows], 0.0)
+    constant, linear = -curvature, curvature
+    crossed: list[int] = []
+    for i in np.argsort(at, kind="stable"):
+        row, length = int(rows[i]), float(at[i])
+        if length >= 1.0 or constant + linear * length >= 0.0:
+            break
+        bend = 2.0 * a * along[row] ** 2 * (-1.0 if active[row] else 1.0)
+        constant, linear = constant + slope[row] * abs(along[row]) - bend * length, linear + bend
+        if slope[row] > 0.0 and constant + linear * length >= 0.0:
+            return length, crossed, row
+        crossed.append(row)
+    return float(min(-constant / linear, 1.0)), crossed, None
+
+
 def dca(
     neuron: NeuronProblem,
     v: FloatArray,
@@ -166,8 +240,12 @@ def dca(
     *,
     tangent: BoolArray | None = None,
     inexact: bool = False,
+    walks: bool = False,
 ) -> DCAOutcome:
     """Run the DCA from ``v`` to a fixed point: linearise h, minimise the majoriser, repeat.
+
+    With ``walks``, every step begins at the end of a `walk` on O, if O falls enough on the way. Nearly always this is a
+    fixed point, and the first step confirms it.
 
     The first tangent of h has the active rows ``tangent``, by default those of `NeuronProblem.not_negative`. The DCA
     has converged when two iterates differ by less than 1e-12, or when the tangent of h repeats, since the next
@@ -191,6 +269,14 @@ def dca(
             active = active & (neuron.beta_h > 0.0)
         if tangent_rows is not None and np.array_equal(active, tangent_rows):
             return DCAOutcome(v, programmes, iterations, 0, unsolved, converged=True)
+        if walks and np.any(v):
+            end, steps = walk(neuron, v, max_steps=60 + 16 * len(v))
+            end_z = neuron.design @ end
+            end_value = neuron.value(end, end_z)
+            iterations += steps
+            if np.any(end != v) and end_value <= value - WALK_DECREASE * neuron.gamma * float((end - v) @ (end - v)):
+                v, z, value = end, end_z, end_value
+                active = neuron.not_negative(v, z)
         tangent_rows = active
         majoriser = neuron.majoriser(active)
         answer = solve_inexactly(solver, majoriser, answer, v) if inexact else solver.solve(majoriser, answer)

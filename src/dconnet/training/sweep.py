@@ -135,8 +135,10 @@ class PythonSweep:
 
     def improve(self, neuron: NeuronProblem, v: FloatArray) -> DCAOutcome:
         """Run the DCA of one neuron from v; the reproduction watches it here."""
-        improve = dca_with_restarts if self.restart else dca
-        return improve(neuron, v, self.solver, self.max_dca_iter, inexact=self.inexact)
+        if self.restart:
+            return dca_with_restarts(neuron, v, self.solver, self.max_dca_iter, inexact=self.inexact)
+        walks = self.split == "net" and not self.inexact
+        return dca(neuron, v, self.solver, self.max_dca_iter, inexact=self.inexact, walks=walks)
 
 
 class NativeSweep:
