@@ -7,21 +7,8 @@
 
 namespace {
 
-// The objective with the design that it refers to.
-struct NetworkObjective {
-  NetworkObjective(dconnet::Design given, const Matrix& y, double gamma, std::size_t n_hidden,
-                   dconnet::SharedTeam shared)
-      : team(dconnet::or_alone(std::move(shared))),
-        design(std::move(given)),
-        objective(design, y.data(), gamma, n_hidden, y.shape(1), *team) {}
-
-  dconnet::SharedTeam team;
-  dconnet::Design design;
-  dconnet::Objective objective;
-};
-
-double gradient(NetworkObjective& self, Matrix V, Matrix alpha, OutMatrix gradient_V, OutMatrix gradient_alpha) {
-  const dconnet::Layout& layout = self.objective.layout();
+double gradient(dconnet::OwnObjective& self, Matrix V, Matrix alpha, OutMatrix gradient_V, OutMatrix gradient_alpha) {
+  const dconnet::Layout& layout = self.layout();
   check_shape(V, layout.n_hidden, layout.columns, "V");
   check_shape(gradient_V, layout.n_hidden, layout.columns, "gradient_V");
   check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
@@ -29,19 +16,19 @@ double gradient(NetworkObjective& self, Matrix V, Matrix alpha, OutMatrix gradie
   nb::gil_scoped_release unlocked;
   dconnet::Aligned<double> theta(layout.size()), slopes(layout.size());
   layout.pack(V.data(), alpha.data(), theta.data());
-  const double value = self.objective.gradient(theta.data(), slopes.data());
+  const double value = self.gradient(theta.data(), slopes.data());
   layout.unpack(slopes.data(), gradient_V.data(), gradient_alpha.data());
   return value;
 }
 
-void solve_output_weights(NetworkObjective& self, Matrix V, OutMatrix alpha) {
-  const dconnet::Layout& layout = self.objective.layout();
+void solve_output_weights(dconnet::OwnObjective& self, Matrix V, OutMatrix alpha) {
+  const dconnet::Layout& layout = self.layout();
   check_shape(V, layout.n_hidden, layout.columns, "V");
   check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
   nb::gil_scoped_release unlocked;
   std::vector<double> theta(layout.size()), hidden(V.size());
   layout.pack(V.data(), alpha.data(), theta.data());
-  self.objective.solve_output_weights(theta.data());
+  self.solve_output_weights(theta.data());
   layout.unpack(theta.data(), hidden.data(), alpha.data());
 }
 
@@ -59,10 +46,10 @@ Blocks blocks_of(const dconnet::LeafTree& tree, std::size_t size) {
   return {first, level, nb::ndarray<nb::numpy, double, nb::ndim<2>>(values->data(), {first.size(), size}, owner)};
 }
 
-Blocks block_sums(NetworkObjective& self, unsigned kind, Vector input, std::size_t first_leaf) {
+Blocks block_sums(dconnet::OwnObjective& self, unsigned kind, Vector input, std::size_t first_leaf) {
   const dconnet::Ask ask = static_cast<dconnet::Ask>(kind);
   if (ask > dconnet::Ask::kMatches) throw nb::value_error(("there are no sums of the kind " + std::to_string(kind)).c_str());
-  const dconnet::Layout& layout = self.objective.layout();
+  const dconnet::Layout& layout = self.layout();
   const bool has_directions = ask == dconnet::Ask::kMatches;
   const std::size_t beyond = input.size() > layout.size() ? input.size() - layout.size() : 0;
   const std::size_t directions = has_directions ? beyond / layout.stride : 0;
@@ -70,7 +57,7 @@ Blocks block_sums(NetworkObjective& self, unsigned kind, Vector input, std::size
   const dconnet::LeafTree* tree;
   {
     nb::gil_scoped_release unlocked;
-    tree = &self.objective.leaf_sums(ask, input.data(), directions).blocks(first_leaf);
+    tree = &self.leaf_sums(ask, input.data(), directions).blocks(first_leaf);
   }
   return blocks_of(*tree, dconnet::answer_size(ask, layout) * (has_directions ? directions : 1));
 }
@@ -265,12 +252,12 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
 }  // namespace
 
 void bind_searches(nb::module_& module) {
-  nb::class_<Bound<NetworkObjective>>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
+  nb::class_<Bound<dconnet::OwnObjective>>(module, "Objective", "F, m times RegLoss, of whole networks on one design.")
       .def("__init__",
-           [](Bound<NetworkObjective>* self, Matrix design, std::size_t columns, Matrix y, double gamma,
+           [](Bound<dconnet::OwnObjective>* self, Matrix design, std::size_t columns, Matrix y, double gamma,
               std::size_t n_hidden, const GivenTeam& team) {
              check_targets(y, design);
-             make(self, team, view_of(design, columns), y, gamma, n_hidden);
+             make(self, team, view_of(design, columns), y.data(), gamma, n_hidden, y.shape(1));
            },
            nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), no_copy("design"), "columns"_a, no_copy("y"),
            "gamma"_a, "n_hidden"_a, "team"_a = nb::none())

@@ -41,6 +41,29 @@ ConeSearch::ConeSearch(const double* Q, const double* r, std::size_t rows, std::
   }
 }
 
+void ConeSearch::Rows::clear() {
+  std::fill(active.begin(), active.end(), 0.0);
+  count = 0;
+}
+
+template <typename Value>
+void ConeSearch::Rows::add(double weight, const Value& value) {
+  const std::size_t columns = active.size();
+  double low = value(0), high = low;
+  for (std::size_t i = 1; i < columns; ++i) {
+    low = std::min(low, value(i));
+    high = std::max(high, value(i));
+  }
+  if (high <= 0.0) return;
+  if (low >= 0.0) {
+    for (std::size_t i = 0; i < columns; ++i) active[i] += weight * value(i);
+  } else {
+    weights[count] = weight;
+    for (std::size_t i = 0; i < columns; ++i) values[i][count] = value(i);
+    ++count;
+  }
+}
+
 void ConeSearch::try_point(const double* v) {
   const double length = norm(v, columns_);
   if (!(length > 0.0)) return;
@@ -130,23 +153,9 @@ void ConeSearch::read(const double* directions) {
       for (std::size_t j = 0; j < rows_; ++j) z[j] += g * column[j];
     }
   }
-  Rows& found = of_parent_;
-  std::fill(found.active.begin(), found.active.end(), 0.0);
-  found.count = 0;
+  of_parent_.clear();
   for (std::size_t j = 0; j < rows_; ++j) {
-    double low = all_[0][j], high = low;
-    for (std::size_t i = 1; i < columns_; ++i) {
-      low = std::min(low, all_[i][j]);
-      high = std::max(high, all_[i][j]);
-    }
-    if (high <= 0.0 || r_[j] == 0.0) continue;
-    if (low >= 0.0) {
-      for (std::size_t i = 0; i < columns_; ++i) found.active[i] += r_[j] * all_[i][j];
-    } else {
-      found.weights[found.count] = r_[j];
-      for (std::size_t i = 0; i < columns_; ++i) found.values[i][found.count] = all_[i][j];
-      ++found.count;
-    }
+    if (r_[j] != 0.0) of_parent_.add(r_[j], [&](std::size_t i) { return all_[i][j]; });
   }
 }
 
@@ -155,28 +164,12 @@ void ConeSearch::halve(std::size_t kept, std::size_t replaced, const double* mid
   std::copy(parent_G_.begin(), parent_G_.end(), G_.begin());
   std::copy(middle, middle + columns_, G_.begin() + static_cast<std::ptrdiff_t>(replaced * columns_));
   const Rows& from = of_parent_;
-  Rows& to = of_part_;
-  to.active = from.active;
-  to.active[replaced] = (from.active[kept] + from.active[replaced]) / length;
-  to.count = 0;
+  of_part_.clear();
+  of_part_.active = from.active;
+  of_part_.active[replaced] = (from.active[kept] + from.active[replaced]) / length;
   for (std::size_t j = 0; j < from.count; ++j) {
     const double z = (from.values[kept][j] + from.values[replaced][j]) / length;
-    double low = z, high = z;
-    for (std::size_t i = 0; i < columns_; ++i) {
-      if (i == replaced) continue;
-      low = std::min(low, from.values[i][j]);
-      high = std::max(high, from.values[i][j]);
-    }
-    if (high <= 0.0) continue;
-    if (low >= 0.0) {
-      for (std::size_t i = 0; i < columns_; ++i) {
-        to.active[i] += from.weights[j] * (i == replaced ? z : from.values[i][j]);
-      }
-      continue;
-    }
-    to.weights[to.count] = from.weights[j];
-    for (std::size_t i = 0; i < columns_; ++i) to.values[i][to.count] = i == replaced ? z : from.values[i][j];
-    ++to.count;
+    of_part_.add(from.weights[j], [&](std::size_t i) { return i == replaced ? z : from.values[i][j]; });
   }
 }
 

@@ -48,6 +48,11 @@ class ConeSearch {
   };
   // The rows of a part: sums of r_j q_j'g_i over the active ones, and the products of those at kinks.
   struct Rows {
+    void clear();
+    // Adds a row with the products value(i) with the directions.
+    template <typename Value>
+    void add(double weight, const Value& value);
+
     std::vector<double> active;               // columns
     std::vector<double> weights;              // r_j of the rows at kinks
     std::vector<std::vector<double>> values;  // of each direction, q_j'g_i of the rows at kinks

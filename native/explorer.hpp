@@ -43,34 +43,6 @@ struct Exploration {
   std::size_t barren = 0;    // neurons that carry nothing, and for which no useful one was found
 };
 
-// Rows drawn at random that represent all of them: F over these costs a fraction of F, and its minimum is near that of F while
-// there are many rows for the unknowns.
-//
-//   F_S = sum of the squared residuals of the rows in S + share gamma (|V|² + |alpha|²), which is about share F
-class Subset {
- public:
-  // One of every `spacing` rows or a few more, at random: rows come sorted, so that all regions keep their shares.
-  Subset(Evaluations& whole, std::size_t spacing, Team& team, Random& random);
-  Subset(const Subset&) = delete;
-  Subset& operator=(const Subset&) = delete;
-
-  double share() const { return share_; }  // of all rows
-  Objective& objective() { return objective_; }
-
- private:
-  // Rows of the design, (rows, stride), and their targets, (rows, n_outputs).
-  struct Drawn {
-    Drawn(Evaluations& whole, std::size_t rows, Random& random);
-    std::vector<double> design, y;
-  };
-
-  std::size_t rows_;
-  double share_;
-  Drawn drawn_;
-  Design design_;
-  Objective objective_;
-};
-
 class Explorer {
  public:
   using Proceed = std::function<bool()>;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "design.hpp"
@@ -58,6 +59,18 @@ class Objective : public Evaluations {
   LeafSums squares_, outputs_, gradients_;
   LeafSums others_;                          // of the other kinds, allocated on demand: they may be long
   std::vector<double> residual_, residual_theta_;  // of all rows, and the network that it belongs to; likewise
+};
+
+// The team and the design that an objective refers to, which must be constructed first.
+struct Belongings {
+  SharedTeam team;
+  Design design;
+};
+
+struct OwnObjective : private Belongings, public Objective {
+  OwnObjective(Design given, const double* y, double gamma, std::size_t n_hidden, std::size_t n_outputs, SharedTeam shared)
+      : Belongings{or_alone(std::move(shared)), std::move(given)},
+        Objective(Belongings::design, y, gamma, n_hidden, n_outputs, *team) {}
 };
 
 }  // namespace dconnet

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <tuple>
 
 namespace dconnet {
 
@@ -53,17 +54,29 @@ double SignSearch::bound() const {
   return std::max({best_, closed_, open});
 }
 
-double SignSearch::argument(std::size_t l, const std::vector<double>& x) const {
-  const double* w = relaxation_.row(l);
-  double z = relaxation_.shift(l);
+// The argument of a neuron, or the value of a constraint.
+double SignSearch::row_value(std::size_t r, const std::vector<double>& x) const {
+  const double* w = relaxation_.row(r);
+  double z = relaxation_.shift(r);
   for (std::size_t i = 0; i < columns_; ++i) z += w[i] * x[i];
   return z;
+}
+
+// The least and the largest value of a row for the ranges of the variables.
+std::pair<double, double> SignSearch::row_range(std::size_t r) const {
+  const double* w = relaxation_.row(r);
+  double least = relaxation_.shift(r), most = least;
+  for (std::size_t i = 0; i < columns_; ++i) {
+    least += w[i] * (w[i] > 0.0 ? relaxation_.low[i] : relaxation_.high[i]);
+    most += w[i] * (w[i] > 0.0 ? relaxation_.high[i] : relaxation_.low[i]);
+  }
+  return {least, most};
 }
 
 double SignSearch::value(const std::vector<double>& x) const {
   double sum = 0.0;
   for (std::size_t i = 0; i < columns_; ++i) sum += slopes_[i] * x[i];
-  for (std::size_t l = 0; l < neurons_; ++l) sum += alpha_[l] * std::max(argument(l, x), 0.0);
+  for (std::size_t l = 0; l < neurons_; ++l) sum += alpha_[l] * std::max(row_value(l, x), 0.0);
   return sum;
 }
 
@@ -78,9 +91,7 @@ void SignSearch::try_point(const std::vector<double>& candidate) {
   }
   for (std::size_t r = neurons_; r < relaxation_.rows(); ++r) {
     const std::size_t j = columns_ + r;
-    const double* row = relaxation_.row(r);
-    double sum = relaxation_.shift(r);
-    for (std::size_t i = 0; i < columns_; ++i) sum += row[i] * x[i];
+    const double sum = row_value(r, x);
     if (sum < root_low_[j] - kSlack || sum > root_high_[j] + kSlack) return;
     if (step_[j] > 0.0 && std::fabs(std::round(sum / step_[j]) * step_[j] - sum) > kWhole * step_[j]) return;
   }
@@ -101,7 +112,7 @@ void SignSearch::ascend(std::vector<double> x) {
       if (!is_convex(l)) continue;
       const std::size_t j = columns_ + l;
       relaxation_.constant[j] = 0.0;
-      relaxation_.left[j] = relaxation_.right[j] = argument(l, x) > 0.0 ? alpha_[l] : 0.0;
+      relaxation_.left[j] = relaxation_.right[j] = row_value(l, x) > 0.0 ? alpha_[l] : 0.0;
     }
     if (relaxation_.solve(-std::numeric_limits<double>::infinity()) != Relaxation::End::optimal) return;
     relaxation_.point(x.data());
@@ -159,11 +170,7 @@ bool SignSearch::tighten_row(std::size_t r, bool& changed) {
   const double* row = relaxation_.row(r);
   auto& low = relaxation_.low;
   auto& high = relaxation_.high;
-  double least = relaxation_.shift(r), most = least;
-  for (std::size_t i = 0; i < columns_; ++i) {
-    least += row[i] * (row[i] > 0.0 ? low[i] : high[i]);
-    most += row[i] * (row[i] > 0.0 ? high[i] : low[i]);
-  }
+  auto [least, most] = row_range(r);
   if (least > high[j] + kSlack || most < low[j] - kSlack) return false;
   const bool binds_above = most > high[j], binds_below = least < low[j];
   low[j] = std::min(std::max(low[j], least), high[j]);
@@ -187,12 +194,7 @@ bool SignSearch::tighten_row(std::size_t r, bool& changed) {
     low[i] = std::min(floor, ceiling);
     high[i] = std::max(floor, ceiling);
     changed = true;
-    least = relaxation_.shift(r);
-    most = least;
-    for (std::size_t k = 0; k < columns_; ++k) {
-      least += row[k] * (row[k] > 0.0 ? low[k] : high[k]);
-      most += row[k] * (row[k] > 0.0 ? high[k] : low[k]);
-    }
+    std::tie(least, most) = row_range(r);
   }
   return true;
 }
@@ -212,7 +214,7 @@ bool SignSearch::propagate() {
 void SignSearch::note_reach(bool first) {
   relaxation_.point(x_.data());
   for (std::size_t l = 0; l < neurons_; ++l) {
-    const double z = argument(l, x_);
+    const double z = row_value(l, x_);
     least_[l] = first ? z : std::min(least_[l], z);
     most_[l] = first ? z : std::max(most_[l], z);
   }
@@ -292,7 +294,7 @@ bool SignSearch::branch(Node& node, double bound, bool solved) {
     const std::size_t j = columns_ + l;
     const double low = relaxation_.low[j], high = relaxation_.high[j];
     if (!is_convex(l) || low >= 0.0 || high <= 0.0) continue;
-    const double z = argument(l, x_);
+    const double z = row_value(l, x_);
     const double excess = alpha_[l] * (high * (z - low) / (high - low) - std::max(z, 0.0));
     if (excess > most) {
       most = excess;
@@ -311,13 +313,7 @@ bool SignSearch::branch(Node& node, double bound, bool solved) {
     double furthest = kWhole;
     for (std::size_t j = 0; j < relaxation_.variables(); ++j) {
       if (step_[j] <= 0.0) continue;
-      double v = 0.0;
-      if (j < columns_) {
-        v = x_[j];
-      } else {
-        v = relaxation_.shift(j - columns_);
-        for (std::size_t i = 0; i < columns_; ++i) v += relaxation_.row(j - columns_)[i] * x_[i];
-      }
+      const double v = j < columns_ ? x_[j] : row_value(j - columns_, x_);
       const double distance = std::fabs(v / step_[j] - std::round(v / step_[j]));
       if (distance > furthest) {
         furthest = distance;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "random.hpp"
@@ -65,7 +66,8 @@ class SignSearch {
   bool branch(Node& node, double bound, bool solved);
   void try_point(const std::vector<double>& x);
   void ascend(std::vector<double> x);
-  double argument(std::size_t l, const std::vector<double>& x) const;
+  double row_value(std::size_t r, const std::vector<double>& x) const;
+  std::pair<double, double> row_range(std::size_t r) const;
   double value(const std::vector<double>& x) const;
 
   Relaxation relaxation_;
