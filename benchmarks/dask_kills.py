@@ -26,15 +26,14 @@ import numpy as np
 from distributed import Client, LocalCluster
 from sklearn.exceptions import ConvergenceWarning
 
-from dconnet import PaperAlgorithm
 from dconnet.dask import DaskDCONRegressor
 
 TOLERANCE = 1e-8
 COMMON = {"n_hidden": 4, "gamma": 0.01, "scale": False, "random_state": 0}
 SCENARIOS: dict[str, tuple[int, dict[str, Any]]] = {
-    "paper, few rows": (6_000, {"algorithm": "paper", "max_epochs": 30}),
-    "net split, many rows": (20_000, {"algorithm": PaperAlgorithm(split="net"), "max_epochs": 3}),
-    "accelerated, many rows": (20_000, {"max_evaluations": 20, "max_epochs": 1}),
+    "paper": (6_000, {"algorithm": "paper", "max_epochs": 30}),
+    "accelerated": (20_000, {"max_evaluations": 20, "max_epochs": 1}),
+    "accelerated with sweeps": (20_000, {"max_evaluations": 1500, "max_epochs": 2}),
 }
 
 

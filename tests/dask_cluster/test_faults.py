@@ -174,8 +174,7 @@ def last_worker(monkeypatch, local_cluster):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_frozen", [False, True], ids=["killed", "frozen"])
-@pytest.mark.parametrize("options", [{}, SEARCH], ids=["sweep", "search"])
-def test_the_last_worker_is_lost_during_a_fit(last_worker, data, before_rounds, options, is_frozen):
+def test_the_last_worker_is_lost_during_a_fit(last_worker, data, before_rounds, is_frozen):
     """The test removes a frozen worker from the scheduler, which does so itself after five minutes (worker-ttl)."""
     (address,), (process,) = last_worker.nthreads(), last_worker.run(os.getpid).values()
 
@@ -188,7 +187,7 @@ def test_the_last_worker_is_lost_during_a_fit(last_worker, data, before_rounds, 
             Timer(0.5, last_worker.run_on_scheduler, [remove]).start()
 
     before_rounds([20], lose)
-    model = DaskDCONRegressor(**OPTIONS | options, client=last_worker)
+    model = DaskDCONRegressor(**OPTIONS, client=last_worker)
     try:
         with pytest.raises(NoWorkersError, match=r"The cluster has had no worker.* for 1 seconds.*checkpoint"):
             model.fit(*data)

@@ -9,7 +9,6 @@ import numpy as np
 import psutil
 import pytest
 
-from dconnet import PaperAlgorithm
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor, storage, worker
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import Partition
@@ -71,7 +70,6 @@ def test_a_forked_process_leaves_the_arrays_of_its_parent(tmp_path):
 
 CASES = {
     "accelerated": (DaskDCONRegressor, {"max_evaluations": 30}),
-    "net split": (DaskDCONRegressor, {"algorithm": PaperAlgorithm(split="net")}),
     "classes": (DaskDCONClassifier, {"algorithm": "paper", "class_weight": "balanced"}),
 }
 

@@ -1,9 +1,9 @@
 """The driver's side: load the partitions on workers, and call functions on all of them.
 
 One such call is a *round*: every worker runs a function on its partitions (`Client.run`), and the driver waits for all
-results. When a worker is lost, other workers load its partitions again and repeat the updates that all partitions have
-received. The call is then repeated for these partitions. Its result depends only on data, updates and arguments, so
-the driver sees the same bits.
+results. Updates of the partitions travel with the next call. When a worker is lost, other workers load its partitions
+again, and the call is repeated for these with all updates so far. Its result depends only on data, updates and
+arguments, so the driver sees the same bits.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class Partitions:
     n_rounds: int = 0
     n_bytes: int = 0
     _updates: list[Call] = field(default_factory=list)
+    _n_known: int = 0  # updates that all partitions have received, unless they were loaded again
     _lock: RLock = field(default_factory=RLock)  # networks that are trained at once repair in turn
 
     def load(self) -> None:
@@ -110,46 +111,33 @@ class Partitions:
     def update(
         self, function: Callable[..., None], *arguments: Any, own: Mapping[int, tuple[Any, ...]] | None = None
     ) -> None:
-        """Change all partitions by a function; partitions that are loaded again repeat the change."""
-        with self._lock:
-            self._updates.append((function, arguments, own or {}))
-            numbers = range(len(self.blocks))
-            self._repeat_updates(dict.fromkeys(numbers, len(self._updates) - 1))
-            self._call((Partition.do_nothing, (), {}), numbers)
+        """Change all partitions by a function, before the next call."""
+        self._updates.append((function, arguments, own or {}))
 
     def _call(self, call: Call, numbers: Iterable[int]) -> dict[int, Any]:
         results: dict[int, Any] = {}
-        remaining, losses = list(numbers), 0
-        while remaining:
-            found = self._run_round(call, remaining, len(self._updates))
+        remaining, losses, n_updates = list(numbers), 0, len(self._updates)
+        found = self._run_round(call, remaining, self._n_known)
+        while True:
             outdated = [number for number, result in found.items() if isinstance(result, Outdated)]
             results |= {number: result for number, result in found.items() if number not in outdated}
+            if not outdated:
+                break
             losses = losses + 1 if len(outdated) == len(remaining) else 0
             if losses == MAX_LOSSES:
                 raise RuntimeError(_loss_message(outdated[0], f"could not run {call[0].__name__}"))
-            if outdated:
-                self._repair(outdated)
-            remaining = outdated
+            with self._lock:  # another thread may have loaded them by now
+                checked = self._run_round((Partition.do_nothing, (), {}), outdated, 0)
+                self._load([number for number, result in checked.items() if isinstance(result, Outdated)])
+            remaining, found = outdated, self._run_round(call, outdated, 0)
+        if len(results) == len(self.blocks):
+            self._n_known = n_updates
         return results
 
-    def _repair(self, numbers: Sequence[int]) -> None:
-        """Load missing partitions again, and bring outdated ones up to date."""
-        with self._lock:  # another thread may have repaired them by now
-            found = self._run_round((Partition.do_nothing, (), {}), numbers, len(self._updates))
-            outdated = {number: result for number, result in found.items() if isinstance(result, Outdated)}
-            missing = [number for number, result in outdated.items() if result.n_updates is None]
-            if missing:
-                self._load(missing)
-            self._repeat_updates({number: result.n_updates or 0 for number, result in outdated.items()})
+    def _run_round(self, call: Call, numbers: Sequence[int], first_update: int) -> dict[int, Any]:
+        """Call a function once on some partitions; raise what it raises.
 
-    def _repeat_updates(self, n_updates: Mapping[int, int]) -> None:
-        """Send partitions that have received some of the updates the others; `_call` finds out if that failed."""
-        for n in range(min(n_updates.values(), default=len(self._updates)), len(self._updates)):
-            numbers = [number for number, first in n_updates.items() if first <= n]
-            self._run_round(self._updates[n], numbers, n, is_update=True)
-
-    def _run_round(self, call: Call, numbers: Sequence[int], n_updates: int, is_update: bool = False) -> dict[int, Any]:
-        """Call a function once on some partitions; raise what it raises. Results of lost workers are `Outdated`.
+        Partitions that lack updates before the first of those sent return `Outdated`, and so do those of lost workers.
 
         The request goes to all workers that the scheduler knows. Naming workers would make it wait for connections to
         lost ones. The scheduler closes the connection to a worker that stops responding (``worker-ttl``).
@@ -159,16 +147,17 @@ class Partitions:
         for number in numbers:
             by_worker.setdefault(self.addresses[number], []).append(number)
         own = {number: all_own[number] for number in numbers if number in all_own}
-        request = Request(self.fit, by_worker, function, arguments, own, n_updates, is_update)
+        updates = self._updates[first_update:]
+        request = Request(self.fit, by_worker, function, arguments, own, first_update, updates)
         with cluster_errors(self.client):
             results = self.client.run(worker.run_request, request, on_error="return")
         self.n_rounds += 1
-        self.n_bytes += len(by_worker) * size_of(arguments) + size_of(own) + size_of(results)
+        self.n_bytes += len(by_worker) * size_of([arguments, updates]) + size_of(own) + size_of(results)
         found: dict[int, Any] = {}
         for address, own_numbers in by_worker.items():
             result = results.get(address)
             if result is None or isinstance(result, OSError):  # an error of the connection, see `Failure`
-                result = dict.fromkeys(own_numbers, Outdated(None))
+                result = dict.fromkeys(own_numbers, Outdated())
             elif isinstance(result, BaseException):
                 raise result
             found |= result
@@ -183,11 +172,13 @@ class Partitions:
         """Load partitions on workers that the scheduler chooses."""
         remaining, found = list(numbers), dict[int, Summary]()
         for _ in range(MAX_LOSSES):
+            if not remaining:
+                return found
             wait_for_workers(self.client)
             found |= self._run_load_tasks(remaining)
             remaining = [number for number in remaining if number not in found]
-            if not remaining:
-                return found
+        if not remaining:
+            return found
         raise RuntimeError(_loss_message(remaining[0], "could not be loaded"))
 
     def _run_load_tasks(self, numbers: Sequence[int], address: str | None = None) -> dict[int, Summary]:

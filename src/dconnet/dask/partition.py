@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -100,6 +101,7 @@ class Partition:
     weight: FloatArray
     probes: FloatArray
     storage: Storage
+    lock: Lock = field(default_factory=Lock)  # for updates, which calls for several networks may bring at once
     n_updates: int = 0
     Y: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     first_leaf: int = 0

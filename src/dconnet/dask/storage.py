@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Share of a worker's memory for these arrays. A sweep needs about 70 bytes of memory per row besides, and Dask pauses a
-# worker at 80 %.
+# Share of a worker's memory for these arrays. Dask pauses a worker at 80 %, and the process itself and the partitions
+# that are being loaded need memory, too.
 MEMORY_SHARE = 0.15
 # Bytes of a file, unless an array needs more. Arrays share files, because a process can open only about 1,000.
 FILE_BYTES = 1 << 28

@@ -35,15 +35,13 @@ class Request:
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     own_arguments: Mapping[int, tuple[Any, ...]]
-    n_updates: int  # that a partition must have received; others return `Outdated`
-    is_update: bool = False  # whether the call counts as an update
+    first_update: int  # number of updates that a partition must have received; others return `Outdated`
+    updates: Sequence[tuple[Callable[..., None], tuple[Any, ...], Mapping[int, tuple[Any, ...]]]]  # those after these
 
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """Result of a call on a partition with too few updates; None if the partition is missing."""
-
-    n_updates: int | None
+    """Result of a call on a partition that is missing, or has received too few updates."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,13 +81,15 @@ class WorkerState:
         with self._lock:
             self.last_used[request.fit] = time.monotonic()
             partition = self.partitions.get((request.fit, number))
-        if partition is None or partition.n_updates != request.n_updates:
-            return Outdated(None if partition is None else partition.n_updates)
+        if partition is None or partition.n_updates < request.first_update:
+            return Outdated()
         try:
             with one_blas_thread():
-                result = request.function(partition, *request.own_arguments.get(number, ()), *request.arguments)
-            partition.n_updates += request.is_update
-            return result
+                with partition.lock:
+                    for function, arguments, own in request.updates[partition.n_updates - request.first_update :]:
+                        function(partition, *own.get(number, ()), *arguments)
+                        partition.n_updates += 1
+                return request.function(partition, *request.own_arguments.get(number, ()), *request.arguments)
         except Exception as error:
             error.add_note(f"Raised by partition {number} on its worker:\n{traceback.format_exc()}")
             return Failure(error)
