@@ -1,6 +1,7 @@
 #include "neuron_rows.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "neuron_rows_pass.hpp"
@@ -208,6 +209,7 @@ void NeuronRows::add_leaf_sums(std::vector<double>& sums, const Body& body) {
 
 void NeuronRows::add_far_sums(bool from_scratch, std::vector<double>& sums) {
   constexpr std::size_t kBatch = 256;  // rows that are added together
+  assert(sums.size() == stride() * (stride() + 2) && summed_.size() == rows());
   add_leaf_sums(sums, [&](const Leaf& leaf, double* gram) {
     double *slopes_g = gram + stride() * stride(), *slopes_h = slopes_g + stride();
     Row rows[kBatch];
@@ -234,6 +236,7 @@ void NeuronRows::add_far_sums(bool from_scratch, std::vector<double>& sums) {
 }
 
 void NeuronRows::recheck_far(const double* v, double noise, std::size_t number, const double* distances, double* counts) {
+  assert(number < kReferences && places_.size() == rows());
   float limits[kReferences];
   for (std::size_t i = 0; i < number; ++i) limits[i] = above(distances[i] + noise);
   rows_.each([&](const Leaf& leaf, std::size_t i, std::size_t) {
@@ -287,6 +290,7 @@ void NeuronRows::collect(const PackedRows& to) {
 }
 
 void NeuronRows::zero_sums(const double* x, std::vector<double>& sums) {
+  assert(sums.size() == stride() * (stride() + 1) + 2);
   std::fill(sums.begin(), sums.end(), 0.0);
   add_leaf_sums(sums, [&](const Leaf& leaf, double* gram) {
     double *pull = gram + stride() * stride(), *rise = pull + stride();

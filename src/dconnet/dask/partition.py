@@ -110,7 +110,7 @@ class Partition:
     padded: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     Q: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     _targets: dict[Hashable, FloatArray] = field(default_factory=dict)
-    _cache: dict[Hashable, Any] = field(default_factory=dict)
+    _objectives: dict[tuple[int, float, int], _native.Objective] = field(default_factory=dict)
 
     @classmethod
     def from_block(cls, X: Any, y: Any, weight: Any, expected: ExpectedData, storage: Storage) -> Partition:
@@ -271,13 +271,13 @@ class Partition:
         if self.n_rows == 0:
             return []
 
-        def make_objective() -> _native.Objective:
-            if (column, unit) not in self._targets:
-                self._targets[column, unit] = self.storage.keep(as_columns(self.white_targets(column) / unit))
-            return _native.Objective(self.padded, self.Q.shape[1], self._targets[column, unit], 1.0, n_hidden)
-
-        objective = self.cached(("objective", column, unit, n_hidden), make_objective)
-        first, level, values = objective.block_sums(kind, weights, self.first_leaf)
+        if (column, unit) not in self._targets:
+            self._targets[column, unit] = self.storage.keep(as_columns(self.white_targets(column) / unit))
+        key = (column, unit, n_hidden)
+        if key not in self._objectives:
+            y, rank = self._targets[column, unit], self.Q.shape[1]
+            self._objectives[key] = _native.Objective(self.padded, rank, y, 1.0, n_hidden)
+        first, level, values = self._objectives[key].block_sums(kind, weights, self.first_leaf)
         return [Block(*block) for block in zip(first, level, values, strict=True)]
 
     def white_rows(self, column: int) -> tuple[FloatArray, FloatArray]:
@@ -318,13 +318,6 @@ class Partition:
 
         with np.errstate(over="ignore"):
             return self._merge(map(leaf_error, leaves(self.n_rows)), float.__add__)
-
-    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the object with this key, made at the first call."""
-        if key not in self._cache:
-            self._cache[key] = make()
-        found: T = self._cache[key]
-        return found
 
     def _merge(self, values: Iterable[T], merge: Callable[[T, T], T]) -> list[Block[T]]:
         """Merge the values of all leaves as far as possible without those of other partitions."""
