@@ -76,6 +76,7 @@ class DCONEstimator(
 
     _takes_several_targets: ClassVar[bool] = False
 
+    gamma: Any = "auto"
     algorithm: str | PaperAlgorithm = "accelerated"
     max_epochs: int | None = 1000
     max_seconds: float | None = None

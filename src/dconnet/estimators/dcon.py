@@ -41,7 +41,6 @@ class _Shallow(DCONEstimator):
     """One hidden layer: a network for each column of the target."""
 
     n_hidden: int | str = field(default=20, kw_only=False)
-    gamma: Any = "auto"
     cv: Any = None
     scale: bool = True
     shrinkage: float = 0.0
