@@ -59,7 +59,7 @@ def run_scenario(scenario: str, n_kills: int, client: Client) -> dict[str, Any]:
     expected = fit(scenario, client)
     rng, kills, differences = np.random.default_rng(0), list[int](), list[float]()
     while len(kills) < n_kills:
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=600)
         done = Event()
         killer = Thread(target=kill_workers, args=(client, rng, done, kills))
         killer.start()
