@@ -339,7 +339,7 @@ def test_compare_prints_a_table(table: pd.DataFrame, capsys: pytest.CaptureFixtu
     found = capsys.readouterr()
     assert found.err == ""
     lines = found.out.splitlines()
-    assert lines[0].split() == ["model", "MSE", "R2", "seconds"]
+    assert lines[0].split() == ["model", "MSE", "R2", "CPU", "seconds"]
     assert len(lines) == 6
     assert "--folds" in fails(capsys, "compare", "numbers.csv", "--target", "y", "--folds", "50")
     assert "one --target" in fails(capsys, "compare", "numbers.csv", "--target", "y", "--target", "z")

@@ -10,6 +10,7 @@ from dconnet import (
     AutoDCONRegressor,
     DCONClassifier,
     DCONRegressor,
+    LayerwiseDCONClassifier,
     Network,
     PaperAlgorithm,
     TableEncoder,
@@ -181,3 +182,16 @@ def test_masked_tables_are_refused(model):
 def test_nullable_integers_stay_integers(model, container):
     model.fit(X, container(np.arange(40) % 2, dtype="Int64"))
     assert model.classes_.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("model", "advice"),
+    [
+        (DCONRegressor(), "Use AutoDCONRegressor,.* make_pipeline.TableEncoder.., DCONRegressor"),
+        (LayerwiseDCONClassifier(), "Use AutoDCONClassifier,.* LayerwiseDCONClassifier"),
+    ],
+)
+def test_missing_values_point_to_estimators_that_take_them(model, advice):
+    X = np.array([[1.0, 2.0], [np.nan, 3.0], [0.0, 1.0], [2.0, 2.0]])
+    with pytest.raises(ValueError, match=rf"Input X contains NaN.*{advice}"):
+        model.fit(X, [0, 1, 0, 1])

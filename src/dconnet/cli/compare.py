@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import warnings
-from time import perf_counter
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from dconnet._text import count
@@ -62,21 +62,21 @@ def run(options: argparse.Namespace) -> None:
         print(title, file=sys.stderr)
     results: list[dict[str, Any]] = []
     for name, model in _make_models(options, classify).items():
-        begin = perf_counter()
+        begin = process_time()
         with warnings.catch_warnings():
             if results:  # the first model has warned of columns
                 warnings.simplefilter("ignore")
             scores = _cross_validate(model, X, y, folds, classify)
-        results.append({"model": name, **scores, "seconds": perf_counter() - begin})
+        results.append({"model": name, **scores, "cpu_seconds": process_time() - begin})
         if shows_progress:
-            print(f"{name}: {results[-1]['seconds']:.1f} s", file=sys.stderr, flush=True)
+            print(f"{name}: {results[-1]['cpu_seconds']:.1f} s of CPU time", file=sys.stderr, flush=True)
     results.sort(key=lambda result: result["log_loss" if classify else "mse"])
     if options.json:
         print(json.dumps({"target": options.target[0], "folds": options.folds, "models": results}, indent=2))
         return
     measures = [each for each in MEASURES if each in results[0]]
-    lines = [(r["model"], *(f"{r[each]:.5g}" for each in measures), f"{r['seconds']:.1f}") for r in results]
-    print_table([("model", *(MEASURES[each] for each in measures), "seconds"), *lines], numbers=range(1, 9))
+    lines = [(r["model"], *(f"{r[each]:.5g}" for each in measures), f"{r['cpu_seconds']:.1f}") for r in results]
+    print_table([("model", *(MEASURES[each] for each in measures), "CPU seconds"), *lines], numbers=range(1, 9))
 
 
 def _make_models(options: argparse.Namespace, classify: bool) -> dict[str, Any]:

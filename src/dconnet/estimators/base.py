@@ -33,6 +33,7 @@ from dconnet.estimators.data import (
     Rows,
     Units,
     checked_weight,
+    explain_gaps,
     has_several_columns,
     names_of_columns,
     refuse_several_columns,
@@ -348,7 +349,8 @@ class DCONEstimator(
         """Return the inputs as an array, checked against the features of the fit."""
         check_is_fitted(self)
         refuse_unusable(X)
-        checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        with explain_gaps(self):
+            checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         return checked
 
     def _check_inputs_and_target(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, NDArray[Any]]:
@@ -361,7 +363,8 @@ class DCONEstimator(
         elif y is not None:
             y = check_labels(y, name)
         options: dict[str, Any] = {"y_numeric": not is_classifier(self), "multi_output": several, "reset": reset}
-        inputs, target = validate_data(self, X, y, dtype=np.float64, **options)
+        with explain_gaps(self):
+            inputs, target = validate_data(self, X, y, dtype=np.float64, **options)
         return inputs, target
 
     def _encode_targets(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -204,6 +206,22 @@ def split_rows(
             return np.setdiff1d(order, held_out), held_out
     train, held_out = train_test_split(rows, test_size=fraction, random_state=seed, stratify=labels)
     return train, held_out
+
+
+@contextmanager
+def explain_gaps(estimator: object) -> Iterator[None]:
+    """Point to the estimators that take missing values if scikit-learn refuses them in X."""
+    name = type(estimator).__name__
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("Input X contains NaN"):
+            raise
+        other = "AutoDCONClassifier" if "Classifier" in name else "AutoDCONRegressor"
+        raise ValueError(
+            f"Input X contains NaN, but {name} takes no missing values. Use {other}, which does, or "
+            f"make_pipeline(TableEncoder(), {name}())."
+        ) from error
 
 
 def refuse_unusable_labels(labels: object) -> None:
