@@ -234,6 +234,7 @@ CHANGES: list[tuple[str, str, str, Any, str]] = [
     ("regressor", "Network", "alpha", numbers(1.0, np.nan), "invalid value array"),
     ("regressor", "Network", "alpha", numbers(1, 1, dtype="int64"), "invalid value array"),
     ("regressor", "Network", "intercept", {"float": "inf"}, "invalid value inf"),
+    ("regressor", "Network", "intercept", 10**400, "invalid value 1000"),
     ("regressor", "Solution", "network", {"object": 999}, "'object' 999"),
     ("regressor", "Solution", "network", {"object": -1}, "'object' -1"),
     ("regressor", "Solution", "network", {"object": 0, "tuple": []}, "exactly one type"),

@@ -207,15 +207,11 @@ def test_states_of_other_networks_are_refused(kind):
     case, memory = Case(kind, 40, 3, max_epochs=2, patience=4), Memory()
     case.run(memory)
     good = memory.kept[0]
-    bad = [
-        Snapshot({**good.values, name: ["?"]}, good.arrays)
-        for name in good.values
-        if name not in ("was_undone", "budget")
-    ]
+    bad = [Snapshot({**good.values, name: ["?"]}, good.arrays) for name in good.values if name != "was_undone"]
     bad += [Snapshot(good.values, {k: v for k, v in good.arrays.items() if k != name}) for name in good.arrays]
     bad += [Snapshot(good.values, {**good.arrays, name: a[..., :-1]}) for name, a in good.arrays.items() if a.size > 1]
     if kind is AcceleratedDescent:
-        bad += [Snapshot({**good.values, "width": 9}, good.arrays)]
+        bad += [Snapshot({**good.values, **forged}, good.arrays) for forged in ({"width": 9}, {"budget": -500})]
         bad += [Snapshot(good.values, {**good.arrays, "explorer": np.full(318, 10**9, dtype="<u8")})]
     for snapshot in bad:
         with pytest.raises(ValueError, match=r"The snapshot cannot be used: .* Delete the file"):

@@ -9,6 +9,7 @@ Only classes of a `Registry` are created, with fields of the registered types; n
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -114,7 +115,8 @@ class Registry:
                 self.accepts(key, arguments[0]) and self.accepts(part, arguments[1]) for key, part in value.items()
             )
         if hint is float:
-            return type(value) in (float, int) and (may_be_nan or math.isfinite(value))
+            is_finite = type(value) in (float, int) and abs(value) <= sys.float_info.max
+            return is_finite or (type(value) is float and may_be_nan)
         return type(value) in self.implementations.get(hint, (NoneType if hint is None else hint,))
 
     def check_fields(self, kind: type, values: Mapping[str, Any]) -> None:

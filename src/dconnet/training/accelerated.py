@@ -148,10 +148,10 @@ class AcceleratedDescent(Descent):
 
     def resume(self, state: State, found: Snapshot, validation: Validation | None) -> None:
         """Resume from a snapshot under the current limits; see `Descent.resume`."""
-        credit, width = found.values["credit"], int(found.values["width"])
-        if not 0 <= width < len(NEWTON_WIDTHS):
-            raise ValueError(f"'width' is {width}")
-        self.budget, self.width = int(found.values["budget"]), width
+        credit, width, budget = found.values["credit"], int(found.values["width"]), int(found.values["budget"])
+        if not 0 <= width < len(NEWTON_WIDTHS) or not 0 <= budget < 2**53:
+            raise ValueError(f"'width' is {width}, and 'budget' is {budget!r:.40}")
+        self.budget, self.width = budget, width
         self.credit = None if credit is None else float(credit)
         self.kernel.restore(found.arrays["explorer"].tolist())
         super().resume(state, found, validation)
