@@ -12,6 +12,7 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import r2_score
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.ensemble import fold_runner
@@ -311,6 +312,39 @@ def test_intervals_contain_their_share_of_new_rows(friedman_model):
     for coverage in (0.0, 1.0, np.nan):
         with pytest.raises(ValueError, match="coverage must lie between 0 and 1"):
             friedman_model.predict_interval(table, coverage)
+
+
+def test_quantiles_never_cross_and_contain_their_share_of_new_rows(friedman_model):
+    table, y = friedman(2000, seed=1)
+    shares = [0.05, 0.25, 0.5, 0.75, 0.95]
+    quantiles = friedman_model.predict_quantiles(table, shares)
+    assert (np.diff(quantiles, axis=1) >= 0.0).all()
+    np.testing.assert_allclose(np.mean(y[:, None] <= quantiles, axis=0), shares, atol=0.07)
+    for invalid in ([0.0], [1.0, 0.5], 0.5, [np.nan]):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            friedman_model.predict_quantiles(table, invalid)
+
+
+@pytest.mark.filterwarnings("ignore:The out-of-fold")
+def test_groups_and_folds_of_the_user():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([f"patient {k}" for k in range(50)], 4)
+    noise = rng.normal(size=(50, 3)).repeat(4, axis=0)
+    table, y = noise[:, :2] + 1e-3 * rng.normal(size=(200, 2)), noise[:, 2]
+    assert regressor().fit(table, y).oof_score_ > 0.8
+    for model, groups in ((regressor(), labels), (regressor(cv=4), labels), (regressor(cv=GroupKFold(3)), labels)):
+        assert model.fit(table, y, groups=groups).oof_score_ < 0.3
+    halves = [(np.arange(100), np.arange(100, 200)), (np.arange(100, 200), np.arange(100))]
+    model = quick(classifier(cv=halves)).fit(table, y > 0)
+    assert np.isnan(model.oof_prediction_[:100]).all()
+    for cv, groups, message in (
+        (TimeSeriesSplit(), None, "fold without some of the rows"),
+        (None, np.zeros(200), "holds all rows"),
+        (None, np.zeros(3), "inconsistent numbers"),
+        ([], None, "holds no folds"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            regressor(cv=cv).fit(table, y, groups=groups)
 
 
 def test_oof_scores_and_members(friedman_model):

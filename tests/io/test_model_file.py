@@ -258,7 +258,7 @@ CHANGES: list[tuple[str, str, str, Any, str]] = [
     ("pipeline", "DateColumn", "parts", {"tuple": ["century"]}, "are invalid"),
     ("pipeline", "Ramps", "edges", numbers(1.0, 1.0), "ascending"),
     ("auto", "Ensemble", "weights", numbers(*range(99)), "99 weights for"),
-    ("auto", "AutoDCONRegressor", "_residuals", numbers(-1.0), "ascending"),
+    ("auto", "AutoDCONRegressor", "_residuals", numbers(2.0, 1.0), "ascending"),
 ]
 
 

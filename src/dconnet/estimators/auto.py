@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import asdict
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -38,6 +40,7 @@ from dconnet.ensemble.synthetic_rows import interpolate_rows
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights, checked_weight
 from dconnet.estimators.dcon import DCONRegressor
+from dconnet.estimators.gamma_choice import check_folds
 from dconnet.estimators.parameters import CONSTRAINTS, documented, store_parameters
 from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.estimators.tables import TakesTables, check_labels, check_table, check_target, warn_about_columns
@@ -66,7 +69,7 @@ ATTRIBUTES = """columns_ : list of dict
 
 
 _document = documented(
-    ATTRIBUTES, **{name: f"{name} of ensembles" for name in ("max_seconds", "n_jobs", "random_state", "verbose")}
+    ATTRIBUTES, **{name: f"{name} of ensembles" for name in ("cv", "max_seconds", "n_jobs", "random_state", "verbose")}
 )
 
 
@@ -74,11 +77,13 @@ class _Auto(TakesTables, BaseEstimator):
     """Shared parts of the regressor and the classifier."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: CONSTRAINTS[name] for name in ("quality", "members", "max_seconds", "n_jobs", "random_state", "verbose")
+        name: CONSTRAINTS[name]
+        for name in ("quality", "members", "cv", "max_seconds", "n_jobs", "random_state", "verbose")
     }
 
     quality: str
     members: str
+    cv: Any
     max_seconds: float | None
     n_jobs: int | None
     random_state: Any
@@ -99,6 +104,7 @@ class _Auto(TakesTables, BaseEstimator):
         *,
         quality: str = "default",
         members: str = "all",
+        cv: Any = None,
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -132,7 +138,9 @@ class _Auto(TakesTables, BaseEstimator):
     def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         """Return fitted attributes; ``outputs`` are the out-of-fold predictions of all rows."""
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> Self:
         """Train on a table.
 
         Ctrl-C during the training keeps the members that are trained, so that the estimator can predict, and raises
@@ -146,6 +154,9 @@ class _Auto(TakesTables, BaseEstimator):
             The target of each row: a number for a regression, a label for a classification.
         sample_weight : array-like of shape (n_samples,), optional
             Weights; rows of weight zero are left out.
+        groups : array-like of shape (n_samples,), optional
+            Labels of rows that belong together, such as the visits of a patient. All rows of a group are in the same
+            fold, so that the out-of-fold score is that of new groups.
 
         Returns
         -------
@@ -166,7 +177,11 @@ class _Auto(TakesTables, BaseEstimator):
             warn_about_columns(schema, raws)
             table = schema.read(raws)
             own_classes = None if classes is None else classes[some]
-            data = self._make_training_set(table.rows(some), columns[some], weight[some], own_classes)
+            own_groups = None
+            if groups is not None:
+                check_consistent_length(groups, columns)
+                own_groups = np.unique(np.asarray(groups)[some], return_inverse=True)[1]
+            data = self._make_training_set(table.rows(some), columns[some], weight[some], own_classes, own_groups)
             with one_blas_thread():
                 result = self._train(data, clock)
                 is_cut = clock.left() <= 0.0
@@ -207,15 +222,38 @@ class _Auto(TakesTables, BaseEstimator):
         return self
 
     def _make_training_set(
-        self, table: FieldTable, columns: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None
+        self,
+        table: FieldTable,
+        columns: FloatArray,
+        weight: FloatArray,
+        classes: NDArray[np.intp] | None,
+        groups: NDArray[np.intp] | None,
     ) -> TrainingSet:
         """Split the rows into folds; weights get mean one, so that their unit does not matter."""
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        n_folds, n_held_out, n_repeats = count_folds(len(table), self.quality, is_regression=classes is None)
-        groups, held_out = table.duplicate_groups(), []
-        for repeat in range(n_repeats):
-            folds = deal(len(table), n_folds, seed + repeat, classes, groups)
-            held_out += [fold for fold in folds if len(fold)][:n_held_out]
+        held_out: list[NDArray[np.intp]] = []
+        if self.cv is None or isinstance(self.cv, Integral):
+            n_folds, n_held_out, n_repeats = count_folds(len(table), self.quality, is_regression=classes is None)
+            if self.cv is not None:
+                n_folds, n_held_out, n_repeats = int(self.cv), int(self.cv), 1
+            groups = table.duplicate_groups() if groups is None else groups
+            for repeat in range(n_repeats):
+                folds = deal(len(table), n_folds, seed + repeat, classes, groups)
+                held_out += [fold for fold in folds if len(fold)][:n_held_out]
+        else:
+            target = columns[:, 0] if classes is None else classes
+            splits = check_cv(self.cv, target, classifier=classes is not None).split(columns, target, groups)
+            for train, test in check_folds(splits, len(table)):
+                if len(np.union1d(train, test)) < len(table):
+                    raise ValueError(
+                        f"cv={self.cv!r:.40} has a fold without some of the rows. The members are trained on all rows "
+                        "outside a fold; pass a splitter such as KFold, GroupKFold or PredefinedSplit."
+                    )
+                held_out.append(np.sort(test))
+        if any(len(fold) == len(table) for fold in held_out):
+            raise ValueError(
+                "A fold holds all rows, so that none is left to train on. Pass more groups or other folds."
+            )
         ratios = weight / weight.max()
         return TrainingSet(table, columns, ratios / ratios.mean(), tuple(held_out), classes, seed)
 
@@ -233,6 +271,13 @@ class _Auto(TakesTables, BaseEstimator):
         table = self.schema_.read(check_table(self, X, reset=False))
         with one_blas_thread():
             return self.ensemble_.predict(table)
+
+
+def _find_quantile(values: FloatArray, weight: FloatArray, share: float) -> float:
+    """Return a quantile of ascending values for a new row: the first value that reaches the share of n + 1 rows."""
+    reached = np.cumsum(weight)
+    wanted = share * (reached[-1] + weight.mean())
+    return float(values[min(int(np.searchsorted(reached, wanted * (1.0 - 1e-12))), len(reached) - 1)])
 
 
 @_document
@@ -287,11 +332,11 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         rows, predicted = result.data.held_out, result.oof_predictions[:, 0]
         y, weight = result.data.columns[rows, 0], result.data.weight[rows]
         spread = weight @ (y - np.average(y, weights=weight)) ** 2
-        order = np.argsort(np.abs(y - predicted))
+        order = np.argsort(y - predicted, kind="stable")
         return {
             "oof_prediction_": outputs[:, 0],
             "oof_score_": float(1.0 - weight @ (y - predicted) ** 2 / spread) if spread > 0.0 else 0.0,
-            "_residuals": np.abs(y - predicted)[order],
+            "_residuals": (y - predicted)[order],
             "_residual_weights": weight[order],
         }
 
@@ -322,11 +367,34 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
         """
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage must lie between 0 and 1, such as 0.9 for 90 %, got {coverage}.")
-        predicted, reached = self.predict(X), np.cumsum(self._residual_weights)
-        wanted = coverage * (reached[-1] + self._residual_weights.mean())  # with one more row, the new one
-        place = min(int(np.searchsorted(reached, wanted * (1.0 - 1e-12))), len(reached) - 1)
-        half_width = self._residuals[place]
+        predicted, sizes = self.predict(X), np.abs(self._residuals)
+        order = np.argsort(sizes, kind="stable")
+        half_width = _find_quantile(sizes[order], self._residual_weights[order], coverage)
         return predicted - half_width, predicted + half_width
+
+    def predict_quantiles(self, X: Any, quantiles: ArrayLike = (0.05, 0.5, 0.95)) -> FloatArray:
+        """Predict quantiles of the target of each row.
+
+        A quantile is the prediction plus that quantile of the out-of-fold errors. So the quantiles of a row never
+        cross, and on rows like those of the training, about the share q of the targets lies below the quantile q.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_features)
+            The table.
+        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            Numbers between zero and one.
+
+        Returns
+        -------
+        array of shape (n_samples, n_quantiles)
+        """
+        shares = np.asarray(quantiles, dtype=np.float64)
+        if shares.ndim != 1 or not np.all((shares > 0.0) & (shares < 1.0)):
+            raise ValueError(f"quantiles must be a list of numbers between 0 and 1, got {quantiles!r:.60}.")
+        shifts = [_find_quantile(self._residuals, self._residual_weights, share) for share in shares]
+        quantiles_of_rows: FloatArray = self.predict(X)[:, None] + np.array(shifts)
+        return quantiles_of_rows
 
     def distil(self, n_hidden: int = 50, *, X: Any = None) -> Pipeline:
         """Train one small network to predict nearly the same.
@@ -414,6 +482,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
         *,
         quality: str = "default",
         members: str = "all",
+        cv: Any = None,
         class_weight: dict[Any, float] | str | None = None,
         max_seconds: float | None = None,
         n_jobs: int | None = None,

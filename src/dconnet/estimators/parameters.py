@@ -100,6 +100,10 @@ int, splitter, iterable or None
 Folds of the short fits that choose gamma and calibrate probabilities: a number of folds, a splitter of scikit-learn, or
 pairs of training and test rows. A number gives random folds with nearly the same targets in each, and rows with equal
 inputs in the same fold. None means 5.""",
+    "cv of ensembles": """\
+int, splitter, iterable or None
+Folds: a number, a splitter of scikit-learn such as ``GroupKFold(5)``, or pairs of training and test rows. By default
+five, and twice five for a regression of fewer than 1,000 rows. Members are trained on all rows outside a fold.""",
     "skip": """\
 bool
 Whether the layers above the first also receive the inputs. Check the predictions on enough validation data: weights

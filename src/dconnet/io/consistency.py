@@ -104,7 +104,7 @@ def check_ensemble(estimator: Any) -> None:
         residuals, weights = estimator._residuals, estimator._residual_weights
         is_valid = residuals.ndim == 1 and residuals.shape == weights.shape and len(residuals) > 0
         require(
-            is_valid and bool(np.all(np.diff(residuals, prepend=0.0) >= 0.0) and np.all(weights > 0.0)),
+            is_valid and bool(np.all(np.diff(residuals) >= 0.0) and np.all(weights > 0.0)),
             "the residuals must be ascending, and have positive weights",
         )
     else:
