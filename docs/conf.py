@@ -34,7 +34,7 @@ myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # the docstrings give types and shapes
-autodoc_member_order = "bysource"
+autodoc_member_order = "groupwise"
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"  # "fit", not "DCONRegressor.fit", beside the page
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -58,6 +58,7 @@ with style():
     for axis, label in zip(axes, ("predicted price", "", ""), strict=True):
         axis.set_ylabel(label)
     axes[2].tick_params("x", rotation=0)
+    axes[2].set_ylim(0, 45_000)
 
 # %%
 # One column at a time hides interactions. How does the value of the same car fall over the years, by fuel?
