@@ -162,11 +162,11 @@ def main() -> None:
         scores[part] = {"n_rows": len(rows), "mse": mse, "r2": r2_score(target, predicted)}
     dconnet.save(auto, output / "auto.json", target_names=[TARGET])
     dconnet.save(network, output / "network.json", target_names=[TARGET], scores=scores)
-    loaded = dconnet.load(output / "network.json")
-    write_report(examine(loaded, table, rent, source="the generated rents"), output / "report.html")
+    loaded = dconnet.load(output / "auto.json")
+    write_report(examine(loaded, X_test, y_test, source="the held-out rents"), output / "report.html")
     print("Written:")
     for name, content in (
-        ("report.html", "the report on the network; open it in a browser"),
+        ("report.html", "the report on AutoDCONRegressor; open it in a browser"),
         ("rents.png", "predictions, intervals and importances of AutoDCONRegressor"),
         ("auto.json, network.json", "both models, for dconnet.load or the command line"),
     ):
