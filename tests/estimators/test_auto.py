@@ -444,3 +444,9 @@ def test_a_fit_that_was_cut_and_a_fit_without_success_warn():
 def test_text_as_target_of_a_regressor_points_to_the_classifier():
     with pytest.raises(ValueError, match=r"'high'.* use AutoDCONClassifier"):
         regressor().fit(X, np.where(Y > 0.0, "high", "low"))
+
+
+def test_a_column_with_one_value_that_a_fold_may_lack():
+    sparse = FRAME.assign(rare=np.where(np.arange(len(FRAME)) == 3, 7.0, np.nan))
+    for model, y in ((regressor(), Y), (classifier(), LABELS)):
+        assert np.isfinite(outputs(model.fit(sparse, y), sparse)).all()

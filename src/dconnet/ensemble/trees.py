@@ -148,6 +148,7 @@ def boost(
         warm_start=True,
         random_state=seed,
     )
+    X = np.where(np.isnan(X).all(axis=0), 0.0, X)  # scikit-learn fails if a column has no value
     absent = np.setdiff1d(np.arange(n_classes), target)
     X = np.concatenate([X, X[:1].repeat(len(absent), axis=0)])
     target, weight = np.append(target, absent), np.append(weight, np.full(len(absent), TINY_WEIGHT))
