@@ -209,7 +209,7 @@ def fuzz_kills(rng: np.random.Generator, folder: Path) -> str:
 PARTS = {"tables": fuzz_tables, "files": fuzz_files, "checkpoints": fuzz_checkpoints, "kills": fuzz_kills}
 # What the message of a ValueError must contain to be a refusal. A damaged file may describe other columns.
 REFUSALS = {
-    "tables": "",
+    "tables": " of X |0 feature",
     "files": "is not a valid model file|^Column .* of X ",
     "checkpoints": "heckpoint",
     "kills": "$^",
