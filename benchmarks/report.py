@@ -54,7 +54,7 @@ def compute_cells(
 
 def build_warnings(store: Store) -> list[str]:
     """Return a warning if several builds computed the stored cells."""
-    n_builds = store.count_builds()
+    n_builds = len(store.count_builds())
     return [f"{n_builds} builds of the package computed these cells."] if n_builds > 1 else []
 
 

@@ -96,14 +96,7 @@ class Trained:
 
 
 def full_grid(penalties: Sequence[float] = PENALTIES) -> tuple[Member, ...]:
-    """Return the 36 combinations of the paper, or those with other penalties.
-
-    Examples
-    --------
-    >>> from reproduction.adam import full_grid
-    >>> len(full_grid())
-    36
-    """
+    """Return the 36 combinations of the paper, or those with other penalties."""
     return tuple(Member(*values) for values in itertools.product(LEARNING_RATES, BETA1S, BATCH_SIZES, penalties))
 
 

@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError, ImportError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2
-    for failure in group_failures(failures):
+    for failure in failures:
         print(f"Failed: {failure}", file=sys.stderr)
     return 2 if failures else 0
 
@@ -89,45 +89,28 @@ def reproduce(options: argparse.Namespace, console: Console) -> list[str]:
     return failures
 
 
-def group_failures(failures: Sequence[str]) -> list[str]:
-    """Return one line for each kind of failure, with its first cell.
-
-    Examples
-    --------
-    >>> from reproduction.commands import group_failures
-    >>> group_failures(["Cell(1): ImportError: no torch", "Cell(2): ImportError: no torch"])
-    ['2 cells, the first of them Cell(1): ImportError: no torch']
-    """
-    kinds: dict[str, list[str]] = {}
-    for failure in failures:
-        cell, _, reason = failure.partition(": ")
-        kinds.setdefault(reason, []).append(cell)
-    return [
-        f"{len(cells)} cells, the first of them {cells[0]}: {reason}" if len(cells) > 1 else f"{cells[0]}: {reason}"
-        for reason, cells in kinds.items()
-    ]
-
-
 def render(folder: Path) -> Path:
     """Write tables and pictures into the folder of the results, and the page of all experiments beside the folder.
 
-    Files NAME.md in the folder are remarks on the experiment NAME; remarks.md and left.md begin and end the page.
+    Files NAME.md in the folder are the texts of the experiments; a line {tables} separates what stands above and below
+    the tables. summary.md and left.md begin and end the page.
     """
 
-    def remarks(name: str) -> list[str]:
+    def read(name: str) -> str:
         path = folder / f"{name}.md"
-        return [path.read_text(encoding="utf-8").strip()] if path.is_file() else []
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
 
-    page = folder.parent / f"{folder.name}.md"
-    introduction = Path(__file__).with_name("introduction.md").read_text(encoding="utf-8").strip()
-    texts = [introduction.replace("{experiments}", ", ".join(f"`{name}`" for name in NAMES)), *remarks("remarks")]
+    texts = ["# Reproduction of the paper", read("summary")]
     for name in NAMES:
         section = get_experiment(name).section(folder)
-        section.parts += remarks(name)
+        above, _, below = read(name).partition("{tables}")
+        section.parts = [above.strip(), *section.parts, below.strip()]
         section.save(folder)
         texts.append(section.markdown(f"{folder.name}/"))
+    texts.append(read("left"))
+    page = folder.parent / f"{folder.name}.md"
     with write_atomically(page) as file:
-        file.write("\n\n".join([*texts, *remarks("left")]) + "\n")
+        file.write("\n\n".join(text.strip() for text in texts if text) + "\n")
     return page
 
 

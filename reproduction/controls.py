@@ -96,19 +96,8 @@ def show(findings: Findings, section: Section) -> None:
         for label, pair in found.items()
         if pair[0].values
     ]
-    caption = (
-        "Improvements over all datasets, widths and splits that both have: the error of the second over that of the "
-        "first, minus one, averaged as for Table 1:"
-    )
-    section.parts += [
-        "Who is ahead depends on more than the optimiser. L-BFGS is one run of SciPy's L-BFGS-B on the same RegLoss, "
-        "from the same start and with the same grid of gamma as DCON. Adam with matched penalties has gamma over the "
-        "root of the number of rows for DCON's four gammas in the place of its own two penalties. The net split is a "
-        "smaller decomposition into convex parts than the paper's, and restarts are the paper's own procedure "
-        "(Appendix B) where the DCA stops at a point that is no local minimum; both are Algorithm 1 otherwise. All "
-        "else is as in Table 1, with whose cells these are compared.",
-        Table(caption, ("", "fits", *(f"{part}: {name}" for part in PARTS for name in SUMMARY)), rows),
-    ]
+    header = ("", "fits", *(f"{part}: {name}" for part in PARTS for name in SUMMARY))
+    section.parts.append(Table("Improvements over all datasets, widths and splits that both have:", header, rows))
     for k, part in enumerate(PARTS):
         columns = {label: pair[k].median for label, pair in found.items() if pair[k].values}
         section.parts.append(median_table(f"The median over all widths and splits, {part} data:", columns))

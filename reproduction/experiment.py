@@ -100,17 +100,7 @@ class Findings:
 
 
 def get_experiment(name: str) -> Experiment:
-    """Return the experiment of this name.
-
-    Examples
-    --------
-    >>> from reproduction.experiment import get_experiment
-    >>> get_experiment("table2")
-    Traceback (most recent call last):
-    ...
-    ValueError: There is no experiment 'table2'. Choose one of table1, kinks, controls, baselines, \
-convergence, assumptions, mnist, solvers, proximal, runtime, overparameterised, overregularised.
-    """
+    """Return the experiment of this name."""
     if name not in NAMES:
         raise ValueError(f"There is no experiment {name!r}. Choose one of {', '.join(NAMES)}.")
     experiment: Experiment = import_module(f"reproduction.{name}").EXPERIMENT
@@ -162,12 +152,12 @@ def _describe_status(findings: Findings) -> Sequence[str]:
         sentences.append(f"{len(found - planned)} further cells are there.")
     complete = to_json_types(experiment.settings)
     other = [
-        f"{name} {value} in the place of {complete.get(name)}"
+        f"{name} {value} instead of {complete.get(name)}"
         for name, value in findings.settings.items()
         if value != complete.get(name)
     ]
     if other:
         sentences.append(f"Reduced settings: {'; '.join(other)}.")
-    if store.count_builds() > 1:
-        sentences.append(f"The cells were computed by {store.count_builds()} builds of the package.")
-    return sentences
+    builds = ", ".join(f"{name} ({count})" for name, count in store.count_builds().most_common())
+    sentences.append(f"Builds, with the number of their cells: {builds}.")
+    return [" ".join(sentences)]

@@ -99,10 +99,6 @@ def show(findings: Findings, section: Section) -> None:
             pick = [itertools.chain(*found[f].values()) if dataset == "all" else found[f][dataset] for f in FIGURES]
             rows.append([dc_split, dataset, *summary(pick[0]), *summary(pick[1])])
     section.parts += [
-        "A solver returns a sample at a kink as a tiny number of either sign, and every vertex of the subdifferential "
-        'gives a valid tangent there. `PaperAlgorithm(kinks="active")` counts all such samples as active, as H(0) = 1 '
-        'says; `kinks="random"`, the default, takes the vertex at weights moved by a little in a random direction, '
-        "drawn once for each visit of a neuron. The same starts, orders and limits otherwise.",
         Table(
             "Random over active, geometric mean, median and share of fits in which random is lower:",
             ("split", "dataset", "RegLoss", "median", "lower", "training MSE", "median", "lower"),

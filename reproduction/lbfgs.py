@@ -31,19 +31,6 @@ def train(problem: Problem, start: Network, max_evaluations: int) -> Trained:
     """Minimise RegLoss of a problem with one output over all weights, in whitened coordinates.
 
     The start is neither scaled nor balanced before. An iteration that has begun is finished after ``max_evaluations``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet import Problem
-    >>> from reproduction.lbfgs import train
-    >>> from dconnet.training.initialization import xavier
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(50, 2))
-    >>> problem, start = Problem(X, np.abs(X[:, 0]), gamma=0.1), xavier(n_features=2, n_hidden=3, rng=rng)
-    >>> trained = train(problem, start, max_evaluations=1000)
-    >>> trained.converged, bool(problem.objective(trained.network) < 0.5 * problem.objective(start))
-    (True, True)
     """
     white = problem.whitened
     V, alpha = white.whiten(start), white.output_weights(start)

@@ -96,11 +96,6 @@ def show(findings: Findings, section: Section) -> None:
         figures = (significant(found["training"]), significant(found["test"]), found["epochs"])
         rows.append([cell.n_hidden, LABELS[cell.method], *figures, significant(found["cell_seconds"])])
     section.parts += [
-        f"{DATASET} on one split, with the hyper-parameters chosen for 30 neurons. Adam stops when the training loss "
-        "has not fallen for 50 epochs. The paper shows only plots: both methods near each other, DCON after fewer "
-        "epochs. An epoch of Algorithm 1 is many convex programmes, that of the accelerated algorithm a round of many "
-        "steps, that of Adam one pass over the rows, so seconds stand beside the epochs: those of the whole cell, with "
-        "the choice of the hyper-parameters.",
         Table("MSE, epochs and seconds:", HEADER, rows),
         Picture(
             "overparameterised", "Training MSE over epochs, and test MSE over N.", lambda f: _draw(f, results), (13, 7)
@@ -137,7 +132,7 @@ def _draw(figure: Figure, results: dict[Cell, Result]) -> None:
 
 EXPERIMENT = Experiment(
     name="overparameterised",
-    title="Over-parameterised networks",
+    title="Figure 15: over-parameterised networks",
     cell_type=Cell,
     plan=Plan(),
     quick_plan=Plan((512,)),

@@ -57,8 +57,6 @@ def show(findings: Findings, section: Section) -> None:
         epochs = f"{'' if found['status'] == 'CONVERGED' else '> '}{found['epochs']}"
         rows.append([cell.dataset, f"{cell.gamma:g}", epochs, f"{found['training']:.3g}", f"{found['test']:.3g}"])
     section.parts += [
-        "Algorithm 1 with 30 neurons on one split, until an epoch moves the weights by less than 1e-4. The paper shows "
-        "these figures only as plots: fewer epochs and a larger test error as gamma grows.",
         Table(
             "Epochs (> where the limit was reached) and MSE:", ("", "gamma", "epochs", "training MSE", "test MSE"), rows
         ),
@@ -81,7 +79,7 @@ def _draw(figure: Figure, results: dict[Cell, Result]) -> None:
 
 EXPERIMENT = Experiment(
     name="overregularised",
-    title="Over-regularised settings",
+    title="Figure 16: over-regularised settings",
     cell_type=Cell,
     plan=Plan(),
     quick_plan=Plan(("DS7",), (1e-2, 1.0, 1e2, 1e4)),

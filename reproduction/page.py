@@ -94,7 +94,7 @@ class Section:
         for part in self.parts:
             if isinstance(part, Picture):
                 texts.append(f"![{part.caption}]({folder}{part.name}.png)\n\n*{part.caption}*")
-            else:
+            elif part:
                 texts.append(part.markdown() if isinstance(part, Table) else part)
         if self.sheets:
             links = ", ".join(f"[{sheet.name}.csv]({folder}{sheet.name}.csv)" for sheet in self.sheets)
@@ -128,14 +128,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
-    """Return mean and sample standard deviation; NaN with too few values.
-
-    Examples
-    --------
-    >>> from reproduction.page import mean_and_spread
-    >>> mean_and_spread([1.0, 3.0])
-    (2.0, 1.4142135623730951)
-    """
+    """Return mean and sample standard deviation; NaN with too few values."""
     if not len(values):
         return float("nan"), float("nan")
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")

@@ -59,12 +59,8 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
 
 def show(findings: Findings, section: Section) -> None:
     """Show the table of Appendix E."""
-    results, settings = findings.results(), findings.settings
+    results = findings.results()
     section.parts += [
-        f"The proximal-point algorithm on |x|^(2q/(2q-1)) from {settings['n_starts']} starts in "
-        f"{settings['dimension']} dimensions, whose order is 2q-1. It has nothing to do with networks: the paper shows "
-        "by it that its bounds on the order are met. The starts here are standard normal, and the last three moves "
-        f"longer than {settings['smallest']:g} count.",
         Table(
             "Estimated order, mean and standard deviation over the starts:",
             ("q", "order", "ours", "printed"),
@@ -114,7 +110,7 @@ def _proximal_norm(norm: float, q: int, step: float) -> float:
 
 EXPERIMENT = Experiment(
     name="proximal",
-    title="Order of the proximal-point algorithm",
+    title="Table 3: order of the proximal-point algorithm",
     cell_type=Cell,
     plan=Plan(),
     quick_plan=Plan((2, 3)),

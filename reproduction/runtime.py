@@ -116,13 +116,7 @@ MEASURES: dict[str, Callable[[Result], float]] = {
 def show(findings: Findings, section: Section) -> None:
     """Show heat maps, and a summary below them."""
     results = findings.results()
-    settings = findings.settings
     section.parts += [
-        f"DCON takes {settings['epochs']} epochs of Algorithm 1. Every member of Adam's grid is timed on its own until "
-        f"its training error is as low: it arrives; or until the cap of {settings['adam_epochs']} epochs, which is our "
-        "choice. Averages and totals over the grid depend on this cap and grow with it, as most members never arrive; "
-        "the seconds of those that do, do not. Adam is a batched loop with gradients written out, much faster than "
-        "the framework of the paper, and the seconds depend on the machine and its load.",
         Picture(
             "runtime",
             "Run times over samples and features; white where no member of Adam's grid arrives.",
@@ -166,7 +160,7 @@ def _draw(figure: Figure, results: dict[Cell, Result]) -> None:
 
 EXPERIMENT = Experiment(
     name="runtime",
-    title="Run times",
+    title="Figures 13 and 14: run times",
     cell_type=Cell,
     plan=Plan(),
     quick_plan=Plan((50, 400), (5, 30)),

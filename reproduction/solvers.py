@@ -82,15 +82,9 @@ def run(cell: Cell, settings: Settings, home: Path) -> Result:
 
 def show(findings: Findings, section: Section) -> None:
     """Show RegLoss after every epoch, and the distance of the weights from those of our own solver."""
-    results, settings = findings.results(), findings.settings
+    results = findings.results()
     rows = [_row(cell, found, results.get(Cell(cell.digit, "native"))) for cell, found in sorted(results.items())]
     section.parts += [
-        f"Algorithm 1 on {settings['rows']:,} images, one digit against all others, for {settings['epochs']} epochs "
-        f"from the same start, with {settings['n_hidden']} neurons and gamma {settings['gamma']:g}. The paper's ADMM "
-        "has rho 1, relaxation 1.4, residuals of 0.001 and at most 500 iterations. «Literally» means in the paper's "
-        "coordinates and units, from zero in every programme (`ADMM(inputs=X)`); «scaled» has the same numbers in "
-        "units in which each programme is of order one (`ADMM()`). The distance is that of the weights from those of "
-        "the exact programmes, over their length. «Refused» steps would have raised RegLoss.",
         Table("RegLoss after each epoch, and the end:", HEADER, rows),
     ]
     epochs = {c: found | {f"epoch {k}": v for k, v in enumerate(found["objective"])} for c, found in results.items()}

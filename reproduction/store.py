@@ -10,6 +10,7 @@ import json
 import subprocess
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -47,19 +48,7 @@ def build_name() -> str:
 
 
 def key_of(cell: Any) -> str:
-    """Return the file name of a cell, without its ending: all fields and their values.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> from reproduction.store import key_of
-    >>> @dataclass(frozen=True)
-    ... class Cell:
-    ...     dataset: str
-    ...     gamma: float
-    >>> key_of(Cell("DS1", 0.01))
-    'dataset=DS1_gamma=0.01'
-    """
+    """Return the file name of a cell, without its ending: all fields and their values."""
     return _key(asdict(cell))
 
 
@@ -76,14 +65,7 @@ def to_json_types(value: Any) -> Any:
 
 
 def round_floats(value: Any, digits: int = 6) -> Any:
-    """Round the floats anywhere in lists and dictionaries to a number of significant digits.
-
-    Examples
-    --------
-    >>> from reproduction.store import round_floats
-    >>> round_floats({"mse": [0.123456789, 1]})
-    {'mse': [0.123457, 1]}
-    """
+    """Round the floats anywhere in lists and dictionaries to a number of significant digits."""
     if isinstance(value, dict):
         return {name: round_floats(inner, digits) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -179,9 +161,9 @@ class Store:
             found[cell] = record["result"]
         return found
 
-    def count_builds(self) -> int:
-        """Return the number of builds of the package that computed the stored results."""
-        return len({record["build"] for record in self.records().values()})
+    def count_builds(self) -> Counter[str]:
+        """Return the number of cells that each build of the package computed."""
+        return Counter(record["build"] for record in self.records().values())
 
     def compute(
         self,

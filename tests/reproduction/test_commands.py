@@ -8,7 +8,7 @@ import pytest
 from reproduction import commands
 from reproduction.experiment import NAMES, apply_changes, get_experiment
 from reproduction.page import Picture
-from reproduction.store import Store
+from reproduction.store import Store, build_name
 from shared_data import HOME, needs_data
 
 
@@ -103,6 +103,7 @@ def test_a_section_reports_missing_cells_and_changed_settings(tmp_path):
     store.claim(replace(experiment.settings, step=0.5))
     for q in (2, 6, 7):
         store.write(experiment.cell_type(min(q, 6)), {"expected": 2 * q - 1, "mean": 1.0, "std": 0.1})
-    counted, changed, *_ = experiment.section(tmp_path).parts
-    assert counted == "2 of the 5 cells of the complete experiment are there."
-    assert "step 0.5 in the place of 0.1" in changed
+    status = experiment.section(tmp_path).parts[0]
+    assert status.startswith("2 of the 5 cells of the complete experiment are there.")
+    assert "step 0.5 instead of 0.1" in status
+    assert f"{build_name()} (2)" in status

@@ -44,17 +44,6 @@ def test_adam_learns_all_digits_at_once_as_one_after_the_other(parts):
         np.testing.assert_allclose(network.W, alone.network.W, rtol=1e-9, atol=1e-12)
 
 
-def test_lbfgs_minimises_the_regloss_of_each_digit(parts):
-    cell = mnist.Cell("subset", 10, "lbfgs", (0.5,))
-    settings = mnist.Settings(n_hidden=3, lbfgs_evaluations=300)
-    networks, evaluations = mnist.TRAINERS["lbfgs"](cell, settings, parts)
-    start = mnist.xavier(4, 3, np.random.default_rng(settings.seed))
-    for digit, (network, count) in enumerate(zip(networks, evaluations, strict=True)):
-        problem = mnist.Problem(parts.training.X, parts.training.signs(digit), 0.5)
-        assert problem.objective(network) < 0.8 * problem.objective(start)
-        assert 1 < count < 350
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_algorithm_1_resumes_from_the_checkpoint_of_its_cell(parts, tmp_path):
     cell = mnist.Cell("subset", 10, "paper", (0.5,))
