@@ -152,6 +152,7 @@ def boost(
     absent = np.setdiff1d(np.arange(n_classes), target)
     X = np.concatenate([X, X[:1].repeat(len(absent), axis=0)])
     target, weight = np.append(target, absent), np.append(weight, np.full(len(absent), TINY_WEIGHT))
+    own_weight = weight if np.ptp(weight) > 0.0 else None  # weighted bins take many times the time of a fit
     n_outputs = n_classes if n_classes > 2 else 1
     at_once = max(1, int(CHUNK / (X.size * n_outputs)))
     for last in range(at_once, n_rounds + at_once, at_once):
@@ -159,5 +160,5 @@ def boost(
         if is_over():
             return None
         with one_openmp_thread():
-            model.set_params(max_iter=min(last, n_rounds)).fit(X, target, weight)
+            model.set_params(max_iter=min(last, n_rounds)).fit(X, target, own_weight)
     return Trees.of(model, X.shape[1])
