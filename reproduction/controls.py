@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reproduction import fits, printed
-from reproduction.comparison import PARTS, SHEET_HEADER, SUMMARY, compare, median_table
+from reproduction.comparison import PARTS, SHEET_HEADER, SUMMARY, compare
 from reproduction.datasets import TABLES, Split
 from reproduction.experiment import Experiment, Findings
 from reproduction.fits import LABELS, FitSettings
@@ -98,9 +98,6 @@ def show(findings: Findings, section: Section) -> None:
     ]
     header = ("", "fits", *(f"{part}: {name}" for part in PARTS for name in SUMMARY))
     section.parts.append(Table("Improvements over all datasets, widths and splits that both have:", header, rows))
-    for k, part in enumerate(PARTS):
-        columns = {label: pair[k].median for label, pair in found.items() if pair[k].values}
-        section.parts.append(median_table(f"The median over all widths and splits, {part} data:", columns))
     lines = [line for pair in found.values() for one in pair for line in one.lines()]
     section.sheets = [
         Sheet("controls", SHEET_HEADER, lines),
