@@ -13,8 +13,11 @@ import argparse
 import json
 import statistics
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from report import OUTPUT, Report, geometric_mean
 from timing import run_python
@@ -48,7 +51,7 @@ else:
     y = np.abs(X[:, 0]) + X[:, 1] * X[:, 2] + np.sin(2.0 * X[:, 3]) + 0.1 * rng.standard_normal(n_rows)
 is_large = X.size > 500_000
 if algorithm == "accelerated":
-    kind, limits = AcceleratedDescent, {"split": "net", "max_evaluations": 1500 if is_large else 4000, "tol": 0.0}
+    kind, limits = AcceleratedDescent, {"split": "net", "max_evaluations": 1500 if is_large else 4000}
 else:
     n_epochs = 3 if size == "MNIST" else 5 if is_large else 20
     kind, limits = Descent, {"split": algorithm, "max_epochs": n_epochs, "tol": 0.0}
@@ -76,12 +79,12 @@ print(json.dumps({"curve": curve.points, **work}))
 
 
 def regloss_at(curve: list[list[float]], seconds: float) -> float:
-    """Return RegLoss after the last epoch that ended within these CPU seconds, or after the first one."""
-    return [point[2] for point in curve if point[0] <= seconds or point is curve[0]][-1]
+    """Return RegLoss at these CPU seconds, interpolated between the ends of epochs."""
+    return float(np.interp(seconds, [point[0] for point in curve], [point[2] for point in curve]))
 
 
-def summarise(runs: list[dict[str, Any]], report: Report) -> None:
-    """Add a line for each task: this build over the other one, as geometric means and medians over the seeds."""
+def summarise_runs(runs: list[dict[str, Any]]) -> Iterator[tuple[object, ...]]:
+    """Yield a line for each task: this build over the other one, as geometric means and medians over the seeds."""
     for task in dict.fromkeys((run["size"], run["algorithm"]) for run in runs):
         ours, theirs = (
             [run for run in runs if (run["size"], run["algorithm"]) == task and run["build"] == build]
@@ -96,7 +99,7 @@ def summarise(runs: list[dict[str, Any]], report: Report) -> None:
             ratios[2].append(regloss_at(own["curve"], equal) / regloss_at(other["curve"], equal))
         figures = [f"{geometric_mean(each):.3f} ({statistics.median(each):.3f})" for each in ratios]
         wins = sum(ratio < 0.999 for ratio in ratios[2]), sum(ratio > 1.001 for ratio in ratios[2])
-        report.add(*task, len(ours), *figures, f"{wins[0]} / {wins[1]}")
+        yield *task, len(ours), *figures, f"{wins[0]} / {wins[1]}"
 
 
 def main() -> None:
@@ -129,7 +132,8 @@ def main() -> None:
         parser.error("--against or --report is needed")
     header = ("size", "algorithm", "seeds", "CPU time", "RegLoss, same epochs", "RegLoss, same time", "lower / higher")
     report = Report("This build over the other one: geometric means (medians)", header)
-    summarise(runs, report)
+    for line in summarise_runs(runs):
+        report.add(*line)
     report.publish("builds", options.output.parent)
 
 

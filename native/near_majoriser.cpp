@@ -14,6 +14,9 @@ constexpr std::size_t kMostRounds = 20;
 // Steps of a walk after which a pass over the rows is worth its cost: far rows that have changed sides would make further steps
 // useless. Then twice as many, and so on. From 32 to 64 makes little difference.
 constexpr std::size_t kFirstSteps = 48;
+// The same for a walk on O, which is longer, and goes further: not twice as many later. On MNIST (42,000 x 101, 30 neurons, first
+// epoch) the walks take 14,332 steps with 24, 11,631 with 10, 16,653 with 32, in the same time, and 25,147 if 48 are doubled.
+constexpr std::size_t kStepsOnObjective = 24;
 constexpr int kMostHalvings = 20;
 
 }  // namespace
@@ -55,8 +58,8 @@ Outcome NearMajoriser::descend(const double* v, double* answer) {
   trial_source_ = Source::kNearRows;
   bool can_continue = true, next = false;
   if (source_ == Source::kAllRows || far_rows_changed_) can_continue = centre(v);
-  for (std::size_t steps = kFirstSteps; can_continue && outcome.iterations < limits_.solver_iterations; steps *= 2) {
-    const Outcome end = near_.descend(problem_.curvature, problem_.gamma, steps, next, answer);
+  while (can_continue && outcome.iterations < limits_.solver_iterations) {
+    const Outcome end = near_.descend(problem_.curvature, problem_.gamma, kStepsOnObjective, next, answer);
     outcome = {outcome.iterations + end.iterations, end.converged, end.method};
     const std::size_t n_changed = far_.recheck_far(answer);
     next = true;
