@@ -46,3 +46,11 @@ def test_single_or_separable_classes_have_finite_coefficients(hot):
 @pytest.mark.parametrize("size", [1e-200, 1e-18, 1e18])
 def test_extreme_weights_give_finite_coefficients(size):
     assert np.isfinite(fit_ridge_logistic(H, HOT, size * WEIGHT, 3.0)).all()
+
+
+def test_no_step_is_taken_once_the_time_is_over(monkeypatch):
+    calls = []
+    theta = fit_ridge_logistic(H, HOT, WEIGHT, 3.0, lambda: calls.append(0) or len(calls) > 2)
+    monkeypatch.setattr(logistic, "MAX_STEPS", 2)
+    np.testing.assert_array_equal(theta, fit_ridge_logistic(H, HOT, WEIGHT, 3.0))
+    assert len(calls) == 3

@@ -113,6 +113,39 @@ def test_short_fits_share_a_third_of_the_time(monkeypatch, now):
     np.testing.assert_array_equal(DCONRegressor(20, **QUICK).fit(X, Y).mse_path_, limited.mse_path_)
 
 
+def test_no_fold_begins_after_the_time_of_the_short_fits(monkeypatch, now):
+    limits, short_fits, now.tick = [], gamma_choice.short_fits, 1e-8
+
+    def slow(*arguments, seconds, **options):
+        fits = short_fits(*arguments, seconds=lambda: limits.append(seconds()) or limits[-1], **options)
+        now.seconds += 21.0
+        return fits
+
+    monkeypatch.setattr(gamma_choice, "short_fits", slow)
+    model = DCONRegressor(20, max_seconds=60.0, **QUICK).fit(X, Y)
+    assert len(limits) == 7  # the gammas of the first fold
+    assert model.mse_path_.shape == (7, 1)
+
+
+def test_a_fold_without_time_for_all_fits_is_left_out(monkeypatch, now):
+    n_fits, short_fits, now.tick = [], gamma_choice.short_fits, 1e-8
+
+    def slow(*arguments, seconds, **options):
+        def limit():
+            n_fits.append(1)
+            now.seconds += 7.0
+            return seconds()
+
+        return short_fits(*arguments, seconds=limit, **options)
+
+    monkeypatch.setattr(gamma_choice, "short_fits", slow)
+    with pytest.warns(ConvergenceWarning, match="left no time to calibrate"):
+        model = DCONClassifier(20, max_seconds=60.0, **QUICK).fit(X, LABELS)
+    assert len(n_fits) == 3  # of a third of the time
+    assert model.mse_path_.shape == (7, 0)
+    assert model.score(X, LABELS) > 0.5
+
+
 def test_a_resumed_network_gets_its_share_of_the_remaining_time(now, tmp_path):
     path = tmp_path / "fit.checkpoint"
     settings = {"gamma": 0.1, "random_state": 0, "checkpoint": path, "tol": 0.0}

@@ -6,6 +6,7 @@ import pytest
 from dconnet import Network, Problem
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.features import Levels, Linear, Ramps
+from dconnet.training.clock import NONE_LEFT
 from dconnet.training.short_fits import short_fits
 
 RNG = np.random.default_rng(0)
@@ -55,6 +56,15 @@ def test_continued_fits_descend_from_their_start(case):
     ends = np.array([losses(case, fit, 0.01) for fit in fits])
     assert np.all(np.diff(ends, axis=0) <= 0.0)
     assert np.all(ends[-1] < 0.5 * ends[0])
+
+
+def test_fits_without_time_left_are_left_out():
+    parameters = {"gammas": [0.01] * 3, "seeds": [3, 4, 5], "n_hidden": 5, "evaluations": 20}
+    limits = iter([1e3, NONE_LEFT, 1e3])
+    fits = short_fits(*LINEAR, Y, **parameters, seconds=lambda: next(limits))
+    np.testing.assert_array_equal(fits.V, short_fits(*LINEAR, Y, **parameters).V[:1])
+    assert fits.alpha.shape == (1, 5)
+    assert next(limits) == 1e3  # the third fit has not begun
 
 
 def test_without_shrinkage_the_loss_is_regloss_of_the_problem():

@@ -103,7 +103,7 @@ def _select_promising(runner: FoldRunner, begun: dict[int, Sequence[int]]) -> di
     predictions = {}
     for f in begun:
         fit, outputs = runner.trained[f, 0]
-        transforms = _choose_transforms(runner.data, runner.families[f], outputs.shape[1])
+        transforms = _choose_transforms(runner.data, runner.families[f], outputs.shape[1], len(begun[f]))
         predictions[f] = FamilyFit("", (), transforms, (fit,)).transform(outputs)
     prior = _make_prior([len(own) for own in predictions.values()])
     weights, _ = _fit_weights(runner.data, np.concatenate(list(predictions.values())), rows, prior)
@@ -128,7 +128,7 @@ def _collect_folds(runner: FoldRunner, f: int) -> tuple[FamilyFit, FloatArray]:
     folds = [runner.trained[f, fold] for fold in range(len(data.folds))]
     outputs = np.concatenate([own for _, own in folds])
     n_members, settings = outputs.shape[1], tuple(family.settings[g] for g in runner.chosen[f])
-    transforms = _choose_transforms(data, family, n_members)
+    transforms = _choose_transforms(data, family, n_members, len(settings))
     repeated = settings * (n_members // len(settings))
     fit = FamilyFit(family.name, repeated, transforms, tuple(fold for fold, _ in folds))
     if data.classes is None:
@@ -137,11 +137,13 @@ def _collect_folds(runner: FoldRunner, f: int) -> tuple[FamilyFit, FloatArray]:
     return fit, data.average_rows(fit.transform(outputs))
 
 
-def _choose_transforms(data: TrainingSet, family: AnyFamily, n_members: int) -> tuple[OutputTransform, ...]:
+def _choose_transforms(
+    data: TrainingSet, family: AnyFamily, n_members: int, n_settings: int
+) -> tuple[OutputTransform, ...]:
     if data.classes is not None and isinstance(family, TreeFamily):
         return (LogOdds(),) * n_members
     if data.classes is not None:
-        return (ClassScore(),) * (n_members // 2) + (LogOdds(),) * (n_members // 2)
+        return (ClassScore(),) * n_settings + (LogOdds(),) * (n_members - n_settings)  # logistic regressions come last
     low, high = float(data.columns.min()), float(data.columns.max())
     return (LogTarget(low, high) if family.log_target else TargetValue(low, high),) * n_members
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -22,14 +21,15 @@ from dconnet.ensemble.stacking import one_hot
 from dconnet.ensemble.trees import Trees, boost
 from dconnet.model.calibration import log_loss
 from dconnet.training.clock import NONE_LEFT
-from dconnet.training.short_fits import short_fits
+from dconnet.training.short_fits import ShortFits, short_fits
 
 # Ridge penalty of the logistic regressions on hidden activations.
 LOGISTIC_PENALTY = 3.0
 # If a fold has a larger share of the weight, its Gram matrix minus that of all rows would be rounding errors only.
 MAX_FOLD_SHARE = 0.99
-# Evaluations of the loss after which a network is useful.
-MIN_EVALUATIONS = 20
+# Evaluations of the loss after which a network is useful, and their work: rows times features times neurons times
+# evaluations of all networks, about 0.1 seconds.
+MIN_EVALUATIONS, MIN_WORK = 20, 1e9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,13 +268,14 @@ def fit_fold(
     seconds : callable, optional
         Called before each network or chunk of trees; returns its time limit.
     is_needed : bool, default=False
-        Train networks for `MIN_EVALUATIONS` even if there is no time left.
+        Return networks even if the time is over. Those that had not begun are then trained for `MIN_EVALUATIONS`, on
+        a part of the rows if the work for all of them exceeds `MIN_WORK`.
 
     Returns
     -------
     fit : FoldFit or TreeFit
-        A member for each setting. Networks of a classification have a second one: a logistic regression on their
-        activations.
+        A member for each setting. Networks of a classification have a second one, a logistic regression on their
+        activations, unless the time is over.
     outputs : array of shape (n_rows, n_members, n_columns)
         Outputs in the rows of the fold.
 
@@ -284,6 +285,10 @@ def fit_fold(
     seeds = np.random.SeedSequence([data.seed, index, fold])
     if isinstance(family, TreeFamily):
         return _fit_trees(family, data, fold, chosen, int(seeds.generate_state(1)[0]), seconds)
+
+    def is_over() -> bool:
+        return seconds is not None and seconds() <= NONE_LEFT
+
     rows = data.outside(fold)
     design = FoldDesign.of(family.coding, data, fold, int(seeds.generate_state(1)[0]), family.screening)
     Y = np.log(data.columns[rows]) if family.log_target else data.columns[rows]
@@ -292,21 +297,42 @@ def fit_fold(
     n_columns = Y.shape[1]
     from_white = Standardisation.of(design.gram, design.coder.gentle).from_white(design.gram, family.shrinkage)
     states = seeds.generate_state(1 + len(family.gammas) * n_columns)[1:].reshape(-1, n_columns)
-    train = partial(
-        short_fits,
+    targets, n_networks = (Y - center).T / scale, len(chosen) * n_columns
+    gammas = np.repeat(np.array(family.gammas)[list(chosen)], n_columns)
+    starts, which = states[list(chosen)].ravel(), np.tile(np.arange(n_columns), len(chosen))
+    fits = short_fits(
         design.outside,
         from_white,
-        (Y - center).T / scale,
-        gammas=np.repeat(np.array(family.gammas)[list(chosen)], n_columns),
-        which=np.tile(np.arange(n_columns), len(chosen)),
+        targets,
+        gammas=gammas,
+        seeds=starts,
+        which=which,
         n_hidden=family.n_hidden,
+        evaluations=family.evaluations,
         sample_weight=weight,
+        seconds=seconds,
     )
-    fits = train(seeds=states[list(chosen)].ravel(), evaluations=family.evaluations, seconds=seconds)
-    if seconds is not None and seconds() <= NONE_LEFT:
-        if not is_needed:
-            return None
-        fits = train(start=(fits.V, fits.alpha), evaluations=min(MIN_EVALUATIONS, family.evaluations))
+    if is_over() and not is_needed:
+        return None
+    n_begun = len(fits.V)
+    if n_begun < n_networks:
+        evaluations = min(MIN_EVALUATIONS, family.evaluations)
+        work = design.outside.places.shape[1] * family.n_hidden * evaluations * (n_networks - n_begun)
+        some = np.arange(0, len(rows), int(np.ceil(max(1.0, len(rows) * work / MIN_WORK))))
+        others = short_fits(
+            design.outside.rows(some),
+            from_white,
+            targets[:, some],
+            gammas=gammas[n_begun:],
+            seeds=starts[n_begun:],
+            which=which[n_begun:],
+            n_hidden=family.n_hidden,
+            evaluations=evaluations,
+            sample_weight=weight[some] * (weight.sum() / weight[some].sum()),
+        )
+        fits = ShortFits(
+            np.concatenate([fits.V, others.V]), np.concatenate([fits.alpha, others.alpha]), fits.from_white
+        )
     U, alpha = fits
     shape = (len(chosen), n_columns)
     fit = FoldFit(
@@ -316,7 +342,10 @@ def fit_fold(
         np.broadcast_to(center, shape).copy(),
     )
     if data.classes is not None:
-        fit = _append_logistic(fit, design.outside, Y, weight)
+        with_logistic = _append_logistic(fit, design.outside, Y, weight, is_over)
+        if with_logistic is None and not is_needed:
+            return None
+        fit = with_logistic or fit
     return fit, fit.outputs(design.inside)
 
 
@@ -351,19 +380,28 @@ def _fit_trees(
     return fit, fit.outputs(fit.code(data.table.rows(held)))
 
 
-def _append_logistic(fit: FoldFit, design: CodedDesign, hot: FloatArray, weight: FloatArray) -> FoldFit:
-    """Append a logistic regression on the activations of each network, as networks with other output weights."""
+def _append_logistic(
+    fit: FoldFit, design: CodedDesign, hot: FloatArray, weight: FloatArray, is_over: Callable[[], bool]
+) -> FoldFit | None:
+    """Append a logistic regression on the activations of each network, as networks with other output weights.
+
+    Return None as soon as ``is_over`` returns True.
+    """
     alpha, intercept = np.empty_like(fit.alpha), np.empty_like(fit.intercept)
     for member, k in np.ndindex(fit.intercept.shape):
         check_stop()
+        if is_over():
+            return None
         H = design.hidden(fit.U[member, k])
         mean, scale = H.mean(axis=0), H.std(axis=0)
         scale[scale <= 1e-9 * np.abs(mean)] = 1.0  # neurons that vary only by rounding
         H -= mean  # in place, because H is the largest array of the fit
         H /= scale
-        theta = fit_ridge_logistic(H, hot[:, k], weight, LOGISTIC_PENALTY)
+        theta = fit_ridge_logistic(H, hot[:, k], weight, LOGISTIC_PENALTY, is_over)
         alpha[member, k] = theta[:-1] / scale
         intercept[member, k] = theta[-1] - alpha[member, k] @ mean
+    if is_over():  # before the last regression has converged
+        return None
     return FoldFit(
         fit.coder,
         np.concatenate([fit.U, fit.U]),

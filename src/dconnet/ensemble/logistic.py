@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import linalg, special
 
@@ -13,7 +15,13 @@ MAX_STEPS = 12
 STEP_LENGTHS = (1.0, 0.5, 0.25, 0.0625)
 
 
-def fit_ridge_logistic(H: FloatArray, hot: FloatArray, weight: FloatArray, penalty: float) -> FloatArray:
+def fit_ridge_logistic(
+    H: FloatArray,
+    hot: FloatArray,
+    weight: FloatArray,
+    penalty: float,
+    is_over: Callable[[], bool] = lambda: False,
+) -> FloatArray:
     """Minimise the weighted log loss plus ``penalty |coefficients|² / 2``.
 
     Parameters
@@ -26,6 +34,8 @@ def fit_ridge_logistic(H: FloatArray, hot: FloatArray, weight: FloatArray, penal
         Sample weights.
     penalty : float
         Positive.
+    is_over : callable, optional
+        Called before each step; no other step is taken once it returns True.
 
     Returns
     -------
@@ -43,6 +53,8 @@ def fit_ridge_logistic(H: FloatArray, hot: FloatArray, weight: FloatArray, penal
     value = objective(theta)
     for _ in range(MAX_STEPS):
         check_stop()
+        if is_over():
+            return theta
         p = special.expit(M @ theta)
         gradient = M.T @ (weight * (p - hot)) + ridge * theta
         hessian = M.T @ ((weight * p * (1.0 - p))[:, None] * M)

@@ -81,7 +81,7 @@ class _Shallow(DCONEstimator):
         labels = [label or type(self).__name__ for label in targets.labels]
         tasks = [NetworkTask(*parts) for parts in zip(problems, starts, generators, labels, validations, strict=True)]
         has_no_slope = is_classifier(self) and choice is not None and choice.calibration is None
-        is_uncalibrated = has_no_slope and observer.clock.left() <= 0.0
+        is_uncalibrated = has_no_slope and observer.clock.has_limit
 
         def complete(layer: Layer) -> list[Layer]:
             return [replace(layer, units=units, choice=choice, is_uncalibrated=is_uncalibrated)]

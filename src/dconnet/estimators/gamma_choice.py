@@ -152,8 +152,9 @@ def choose_gamma(
     """Compare candidates of gamma by short fits on given folds, or on ``n_folds`` random folds of the distinct rows.
 
     All candidates have the same random starts. The folds are shared by ``n_jobs`` threads. The result does not depend
-    on their number, unless time is short: then all fits end early, after the same time. A single gamma is trained only
-    to ``calibrate`` probabilities. Without time left, nothing is trained.
+    on their number, unless time is short: then all fits end early, after the same time, and folds with a fit that did
+    not begin are left out. A single gamma is trained only to ``calibrate`` probabilities. Without time left, nothing is
+    trained.
     """
     rng = np.random.default_rng([seed, 1])  # not the generator of the network
     if folds is None:
@@ -182,8 +183,8 @@ def choose_gamma(
 
     def best_fits(
         training: CodedDesign, targets: FloatArray, weight: FloatArray, seeds: NDArray[np.int64]
-    ) -> ShortFits:
-        """Return the fit of least RegLoss of each column and gamma."""
+    ) -> ShortFits | None:
+        """Return the fit of least RegLoss of each column and gamma; None if there was no time for all fits."""
         from_white = penalised.from_white(training.gram(weight), shrinkage)
         columns = range(targets.shape[1])
         which, gamma, seed = (part.ravel() for part in np.meshgrid(columns, gammas, seeds, indexing="ij"))
@@ -199,13 +200,17 @@ def choose_gamma(
             sample_weight=weight,
             seconds=None if turns is None else turns.next,
         )
+        if len(fits.V) < len(which):
+            return None
         squares = weight @ (targets[:, which] - training.predict(*fits)) ** 2
         penalties = np.sum(fits.V**2, axis=(1, 2)) + np.sum(fits.alpha**2, axis=1)
         regloss = (squares + gamma * penalties).reshape(-1, len(seeds))
         best = np.arange(len(regloss)) * len(seeds) + regloss.argmin(axis=1)
         return ShortFits(fits.V[best], fits.alpha[best], from_white)
 
-    def test_fold(k: int) -> tuple[FloatArray, NDArray[np.float32]]:
+    def test_fold(k: int) -> tuple[FloatArray, NDArray[np.float32]] | None:
+        if clock.left() <= 0.0:
+            return None
         train, test = folds[k]
         training = rows.select(train)
         centers = units.intercepts
@@ -213,6 +218,8 @@ def choose_gamma(
             centers = np.average(training.Y, axis=0, weights=training.weight)
         targets = (rows.Y - centers) / units.measure
         networks = best_fits(design.rows(train), targets[train], training.weight, seeds[k])
+        if networks is None:
+            return None
         outputs = design.rows(test).predict(*networks).reshape(len(test), len(centers), len(gammas))
         # Outputs are clipped to three times the range of the targets: an outlying row would otherwise dominate.
         low, range_ = targets[train].min(axis=0)[:, None], np.ptp(targets[train], axis=0)[:, None]
@@ -223,10 +230,14 @@ def choose_gamma(
 
     # A limit of time is shared by threads, and cannot be shared by machines.
     run = run_parallel if turns is None else in_threads
-    errors, outputs = zip(*run(test_fold, range(len(folds)), min(n_jobs, len(folds))), strict=True)
-    choice = GammaChoice(gammas, np.column_stack(errors), np.array([rows.weight[test].sum() for _, test in folds]))
+    results = run(test_fold, range(len(folds)), min(n_jobs, len(folds)))
+    tests = [test for (_, test), result in zip(folds, results, strict=True) if result is not None]
+    if not tests:
+        return GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
+    errors, outputs = zip(*(result for result in results if result is not None), strict=True)
+    choice = GammaChoice(gammas, np.column_stack(errors), np.array([rows.weight[test].sum() for test in tests]))
     if not calibrate:
         return choice
-    tested = np.concatenate([test for _, test in folds])
+    tested = np.concatenate(tests)
     best = np.concatenate(outputs)[:, :, choice.best_index].astype(np.float64)
     return replace(choice, calibration=Calibration.of(best, rows.Y[tested], rows.weight[tested]))

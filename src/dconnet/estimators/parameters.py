@@ -133,9 +133,9 @@ Maximum number of epochs of each network; of layer-wise networks, those of the t
     "max_seconds": """\
 float or None
 Maximum wall time of the fit, from the checks of the data to the certificate. Whitening always runs; of the time left
-after it, the choice of gamma and the calibration of probabilities take at most a third each. All networks get the same
-share of the rest. A network without time left is its start with the best output weights. If there is no time for the
-certificate, its stationarity is NaN. None means no limit.""",
+after it, the choice of gamma and the calibration of probabilities take at most a third each, and folds that do not end
+in this time are left out. All networks get the same share of the rest. A network without time left is its start with
+the best output weights. If there is no time for the certificate, its stationarity is NaN. None means no limit.""",
     "max_evaluations": """\
 int or None
 Maximum number of evaluations of RegLoss and its gradient by the joint search of the accelerated algorithm, for each
@@ -201,8 +201,8 @@ int
     "max_seconds of ensembles": """\
 float or None
 Maximum wall time of `fit`. When it is over, no other fit begins, and fits that have not ended are dropped; a first fit
-is always made, if only briefly. With a limit, the result depends on the speed of the machine; without one, the same
-seed gives the same bits.""",
+is always made, if only briefly and on a part of the rows. With a limit, the result depends on the speed of the machine;
+without one, the same seed gives the same bits.""",
     "n_jobs of ensembles": """\
 int or None
 Number of threads; None means one, and -1 all cores. The result does not depend on it.""",

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dconnet import _native
 from dconnet._arrays import FloatArray
 from dconnet.encoding.design import CodedDesign
+from dconnet.training.clock import NONE_LEFT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +58,9 @@ def short_fits(
     (n_targets, n_samples); ``which`` selects the target of each fit, by default the first. A fit starts from the random
     network of its entry of ``seeds``, or from V and alpha of ``start``, and never ends above its start.
     ``evaluations`` limits the evaluations of loss and gradient, up to the end of the last line search. ``seconds`` is
-    called before each fit and returns its time limit.
+    called before each fit and returns its time limit; the first fit without time left and all later ones are left out.
     """
-    gammas, targets = np.asarray(gammas, dtype=np.float64), np.atleast_2d(np.asarray(targets, dtype=np.float64))
+    gammas, targets = np.asarray(gammas, dtype=np.float64), np.atleast_2d(np.ascontiguousarray(targets, np.float64))
     if not np.all(np.isfinite(gammas) & (gammas > 0.0)):
         raise ValueError(f"gammas must be positive finite numbers, got {gammas}.")
     if not np.isfinite(targets).all():
@@ -72,13 +73,15 @@ def short_fits(
     first: NDArray[np.uintp] = np.zeros(len(gammas), dtype=np.uintp)
     target_of = first if which is None else np.asarray(which, dtype=np.uintp)
     seed_of = first[:0] if seeds is None else np.asarray(seeds, dtype=np.uintp)
+    arguments = design.kernel_arguments() | {
+        "from_white": np.ascontiguousarray(from_white),
+        "weights": np.ones(len(design)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64),
+        "targets": targets,
+    }
 
     def train(fits: slice, limit: float) -> None:
         _native.short_fits(
-            **design.kernel_arguments(),
-            from_white=np.ascontiguousarray(from_white),
-            weights=np.ones(len(design)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64),
-            targets=np.ascontiguousarray(targets),
+            **arguments,
             which=target_of[fits],
             gammas=gammas[fits],
             seeds=seed_of[fits],
@@ -92,7 +95,10 @@ def short_fits(
         train(slice(None), float("inf"))
     else:
         for k in range(len(gammas)):
-            train(slice(k, k + 1), seconds())
+            limit = seconds()
+            if limit <= NONE_LEFT:
+                return ShortFits(V[:k], alpha[:k], from_white)
+            train(slice(k, k + 1), limit)
     return ShortFits(V, alpha, from_white)
 
 
