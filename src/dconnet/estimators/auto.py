@@ -3,51 +3,36 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
-from dataclasses import asdict
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
-from dconnet._text import count
 from dconnet._threads import one_blas_thread
-from dconnet.encoding.coder import deal
-from dconnet.encoding.schema import FieldTable, Schema
-from dconnet.ensemble.ensemble_training import TrainedEnsemble, train_ensemble
+from dconnet.encoding.schema import FieldTable
+from dconnet.ensemble.ensemble_training import TrainedEnsemble
 from dconnet.ensemble.families import (
     AnyFamily,
-    Family,
     choose_classification_families,
     choose_regression_families,
-    count_folds,
 )
 from dconnet.ensemble.fold_fits import TrainingSet
-from dconnet.ensemble.fold_runner import FoldRunner
-from dconnet.ensemble.importance import compute_importances
-from dconnet.ensemble.prediction import Ensemble
 from dconnet.ensemble.stacking import one_hot
 from dconnet.ensemble.synthetic_rows import interpolate_rows
-from dconnet.estimators.base import unchanged_if_it_fails
+from dconnet.estimators.auto_base import AutoEstimator
 from dconnet.estimators.data import ClassWeights, checked_weight
 from dconnet.estimators.dcon import DCONRegressor
-from dconnet.estimators.gamma_choice import check_folds
-from dconnet.estimators.parameters import CONSTRAINTS, documented, store_parameters
+from dconnet.estimators.parameters import documented, parameters
 from dconnet.estimators.table_encoder import TableEncoder
-from dconnet.estimators.tables import TakesTables, check_labels, check_table, check_target, warn_about_columns
+from dconnet.estimators.tables import check_labels, check_table, check_target
 from dconnet.model.calibration import probabilities_of
 from dconnet.model.targets import Targets
-from dconnet.training.clock import Clock
-from dconnet.training.observer import work_bar
 
 # For `distil`: training rows at most, synthetic rows for each, ramps of a number, and gamma.
 MAX_DISTILLED, SYNTHETIC_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6, 0.01
@@ -73,206 +58,6 @@ _document = documented(
 )
 
 
-class _Auto(TakesTables, BaseEstimator):
-    """Shared parts of the regressor and the classifier."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: CONSTRAINTS[name]
-        for name in ("quality", "members", "cv", "max_seconds", "n_jobs", "random_state", "verbose")
-    }
-
-    quality: str
-    members: str
-    cv: Any
-    max_seconds: float | None
-    n_jobs: int | None
-    random_state: Any
-    verbose: int
-    schema_: Schema
-    ensemble_: Ensemble
-    columns_: list[dict[str, str]]
-    members_: list[dict[str, Any]]
-    weights_: FloatArray
-    oof_prediction_: FloatArray
-    oof_score_: float
-    oof_log_loss_: float
-    feature_importances_: FloatArray
-    fit_time_: float
-
-    def __init__(
-        self,
-        *,
-        quality: str = "default",
-        members: str = "all",
-        cv: Any = None,
-        max_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "ensemble_")
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Files do not hold the training rows.
-        state: dict[str, Any] = {name: value for name, value in super().__getstate__().items() if name != "_table"}
-        return state
-
-    @abstractmethod
-    def _encode_target(
-        self, y: Any, sample_weight: ArrayLike | None
-    ) -> tuple[FloatArray, FloatArray, NDArray[np.intp] | None, dict[str, Any]]:
-        """Return targets of the networks (n_rows, n_columns), weights, classes of the rows, and fitted attributes."""
-
-    @abstractmethod
-    def _choose_families(self, data: TrainingSet) -> list[AnyFamily]:
-        """Return the families that suit the data."""
-
-    @abstractmethod
-    def _beats_baseline(self, data: TrainingSet) -> bool:
-        """Return whether the out-of-fold error is lower than that of the best constant prediction."""
-
-    @abstractmethod
-    def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
-        """Return fitted attributes; ``outputs`` are the out-of-fold predictions of all rows."""
-
-    def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> Self:
-        """Train on a table.
-
-        Ctrl-C during the training keeps the members that are trained, so that the estimator can predict, and raises
-        KeyboardInterrupt. If `fit` fails, the estimator stays unchanged.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_features)
-            The table: pandas, polars, Arrow, NumPy or lists.
-        y : array-like of shape (n_samples,)
-            The target of each row: a number for a regression, a label for a classification.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights; rows of weight zero are left out.
-        groups : array-like of shape (n_samples,), optional
-            Labels of rows that belong together, such as the visits of a patient. All rows of a group are in the same
-            fold, so that the out-of-fold score is that of new groups.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        self._validate_params()
-        clock = Clock(self.max_seconds)
-        with unchanged_if_it_fails(self):
-            raws = check_table(self, X, y, reset=True)
-            columns, weight, classes, attributes = self._encode_target(y, sample_weight)
-            check_consistent_length(raws[0].values, columns)
-            counts = weight > 0.0
-            if np.sum(counts) < 2:
-                raise ValueError(f"{type(self).__name__} needs two rows of positive weight, got n_samples = 1.")
-            some = slice(None) if counts.all() else counts  # a slice copies nothing
-            schema = Schema.fit([raw.rows(some) for raw in raws])
-            warn_about_columns(schema, raws)
-            table = schema.read(raws)
-            own_classes = None if classes is None else classes[some]
-            own_groups = None
-            if groups is not None:
-                check_consistent_length(groups, columns)
-                own_groups = np.unique(np.asarray(groups)[some], return_inverse=True)[1]
-            data = self._make_training_set(table.rows(some), columns[some], weight[some], own_classes, own_groups)
-            with one_blas_thread():
-                result = self._train(data, clock)
-                is_cut = clock.left() <= 0.0
-                # Rows of weight zero are predicted by all members, and rows outside of all folds by none.
-                outputs = np.full(columns.shape, np.nan)
-                outputs[np.flatnonzero(counts)[result.data.held_out]] = result.oof_predictions
-                if not counts.all():
-                    outputs[~counts] = result.ensemble.predict(table.rows(~counts))
-                importances = compute_importances(result.ensemble, result.data, len(raws))
-            attributes |= {
-                "schema_": schema,
-                "ensemble_": result.ensemble,
-                "columns_": schema.describe(),
-                "members_": [asdict(member) for member in result.members],
-                "weights_": np.array([member.weight for member in result.members]),
-                "feature_importances_": importances,
-                "_table": data.table,
-                "fit_time_": clock.spent(),
-                **self._summarise(result, outputs),
-            }
-        self.__dict__.update(attributes)
-        if result.is_interrupted:
-            raise KeyboardInterrupt("Interrupted: the estimator predicts with the members that were trained.")
-        if is_cut:
-            warnings.warn(
-                f"Stopped by max_seconds={self.max_seconds:g}: {count(len(result.members), 'member')} trained, on "
-                f"{len(result.data.folds)} of {count(len(data.folds), 'fold')}. More time gives a better ensemble.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        elif not self._beats_baseline(result.data):
-            score = "log loss" if is_classifier(self) else "R²"
-            warnings.warn(
-                f"The out-of-fold {score} is no better than that of the same prediction for all rows: the columns do "
-                "not predict y. Check the target and the columns, or add columns or rows.",
-                stacklevel=2,
-            )
-        return self
-
-    def _make_training_set(
-        self,
-        table: FieldTable,
-        columns: FloatArray,
-        weight: FloatArray,
-        classes: NDArray[np.intp] | None,
-        groups: NDArray[np.intp] | None,
-    ) -> TrainingSet:
-        """Split the rows into folds; weights get mean one, so that their unit does not matter."""
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        held_out: list[NDArray[np.intp]] = []
-        if self.cv is None or isinstance(self.cv, Integral):
-            n_folds, n_held_out, n_repeats = count_folds(len(table), self.quality, is_regression=classes is None)
-            if self.cv is not None:
-                n_folds, n_held_out, n_repeats = int(self.cv), int(self.cv), 1
-            groups = table.duplicate_groups() if groups is None else groups
-            for repeat in range(n_repeats):
-                folds = deal(len(table), n_folds, seed + repeat, classes, groups)
-                held_out += [fold for fold in folds if len(fold)][:n_held_out]
-        else:
-            target = columns[:, 0] if classes is None else classes
-            splits = check_cv(self.cv, target, classifier=classes is not None).split(columns, target, groups)
-            for train, test in check_folds(splits, len(table)):
-                if len(np.union1d(train, test)) < len(table):
-                    raise ValueError(
-                        f"cv={self.cv!r:.40} has a fold without some of the rows. The members are trained on all rows "
-                        "outside a fold; pass a splitter such as KFold, GroupKFold or PredefinedSplit."
-                    )
-                held_out.append(np.sort(test))
-        if any(len(fold) == len(table) for fold in held_out):
-            raise ValueError(
-                "A fold holds all rows, so that none is left to train on. Pass more groups or other folds."
-            )
-        ratios = weight / weight.max()
-        return TrainingSet(table, columns, ratios / ratios.mean(), tuple(held_out), classes, seed)
-
-    def _train(self, data: TrainingSet, clock: Clock) -> TrainedEnsemble:
-        families = self._choose_families(data)
-        if self.members == "networks":
-            families = [family for family in families if isinstance(family, Family)]
-        runner = FoldRunner(families, data, effective_n_jobs(self.n_jobs), clock)
-        total = len(data.folds) * sum(family.cost for family in families)
-        with work_bar(int(self.verbose), type(self).__name__, total) as runner.report_progress:
-            return train_ensemble(runner, drop_early=self.quality == "default")
-
-    def _predict_outputs(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        table = self.schema_.read(check_table(self, X, reset=False))
-        with one_blas_thread():
-            return self.ensemble_.predict(table)
-
-
 def _find_quantile(values: FloatArray, weight: FloatArray, share: float) -> float:
     """Return a quantile of ascending values for a new row: the first value that reaches the share of n + 1 rows."""
     reached = np.cumsum(weight)
@@ -281,7 +66,7 @@ def _find_quantile(values: FloatArray, weight: FloatArray, share: float) -> floa
 
 
 @_document
-class AutoDCONRegressor(RegressorMixin, _Auto):
+class AutoDCONRegressor(RegressorMixin, AutoEstimator):
     """Regression on any table, with nothing to tune.
 
     An ensemble of many short fits: networks on the plain columns, on ramps between quantiles, and with knots at the
@@ -435,7 +220,8 @@ class AutoDCONRegressor(RegressorMixin, _Auto):
 
 
 @_document
-class AutoDCONClassifier(ClassifierMixin, _Auto):
+@parameters
+class AutoDCONClassifier(ClassifierMixin, AutoEstimator):
     """Classification of the rows of any table, with nothing to tune.
 
     An ensemble of many short fits, as in `AutoDCONRegressor`: a network for each class on each family of columns, a
@@ -472,24 +258,7 @@ class AutoDCONClassifier(ClassifierMixin, _Auto):
     (3, 3)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Auto._parameter_constraints,
-        "class_weight": CONSTRAINTS["class_weight"],
-    }
-
-    def __init__(
-        self,
-        *,
-        quality: str = "default",
-        members: str = "all",
-        cv: Any = None,
-        class_weight: dict[Any, float] | str | None = None,
-        max_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    class_weight: dict[Any, float] | str | None = None
 
     def _encode_target(
         self, y: Any, sample_weight: ArrayLike | None

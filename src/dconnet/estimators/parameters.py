@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from textwrap import indent
@@ -245,8 +245,3 @@ def documented(attributes: str = "", **other: str) -> Callable[[Estimator], Esti
         return estimator
 
     return describe
-
-
-def store_parameters(estimator: object, parameters: Mapping[str, object]) -> None:
-    """Set the arguments of ``__init__``, given by ``locals()``, as attributes."""
-    vars(estimator).update({name: value for name, value in parameters.items() if name not in ("self", "__class__")})
