@@ -1,4 +1,6 @@
-"""Boosted trees predict like those of scikit-learn, and stop between chunks of rounds."""
+"""Boosted trees predict like those of scikit-learn, and are given up if they cannot end in time."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -6,13 +8,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from dconnet.ensemble import trees as trees_module
 from dconnet.ensemble.trees import Trees, boost
+from dconnet.training import clock as clock_module
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4))
 X[RNG.uniform(size=X.shape) < 0.2] = np.nan
 Y = np.nan_to_num(X[:, 0]) + np.isnan(X[:, 1]) + 0.1 * RNG.normal(size=300)
 CLASSES = np.digitize(Y, [0.0, 0.7])
-SETTINGS = {"n_leaves": 6, "seed": 0, "is_over": lambda: False}
+SETTINGS = {"n_leaves": 6, "seed": 0}
 
 
 @pytest.mark.parametrize(
@@ -42,15 +45,39 @@ def test_classes_without_rows_are_improbable():
     assert (outputs[:, 2] < outputs[:, [0, 1, 3]].min(axis=1) - 5.0).all()
 
 
-def test_chunks_of_rounds_give_the_same_trees_and_end_when_the_time_is_over(monkeypatch):
+@pytest.fixture
+def now(monkeypatch):
+    """Return a clock on which the training of a tree takes a second."""
+    time = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(clock_module, "time", SimpleNamespace(perf_counter=lambda: time.seconds))
+    fit = HistGradientBoostingRegressor.fit
+
+    def slow(model, *arguments):
+        time.seconds += model.max_iter - getattr(model, "n_iter_", 0)
+        return fit(model, *arguments)
+
+    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", slow)
+    return time
+
+
+def test_chunks_of_rounds_give_the_same_trees(monkeypatch, now):
     whole = boost(X, Y, np.ones(300), n_classes=0, n_rounds=10, **SETTINGS)
     monkeypatch.setattr(trees_module, "CHUNK", 3.0 * X.size)
-    calls = []
-    options = {**SETTINGS, "is_over": lambda: calls.append(0) or len(calls) > 4}
-    np.testing.assert_allclose(
-        boost(X, Y, np.ones(300), n_classes=0, n_rounds=10, **options).outputs(X, [10]),
-        whole.outputs(X, [10]),
-        rtol=1e-5,
-    )
-    assert len(calls) == 4
-    assert boost(X, Y, np.ones(300), n_classes=0, n_rounds=10, **options) is None
+    monkeypatch.setattr(trees_module, "FIRST_CHUNK", 0.0)
+    limits, began = [], now.seconds
+
+    def seconds():
+        limits.append(10.5 - (now.seconds - began))
+        return limits[-1]
+
+    found = boost(X, Y, np.ones(300), n_classes=0, n_rounds=10, **SETTINGS, seconds=seconds)
+    np.testing.assert_allclose(found.outputs(X, [10]), whole.outputs(X, [10]), rtol=1e-5)
+    assert limits == [10.5, 9.5, 6.5, 3.5]
+
+
+@pytest.mark.parametrize(("limit", "n_rounds"), [(9.5, 1), (0.0, 0)])
+def test_trees_that_cannot_end_in_time_are_given_up(monkeypatch, now, limit, n_rounds):
+    monkeypatch.setattr(trees_module, "FIRST_CHUNK", 0.0)
+    seconds = lambda: limit - now.seconds  # noqa: E731
+    assert boost(X, Y, np.ones(300), n_classes=0, n_rounds=10, **SETTINGS, seconds=seconds) is None
+    assert now.seconds == n_rounds

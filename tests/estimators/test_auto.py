@@ -16,6 +16,8 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from dconnet import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.ensemble import fold_runner
+from dconnet.ensemble.families import NOISY
+from dconnet.ensemble.fold_fits import TrainingSet
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -450,3 +452,9 @@ def test_a_column_with_one_value_that_a_fold_may_lack():
     sparse = FRAME.assign(rare=np.where(np.arange(len(FRAME)) == 3, 7.0, np.nan))
     for model, y in ((regressor(), Y), (classifier(), LABELS)):
         assert np.isfinite(outputs(model.fit(sparse, y), sparse)).all()
+
+
+def test_without_time_no_association_is_tested(monkeypatch):
+    monkeypatch.setattr(TrainingSet, "count_associated", lambda _: pytest.fail("there is no time for tests"))
+    X = np.random.default_rng(0).normal(size=(40, NOISY))
+    assert AutoDCONRegressor(max_seconds=1e-9, random_state=0).fit(X, X[:, 0]).oof_score_ > 0.0

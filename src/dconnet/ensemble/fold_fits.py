@@ -169,8 +169,6 @@ class TrainingSet:
 
     def count_associated(self) -> int:
         """Return the number of fields that are associated with the target."""
-        if not self.table.fields:
-            return 0
         strict = Screening(len(self.table.fields), is_strict=True)
         return len(strict.choose(compute_p_values(self.table, self.columns)))
 
@@ -372,7 +370,7 @@ def _fit_trees(
         n_leaves=family.n_leaves,
         n_rounds=max(rounds),
         seed=seed,
-        is_over=lambda: seconds is not None and seconds() <= NONE_LEFT,
+        seconds=seconds,
     )
     if trees is None:
         return None

@@ -14,11 +14,13 @@ from dconnet.encoding.schema import FieldTable
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.prediction import Ensemble
 
-# Rows of all folds together, at most about.
-MAX_ROWS = 1_000
+# Rows of all folds together, at most about; fewer after the time limit of a fit.
+MAX_ROWS, MAX_ROWS_WHEN_CUT = 1_000, 200
 
 
-def compute_importances(ensemble: Ensemble, data: TrainingSet, n_table_columns: int) -> FloatArray:
+def compute_importances(
+    ensemble: Ensemble, data: TrainingSet, n_table_columns: int, max_rows: int = MAX_ROWS
+) -> FloatArray:
     """Return the share of each column in the increase of the error when columns are shuffled.
 
     Each row is predicted by the networks that were not trained on it. The shares are nonnegative and sum to one, or all
@@ -30,8 +32,10 @@ def compute_importances(ensemble: Ensemble, data: TrainingSet, n_table_columns: 
     data : TrainingSet
     n_table_columns : int
         Number of columns of the table that the fields came from.
+    max_rows : int, default=MAX_ROWS
+        Number of rows that are shuffled, about.
     """
-    share = min(1.0, MAX_ROWS / sum(map(len, data.folds)))
+    share = min(1.0, max_rows / sum(map(len, data.folds)))
     parts = []
     for fold in data.folds:
         number = max(1, int(np.ceil(share * len(fold))))

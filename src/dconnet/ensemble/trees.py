@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet._threads import check_stop, one_openmp_thread
 from dconnet.model.rows import blocks
+from dconnet.training.clock import NONE_LEFT, Clock
 
 # Rows of a block, small enough for the nodes of all its rows and trees to stay in the cache.
 ROWS = 512
-# Rows times columns times trees that are trained at once, about one second of work, before limits are checked.
+# Rows times columns times trees that are trained at once before Ctrl-C is checked: about one second with many rows.
 CHUNK = 1e9
+# The same for the first rounds under a time limit, about 0.1 seconds. A tree costs as much as TREE_ROWS rows before its
+# first row.
+FIRST_CHUNK, TREE_ROWS = 3e7, 10_000
 # Step size, ridge penalty of the leaves, and largest depth.
 LEARNING_RATE, LEAF_PENALTY, MAX_DEPTH = 0.1, 1.0, 8
 # A leaf has at least one in LEAF_SHARE of the rows, within these limits.
@@ -116,9 +120,9 @@ def boost(
     n_leaves: int,
     n_rounds: int,
     seed: int,
-    is_over: Callable[[], bool],
+    seconds: Callable[[], float] | None = None,
 ) -> Trees | None:
-    """Train boosted trees; return None as soon as ``is_over`` returns True.
+    """Train boosted trees; return None if they cannot end in time.
 
     Parameters
     ----------
@@ -133,8 +137,9 @@ def boost(
         Leaves of a tree, and rounds of boosting: one tree for each output.
     seed : int
         Of the rows that the bins of large tables are computed from.
-    is_over : callable
-        Called between chunks of rounds.
+    seconds : callable, optional
+        Called between chunks of rounds; returns the seconds left. They must suffice for all rounds that are left, by
+        the time that the last chunk took.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
@@ -154,11 +159,17 @@ def boost(
     target, weight = np.append(target, absent), np.append(weight, np.full(len(absent), TINY_WEIGHT))
     own_weight = weight if np.ptp(weight) > 0.0 else None  # weighted bins take many times the time of a fit
     n_outputs = n_classes if n_classes > 2 else 1
-    at_once = max(1, int(CHUNK / (X.size * n_outputs)))
-    for last in range(at_once, n_rounds + at_once, at_once):
+    usual = max(1, int(CHUNK / (X.size * n_outputs)))
+    first = max(1, int(FIRST_CHUNK / ((len(X) + TREE_ROWS) * X.shape[1] * n_outputs)))
+    n_trained, needed = 0, NONE_LEFT
+    while n_trained < n_rounds:
         check_stop()
-        if is_over():
+        if seconds is not None and seconds() <= needed:
             return None
+        n_new = min(usual if seconds is None or n_trained else first, n_rounds - n_trained)
+        clock = Clock(None)
         with one_openmp_thread():
-            model.set_params(max_iter=min(last, n_rounds)).fit(X, target, own_weight)
+            model.set_params(max_iter=n_trained + n_new).fit(X, target, own_weight)
+        n_trained += n_new
+        needed = clock.spent() / n_new * (n_rounds - n_trained)
     return Trees.of(model, X.shape[1])

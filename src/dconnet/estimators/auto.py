@@ -110,8 +110,8 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
         target = check_target(y, type(self).__name__)
         return target[:, None], checked_weight(sample_weight, target[:, None]), None, {}
 
-    def _choose_families(self, data: TrainingSet) -> list[AnyFamily]:
-        return choose_regression_families(data.table.fields, data.columns[:, 0], data.count_associated())
+    def _choose_families(self, data: TrainingSet, n_associated: int) -> list[AnyFamily]:
+        return choose_regression_families(data.table.fields, data.columns[:, 0], n_associated)
 
     def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         rows, predicted = result.data.held_out, result.oof_predictions[:, 0]
@@ -274,9 +274,9 @@ class AutoDCONClassifier(ClassifierMixin, AutoEstimator):
         codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
         return one_hot(codes, 1 if len(classes) == 2 else len(classes)), weight, codes, {"classes_": classes}
 
-    def _choose_families(self, data: TrainingSet) -> list[AnyFamily]:
+    def _choose_families(self, data: TrainingSet, n_associated: int) -> list[AnyFamily]:
         n_rows, n_classes = len(data.table), max(2, data.columns.shape[1])
-        return choose_classification_families(data.table.fields, n_rows, n_classes, data.count_associated())
+        return choose_classification_families(data.table.fields, n_rows, n_classes, n_associated)
 
     def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
         data, rows = result.data, result.data.held_out

@@ -23,11 +23,12 @@ from dconnet._threads import one_blas_thread
 from dconnet.encoding.coder import deal
 from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.ensemble.ensemble_training import TrainedEnsemble, train_ensemble
-from dconnet.ensemble.families import AnyFamily, Family, count_folds
+from dconnet.ensemble.families import NOISY, AnyFamily, Family, count_folds
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.fold_runner import FoldRunner
-from dconnet.ensemble.importance import compute_importances
+from dconnet.ensemble.importance import MAX_ROWS, MAX_ROWS_WHEN_CUT, compute_importances
 from dconnet.ensemble.prediction import Ensemble
+from dconnet.ensemble.screening import SECONDS_PER_VALUE
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.gamma_choice import check_folds
 from dconnet.estimators.parameters import parameters
@@ -78,8 +79,8 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
         """Return targets of the networks (n_rows, n_columns), weights, classes of the rows, and fitted attributes."""
 
     @abstractmethod
-    def _choose_families(self, data: TrainingSet) -> list[AnyFamily]:
-        """Return the families that suit the data."""
+    def _choose_families(self, data: TrainingSet, n_associated: int) -> list[AnyFamily]:
+        """Return the families that suit the data, of whose fields ``n_associated`` are associated with the target."""
 
     @abstractmethod
     def _beats_baseline(self, data: TrainingSet) -> bool:
@@ -141,7 +142,8 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
                 outputs[np.flatnonzero(counts)[result.data.held_out]] = result.oof_predictions
                 if not counts.all():
                     outputs[~counts] = result.ensemble.predict(table.rows(~counts))
-                importances = compute_importances(result.ensemble, result.data, len(raws))
+                max_rows = MAX_ROWS_WHEN_CUT if is_cut else MAX_ROWS
+                importances = compute_importances(result.ensemble, result.data, len(raws), max_rows)
             attributes |= {
                 "schema_": schema,
                 "ensemble_": result.ensemble,
@@ -209,7 +211,9 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
         return TrainingSet(table, columns, ratios / ratios.mean(), tuple(held_out), classes, seed)
 
     def _train(self, data: TrainingSet, clock: Clock) -> TrainedEnsemble:
-        families = self._choose_families(data)
+        n_fields = len(data.table.fields)
+        has_screening = n_fields >= NOISY and clock.left() > SECONDS_PER_VALUE * n_fields * len(data.table)
+        families = self._choose_families(data, data.count_associated() if has_screening else n_fields)
         if self.members == "networks":
             families = [family for family in families if isinstance(family, Family)]
         runner = FoldRunner(families, data, effective_n_jobs(self.n_jobs), clock)
