@@ -155,9 +155,18 @@ Outcome Solver::escalate(const Programme& programme, double tolerance, std::size
                          ActiveGram& gram) {
   keep(certifier_.certify(programme, at, kAimedGap), uncertified_ ? Method::kWalk : Method::kStart, at);
   if (kept_.certificate.meets(kAimedGap, kAimedKkt)) return {0, true, kept_.method};
-  const std::size_t used = augmented_lagrangian_.solve(programme, std::min(kLagrangianSteps, max_iterations), at.v, at.multipliers, gram);
-  design_.apply(at.v, at.z);
-  keep_if_better(programme, Method::kAugmentedLagrangian, at);
+  std::size_t used = 0;
+  const auto attempt = [&] {
+    used += augmented_lagrangian_.solve(programme, std::min(kLagrangianSteps, max_iterations - used), at.v, at.multipliers, gram);
+    design_.apply(at.v, at.z);
+    keep_if_better(programme, Method::kAugmentedLagrangian, at);
+  };
+  attempt();
+  if (!kept_.certificate.meets(tolerance, kAcceptedKkt)) {  // the end of the walk can be a bad start: begin at zero
+    std::fill(at.v, at.v + design_.columns(), 0.0);
+    std::fill(at.multipliers, at.multipliers + design_.rows(), 0.0);
+    attempt();
+  }
   if (value(programme, at) >= 0.0) keep_zero(programme, tolerance, at);
   std::copy(kept_.v.begin(), kept_.v.end(), at.v);
   std::copy(kept_.multipliers.begin(), kept_.multipliers.end(), at.multipliers);
