@@ -27,7 +27,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "reproduction/*.md", "tabular/*.md"]  # parts that pages include
+exclude_patterns = ["_build", "reproduction/*.md", "tabular/*.md", "benchmarks/*.md"]  # parts that pages include
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
