@@ -45,7 +45,7 @@ def test_a_converged_accelerated_fit_has_the_same_bits(client, rows, partition):
 
 
 def test_joint_steps_alone_never_raise_regloss_over_all_rows(client, rows, partition, monkeypatch):
-    """With so many rows that the driver does not fetch them, there are no sweeps."""
+    """Beyond the size that the driver fetches, there are no sweeps."""
     monkeypatch.setattr("dconnet.dask.problem.MAX_SWEPT_NUMBERS", 0)
     (X, y), epochs = rows(N_ROWS), []
     options = OPTIONS | {"n_hidden": 2, "gamma": 1.0, "tol": 1e-4, "max_epochs": None}
