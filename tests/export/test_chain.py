@@ -71,7 +71,7 @@ class TestEstimators:
     def test_layerwise_classes(self):
         labels = np.digitize(X[:, 0], [-1.0, 1.0])
         model = LayerwiseDCONClassifier((3, 3), gamma=0.1, tol=0.1, random_state=0).fit(X, labels)
-        assert_same(model.to_chain(), model._outputs(X))
+        assert_same(model.to_chain(), model._predict_outputs(X))
         assert model.to_chain().output_names == ("0", "1", "2")
 
     def test_names_of_a_frame(self):

@@ -56,7 +56,7 @@ class TestRegressors:
 
 
 def outputs_of(model, rows=X):
-    return model[-1]._outputs(model[:-1].transform(rows))
+    return model[-1]._predict_outputs(model[:-1].transform(rows))
 
 
 def shares_of(model):
