@@ -233,7 +233,9 @@ def zoned_tables():
         pd.DataFrame({"c": berlin.astype("timestamp[us, tz=Europe/Berlin][pyarrow]")}),
         pd.DataFrame({"c": pd.Series(moments, dtype=object)}),
         pd.DataFrame({"c": [moment.isoformat() for moment in moments]}),
-        pl.DataFrame({"c": pl.Series(moments).dt.convert_time_zone("Europe/Berlin")}),
+        pl.DataFrame(
+            {"c": pl.Series([moment.astimezone(UTC) for moment in moments]).dt.convert_time_zone("Europe/Berlin")}
+        ),
         pa.table({"c": pa.array(moments, pa.timestamp("us", "Europe/Berlin"))}),
     ]
 

@@ -97,7 +97,8 @@ def _series_column(name: str, series: Any) -> RawColumn:
     own = getattr(series.dtype, "pyarrow_dtype", series.dtype)
     has_zone = bool(getattr(own, "tz", None) or getattr(own, "time_zone", None))
     if has_zone and hasattr(series.dt, "tz_convert"):  # pandas; polars converts to UTC itself
-        series = series.dt.tz_convert(None)
+        utc = series.dt.tz_convert(None).to_numpy("datetime64[us]", na_value=np.datetime64("NaT"))
+        return RawColumn(name, utc, has_zone=True)
     return RawColumn(name, series.to_numpy(), dtype.startswith(("categor", "enum")), has_zone)
 
 
