@@ -109,7 +109,7 @@ class Network(Frozen, Exportable):
         return Z
 
     def _check_inputs(self, X: ArrayLike) -> FloatArray:
-        X = np.asarray(X, dtype=np.float64)
+        X = np.asarray(X, dtype=np.float64, order="C")  # products of other layouts may round differently
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X must have shape (n_samples, {self.n_features}), got {X.shape}.")
         return X
