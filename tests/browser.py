@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+# Frames come from timers: while a page waits for a real frame, Chromium's virtual time would run out.
 PROBE = (
-    "<script>window.problems = []; addEventListener('error', (event) => problems.push(event.message));"
+    "<script>window.requestAnimationFrame = (draw) => setTimeout(draw, 16);"
+    "window.problems = []; addEventListener('error', (event) => problems.push(event.message));"
     "addEventListener('unhandledrejection', (event) => problems.push(String(event.reason)));</script>"
 )
 REPORT = (
