@@ -33,17 +33,17 @@ def register_onnx_converters() -> None:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from skl2onnx import to_onnx
-    >>> from dconnet import DCONRegressor
-    >>> from dconnet.estimators import register_onnx_converters
-    >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)
-    >>> pipeline = make_pipeline(StandardScaler(), DCONRegressor(n_hidden=3, tol=1e-3, random_state=0))
-    >>> register_onnx_converters()
-    >>> model = to_onnx(pipeline.fit(X, np.abs(X[:, 0])), X)
-    >>> [output.name for output in model.graph.output]
+    >>> import numpy as np  # doctest: +SKIP
+    >>> from sklearn.pipeline import make_pipeline  # doctest: +SKIP
+    >>> from sklearn.preprocessing import StandardScaler  # doctest: +SKIP
+    >>> from skl2onnx import to_onnx  # doctest: +SKIP
+    >>> from dconnet import DCONRegressor  # doctest: +SKIP
+    >>> from dconnet.estimators import register_onnx_converters  # doctest: +SKIP
+    >>> X = np.linspace(-1, 1, 30).reshape(-1, 1)  # doctest: +SKIP
+    >>> pipeline = make_pipeline(StandardScaler(), DCONRegressor(3, tol=1e-3, random_state=0))  # doctest: +SKIP
+    >>> register_onnx_converters()  # doctest: +SKIP
+    >>> model = to_onnx(pipeline.fit(X, np.abs(X[:, 0])), X)  # doctest: +SKIP
+    >>> [output.name for output in model.graph.output]  # doctest: +SKIP
     ['variable']
     """
     try:
