@@ -270,12 +270,6 @@ def test_arrays_that_are_only_read_may_be_converted():
 # --- rows ---
 
 
-@pytest.mark.parametrize("make", [solver, sweep])
-def test_the_kernel_refuses_too_many_rows(make):
-    with pytest.raises(ValueError, match="the design has 4294967296 rows, but the kernel numbers at most 4294967295"):
-        make(design=np.empty((MOST_ROWS + 1, 0)), columns=0)
-
-
 def test_a_problem_refuses_too_many_rows():
     assert MOST_ROWS == 2**32 - 1
     X = np.broadcast_to(np.zeros((1, 2)), (MOST_ROWS + 1, 2))  # a copy would need 64 GB

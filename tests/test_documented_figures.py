@@ -14,19 +14,8 @@ sys.path.append(str(DOCS.parent / "benchmarks"))
 pytestmark = pytest.mark.skipif(not STORED.is_dir(), reason="the documentation is not part of this distribution")
 
 
-def read_lines(name):
-    return [json.loads(line) for line in (STORED / name).read_text(encoding="utf-8").splitlines()]
-
-
 def read_page(name):
     return (DOCS / name).read_text(encoding="utf-8")
-
-
-def find_row(page, *begin):
-    """Return the cells of the first table row that begins with these cells."""
-    lines = read_page(page).splitlines()
-    rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|"))
-    return next(row for row in rows if tuple(row[: len(begin)]) == begin)
 
 
 def geometric(ratios):
@@ -36,7 +25,7 @@ def geometric(ratios):
 def read_contests(name):
     """Return RegLoss of every runner at every mark, by dataset, width and gamma."""
     found = {}
-    for record in read_lines(name)[1:]:
+    for record in map(json.loads, (STORED / name).read_text(encoding="utf-8").splitlines()[1:]):
         key = tuple(record["cell"][field] for field in ("dataset", "n_hidden", "gamma"))
         found.setdefault(key, {})[record["cell"]["runner"]] = record["result"]["regloss"]
     return found
@@ -54,9 +43,9 @@ def summarise(ratios):
 
 
 RIVALS = {
-    "kernel": ("the kernel's own L-BFGS", "against the kernel's L-BFGS"),
-    "scipy-brisk": ("SciPy's L-BFGS-B, brisk", "against SciPy's, brisk"),
-    "scipy": ("SciPy's L-BFGS-B", "against SciPy's"),
+    "kernel": "the kernel's own L-BFGS",
+    "scipy-brisk": "SciPy's L-BFGS-B, brisk",
+    "scipy": "SciPy's L-BFGS-B",
 }
 
 
@@ -64,20 +53,10 @@ def test_races():
     found = read_contests("race.jsonl")
     assert len(found) == 135
     lines = read_page("accelerated.md").splitlines()
-    pairs = [(champion, rival, RIVALS[rival][0]) for champion in ("defaults", "accelerated") for rival in RIVALS]
+    pairs = [(champion, rival, RIVALS[rival]) for champion in ("defaults", "accelerated") for rival in RIVALS]
     for champion, rival, name in [*pairs, ("accelerated", "defaults", "default settings")]:
         end = f"| {name} | " + " | ".join(summarise(ratios_of(found, champion, rival))) + " |"
         assert any(line.endswith(end) for line in lines), end
-
-
-@pytest.mark.parametrize("rival", RIVALS)
-def test_races_by_gamma(rival):
-    found = read_contests("race.jsonl")
-    means = [
-        geometric(ratios_of({key: found[key] for key in found if key[2] == gamma}, "accelerated", rival))
-        for gamma in (0.1, 0.01, 0.001, 0.0001, 0.00001)
-    ]
-    assert find_row("accelerated.md", RIVALS[rival][1])[1:] == [f"{mean:.3f}" for mean in means]
 
 
 def test_races_against_algorithm_1_and_adam():

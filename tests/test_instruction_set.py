@@ -52,12 +52,6 @@ def test_avx2_changes_no_bit():
     assert len(networks) == 3
 
 
-@pytest.mark.skipif(not _native.FMA, reason="there are no fused operations, or they are not to be used")
-def test_fused_operations_give_the_same_bits_each_time():
-    assert fit() == fit.__wrapped__()
-    assert fit()[1] != fit("DCONNET_NO_FMA")[1]
-
-
 @pytest.mark.skipif(not _native.AVX512, reason="there is no AVX-512, or it is not to be used")
 def test_wider_vectors_change_no_bit():
     with_avx512, networks = fit()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from reproduction import commands
-from reproduction.experiment import NAMES, apply_changes, get_experiment
+from reproduction.experiment import NAMES, get_experiment
 from reproduction.page import Picture
 from reproduction.store import Store, build_name
 from shared_data import HOME, needs_data
@@ -62,13 +62,6 @@ def test_baselines_from_end_to_end(tmp_path, invoke):
     assert "4 of the 2160 cells" in (tmp_path / "results.md").read_text()
 
 
-@pytest.mark.parametrize("is_present", [pytest.param(True, marks=needs_data), False])
-def test_datasets_are_listed_with_their_folder(tmp_path, invoke, is_present):
-    lines = invoke("datasets", "--data-home", HOME if is_present else tmp_path).out.splitlines()
-    assert [line.split()[0] for line in lines[1:]] == [*(f"DS{k}" for k in range(1, 10)), "MNIST"]
-    assert lines[6].endswith("DS6_residential_building" if is_present else "missing")
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_has_a_consistent_plan(name):
     experiment = get_experiment(name)
@@ -87,13 +80,6 @@ def test_plans_are_those_of_the_paper():
     cells = mnist.cells(mnist.plan)
     assert {cell.method for cell in cells if cell.side == 28} == {"accelerated", "shrinkage"}
     assert {cell.parameters[0] for cell in cells if cell.method == "paper"} == {1e-2, 1e-3, 1e-4, 1e-5}
-
-
-def test_changes_apply_to_the_fields_they_name():
-    experiment = get_experiment("table1")
-    changes = commands.parse_changes(["splits=10", 'datasets=["DS1", "DS2"]', "tol=1e-3"], [experiment])
-    assert changes == {"splits": 10, "datasets": ("DS1", "DS2"), "tol": 1e-3}
-    assert apply_changes(experiment.plan, changes) == replace(experiment.plan, splits=10, datasets=("DS1", "DS2"))
 
 
 def test_a_section_reports_missing_cells_and_changed_settings(tmp_path):

@@ -11,13 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dconnet import DCONRegressor, PaperAlgorithm
-from reproduction import fits, printed
+from reproduction import printed
 from reproduction.commands import render
 from reproduction.convergence import law_of
-from reproduction.datasets import Split
+from reproduction.mnist import IMAGES
 from reproduction.page import Picture
-from shared_data import HOME, needs_data
 from tolerances import ROUNDING
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -218,24 +216,19 @@ def test_over_regularised(page):
         assert f"{rises} of the 9 steps on {dataset}" in page
 
 
-@needs_data
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_figures_beside_the_released_code(page):
-    for dataset in ("DS1", "DS4"):
-        parts = Split(dataset, 0).load(HOME, fits.FitSettings())
-        for kinks in ("random", "active"):
-            ends = [
-                DCONRegressor(
-                    10,
-                    gamma=0.01,
-                    scale=False,
-                    algorithm=PaperAlgorithm(kinks=kinks),
-                    max_epochs=30,
-                    init=fits.start_of(parts, 10, 0),
-                    random_state=seed,
-                )
-                .fit(*parts.training)
-                .objective_
-                for seed in range(5)
-            ]
-            assert f"{min(ends):.4f} to {max(ends):.4f}" in page
+@pytest.mark.parametrize("baseline", printed.IMPROVEMENTS)
+@pytest.mark.parametrize("part", [0, 1])
+def test_printed_averages_follow_from_the_printed_numbers(baseline, part):
+    table = printed.IMPROVEMENTS[baseline]
+    rows = np.array([columns[part] for name, columns in table.items() if name != printed.AVERAGE])
+    assert rows.shape == (9, 3, 2)
+    # Each number is rounded to two digits, the average once more.
+    np.testing.assert_allclose(rows.mean(axis=0), table[printed.AVERAGE][part], atol=0.0101)
+
+
+@pytest.mark.parametrize("images", IMAGES)
+def test_printed_improvements_of_mnist_follow_from_the_errors(images):
+    (adam, adam_accuracy), (dcon, dcon_accuracy) = (printed.MNIST[images, method] for method in ("adam", "paper"))
+    errors, accuracy = printed.MNIST_IMPROVEMENTS[images]
+    np.testing.assert_allclose(np.array(adam) / dcon - 1.0, errors, atol=0.0051)
+    assert dcon_accuracy / adam_accuracy - 1.0 == pytest.approx(accuracy, abs=0.0051)

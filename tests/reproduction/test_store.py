@@ -1,12 +1,7 @@
 """Results are stored whole, counted once, found again, and never mixed with those of other settings."""
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -124,64 +119,3 @@ def test_processes_have_one_thread_and_failures_are_returned(tmp_path, monkeypat
     assert "unlucky: ValueError: an unlucky item" in failure
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
-
-
-RUN = """
-import signal
-import sys
-from pathlib import Path
-sys.path.insert(0, {here!r})
-from rich.console import Console
-from slow_work import slow
-from reproduction.processes import work_through
-if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started the tests without it
-    try:
-        work_through(slow, [Path({folder!r}) / str(k) for k in range(200)], 2, Console(quiet=True))
-    except KeyboardInterrupt:
-        sys.exit(130)
-"""
-
-SLOW = """
-import os, time
-from dconnet._files import write_atomically
-def slow(path):
-    try: time.sleep(0.05 if int(path.name) < 6 else 3600)
-    except KeyboardInterrupt: pass  # as a fit that returns its last state
-    with write_atomically(path) as file: file.write(str(os.getpid()))
-"""
-
-PATH = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
-
-
-def is_running(process):
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_run_leaves_whole_files_and_no_process(tmp_path, signal_sent):
-    (tmp_path / "slow_work.py").write_text(SLOW)
-    folder, script = tmp_path / "cells", tmp_path / "run.py"
-    folder.mkdir()
-    script.write_text(RUN.format(here=str(tmp_path), folder=str(folder)))
-    process = subprocess.Popen([sys.executable, script], start_new_session=True, env=os.environ | {"PYTHONPATH": PATH})
-    while len(list(folder.glob("[0-9]*"))) < 3:
-        time.sleep(0.02)
-        assert process.poll() is None
-    if signal_sent == signal.SIGINT:
-        os.killpg(process.pid, signal_sent)  # as a terminal does, to the workers too
-    else:
-        process.send_signal(signal_sent)
-    assert process.wait(60) == (130 if signal_sent == signal.SIGINT else -signal_sent)
-    workers = [int(path.read_text()) for path in folder.glob("[0-9]*")]
-    assert 3 <= len(workers) <= 6
-    for _ in range(500):
-        if not any(map(is_running, workers)):
-            break
-        time.sleep(0.02)
-    else:
-        pytest.fail("a worker outlived its parent")

@@ -3,10 +3,8 @@
 import hashlib
 import io
 import sys
-import threading
 import zipfile
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -69,19 +67,3 @@ def test_a_failed_download_names_the_addresses_and_the_remedy(tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match="needs pooch: pip install pooch"):
         obtain(FILE, tmp_path)
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
-def test_download_from_a_server(tmp_path):
-    pytest.importorskip("pooch")
-    (tmp_path / "table.zip").write_bytes(zipped(table__data=CONTENT))
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        file = RawFile(FILE.path, FILE.sha256, (f"{address}/gone.zip", f"{address}/table.zip"))
-        assert obtain(file, tmp_path / "home").read_bytes() == CONTENT
-        server.shutdown()
