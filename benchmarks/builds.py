@@ -31,7 +31,7 @@ CHILD = """
 import json, sys, time, warnings
 import numpy as np
 from dconnet import Problem
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier

@@ -13,7 +13,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler, scale
 
 from dconnet import Network, Problem
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.training.dc import SPLITS
 from dconnet.training.descent import Descent, Options, State
 from dconnet.training.initialization import xavier

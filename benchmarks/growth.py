@@ -23,7 +23,7 @@ from sklearn.datasets import make_friedman1
 
 from dconnet import DCONRegressor, Network, Problem
 from dconnet.certificates import global_gap
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.training.descent import Options, State
 from dconnet.training.growth import START, GrowingDescent
 from dconnet.training.initialization import xavier

@@ -2,9 +2,9 @@
 
     python benchmarks/optimise.py [--datasets NAME ...] [--hidden 10 20 50] [--seconds 60] [--report] [--pack]
 
-The rivals are the plain big-M programme in SciPy's HiGHS, our own programme there, and the formulations of
-gurobi-machinelearning and of OMLT (big-M, and a partition of the inputs of each neuron) in Gurobi, within the limits of
-its free licence: the dependency group `peers`. Proved optima must agree. Times are wall times with the formulation.
+The rivals are the plain big-M programme in SciPy's HiGHS, and the formulations of gurobi-machinelearning and of OMLT
+(big-M, and a partition of the inputs of each neuron) in Gurobi, within the limits of its free licence: the dependency
+group `peers`. Proved optima must agree. Times are wall times with the formulation.
 The table shows all stored results: ``--report --results docs/benchmarks`` those of the documentation.
 """
 
@@ -63,12 +63,10 @@ def train(dataset: str, n_hidden: int) -> tuple[Network, np.ndarray]:
     return model.network_, X
 
 
-def solve_ours(
-    network: Network, low: np.ndarray, high: np.ndarray, sign: float, seconds: float, method: str
-) -> tuple[float, bool]:
-    """Solve by this package, with its own branch and bound or with HiGHS."""
+def solve_ours(network: Network, low: np.ndarray, high: np.ndarray, sign: float, seconds: float) -> tuple[float, bool]:
+    """Solve by the branch and bound of this package."""
     sense, bounds = "max" if sign > 0.0 else "min", list(zip(low, high, strict=True))
-    found = optimise(network, bounds, sense=sense, max_seconds=seconds, method=method)
+    found = optimise(network, bounds, sense=sense, max_seconds=seconds)
     return found.value, found.status.is_optimal
 
 
@@ -153,8 +151,7 @@ def solve_omlt(
 Solver = Callable[[Network, np.ndarray, np.ndarray, float, float], tuple[float, bool]]
 
 SOLVERS: dict[str, Solver] = {
-    "branching": partial(solve_ours, method="branching"),
-    "highs": partial(solve_ours, method="highs"),
+    "branching": solve_ours,
     "big-M": solve_big_m,
     "gurobi-ml": solve_gurobi,
     "OMLT big-M": partial(solve_omlt, formulation="ReluBigMFormulation"),

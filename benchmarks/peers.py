@@ -14,9 +14,8 @@ import osqp
 import piqp
 from scipy import sparse
 
-from dconnet.convex.backend import ConvexSolution
 from dconnet.convex.native import Native
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import ConvexSolution, Programme
 
 TIME_LIMIT = 30.0  # seconds for one solve
 ACCURACY = 1e-9

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dconnet import Network, Problem
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.accelerated import AcceleratedDescent, Moves
 from dconnet.training.descent import Descent, Options

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.training.dc import KINK_TOLERANCE, DCAOutcome, NeuronProblem
 from dconnet.training.descent import Descent, Options, State
-from dconnet.training.kinks import FLAT, at_kink
-from dconnet.training.restart import Verdict, examine
+from dconnet.training.kinks import FLAT, Verdict, at_kink, examine
 from dconnet.training.sweep import PythonSweep, Tally
 from reproduction import printed
 from reproduction.datasets import TABLES, Split

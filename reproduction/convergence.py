@@ -13,13 +13,13 @@ import numpy as np
 
 from dconnet._arrays import FloatArray
 from dconnet.certificates import DecayLaw, convergence_order, decay_law, stationarity, subgradient
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, WhitenedProblem
 from dconnet.training.dc import NeuronProblem
 from dconnet.training.descent import Descent, Options, State
-from dconnet.training.early_stopping import Validation
 from dconnet.training.kinks import Kinks
+from dconnet.training.observer import Validation
 from reproduction import adam, printed
 from reproduction.datasets import TABLES, Parts, Split
 from reproduction.experiment import Experiment, Findings, full_grid

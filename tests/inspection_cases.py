@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from dconnet import DCONClassifier, DCONRegressor, TableEncoder
 from dconnet.inspection.examine import examine
 from dconnet.inspection.split import split_rows
-from dconnet.io.metadata import Metadata
+from dconnet.io.model_file import Metadata
 
 HOSTILE = ["</table><script>alert(1)</script>", "$\\frac{", '" onerror="alert(2)', "a & b\x00\x1b[31m"]
 

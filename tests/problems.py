@@ -11,8 +11,7 @@ from numpy.random import Generator, default_rng
 
 from dconnet._arrays import FloatArray
 from dconnet.certificates import Trajectory
-from dconnet.convex.backend import get_backend
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import Programme, get_backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.whitening import Whitening

@@ -9,8 +9,7 @@ import pytest
 
 from dconnet import Problem, _native
 from dconnet.convex.native import pad_rows
-from dconnet.encoding.design import CodedDesign
-from dconnet.encoding.features import Linear
+from dconnet.encoding.design import CodedDesign, Linear
 from dconnet.model.problem import MOST_ROWS
 
 N_ROWS, RANK, N_HIDDEN = 3000, 4, 5

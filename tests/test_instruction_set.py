@@ -13,7 +13,7 @@ from dconnet import _native
 FIT = """
 import numpy as np
 from dconnet import DCONRegressor, Problem, _native
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Options
 from dconnet.training.initialization import xavier

@@ -6,8 +6,7 @@ from dconnet import DCONRegressor, Network, PaperAlgorithm, Problem
 from dconnet.certificates import dead_neurons, local_optimality, stationarity
 from dconnet.model.piecewise import active_neurons
 from dconnet.training.dc import NeuronProblem
-from dconnet.training.kinks import MAX_CHOICES
-from dconnet.training.restart import Verdict, examine
+from dconnet.training.kinks import MAX_CHOICES, Verdict, examine
 
 
 def stuck(n_kinked=1):

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dconnet.convex.backend import Backend, ConvexSolution, backend_names, get_backend
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import Backend, ConvexSolution, Programme, backend_names, get_backend
 from problems import Case, catalogue
 from tolerances import GAP, KKT, KKT_OF_CLOSED_GAP, OBJECTIVE, ROUNDING, SOLUTION
 

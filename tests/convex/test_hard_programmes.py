@@ -12,8 +12,7 @@ import pytest
 from numpy.random import Generator, default_rng
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution, get_backend
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import ConvexSolution, Programme, get_backend
 from dconnet.model.whitening import Whitening
 from problems import dca_programme, inputs, programme_around
 

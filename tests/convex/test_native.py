@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from dconnet.convex.backend import ConvexSolution, get_backend
 from dconnet.convex.native import Native
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import ConvexSolution, Programme, get_backend
 from dconnet.model.whitening import Whitening
 from problems import catalogue
 from tolerances import KKT

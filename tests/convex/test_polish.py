@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dconnet.convex.polish import polish
 from dconnet.convex.programme import Programme
-from dconnet.convex.reference import Reference
+from dconnet.convex.reference import Reference, polish
 from dconnet.model.whitening import Whitening
 from problems import catalogue, inputs, programme_around
 from tolerances import KKT

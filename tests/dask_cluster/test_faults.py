@@ -16,10 +16,9 @@ from distributed import Client, Nanny
 
 from dconnet import DCONRegressor
 from dconnet.dask import DaskDCONRegressor, worker
-from dconnet.dask.driver import Partitions
+from dconnet.dask.driver import NO_WORKERS_TIMEOUT, LostRowsError, NoWorkersError, Partitions
 from dconnet.dask.partition import Partition
 from dconnet.dask.problem import MAX_SWEPT_NUMBERS
-from dconnet.dask.waiting import NO_WORKERS_TIMEOUT, LostRowsError, NoWorkersError
 from dconnet_test_workers import drop_all_partitions, kill_this_process
 
 OPTIONS = {"n_hidden": 3, "gamma": 0.01, "scale": False, "algorithm": "paper", "max_epochs": 4, "random_state": 0}

@@ -8,8 +8,7 @@ from sklearn.preprocessing import TargetEncoder
 from dconnet.encoding import coder as coder_module
 from dconnet.encoding.coder import FEW_LEVELS, MAX_LEVELS, MIN_LEVEL, Coder, Coding, compute_level_means, deal
 from dconnet.encoding.columns import read_columns
-from dconnet.encoding.design import CodedDesign
-from dconnet.encoding.features import MAX_SHARE, Levels, Linear, Ramps
+from dconnet.encoding.design import MAX_SHARE, CodedDesign, Levels, Linear, Ramps
 from dconnet.encoding.schema import Schema
 from dconnet.ensemble.stacking import one_hot
 

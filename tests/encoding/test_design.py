@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet.encoding.design import CodedDesign, Standardisation
-from dconnet.encoding.features import Levels, Linear, Ramps
+from dconnet.encoding.design import CodedDesign, Levels, Linear, Ramps, Standardisation
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.normal(size=200)

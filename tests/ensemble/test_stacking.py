@@ -12,7 +12,7 @@ from dconnet.ensemble.stacking import (
     SoftmaxStack,
     fit_convex_weights,
 )
-from dconnet.model.calibration import probabilities_of
+from dconnet.model.targets import probabilities_of
 
 RNG = np.random.default_rng(0)
 M, MEMBERS = 200, 6

@@ -9,7 +9,7 @@ from sklearn.model_selection import ShuffleSplit, train_test_split
 
 from dconnet import DCONClassifier
 from dconnet.estimators.gamma_choice import GAMMAS
-from dconnet.model.calibration import PLAIN_SLOPE, probabilities_of
+from dconnet.model.targets import PLAIN_SLOPE, probabilities_of
 
 X, CODES = datasets.load_iris(return_X_y=True)
 LABELS = np.array(["setosa", "versicolor", "virginica"])[CODES]

@@ -15,7 +15,7 @@ from sklearn.preprocessing import TargetEncoder
 from threadpoolctl import threadpool_limits
 
 from dconnet import DCONRegressor, TableEncoder
-from dconnet.estimators.tables import ColumnWarning
+from dconnet.estimators.data import ColumnWarning
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))

@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, Problem
 from dconnet._threads import check_stop, in_threads, one_blas_thread
-from dconnet.convex.backend import get_backend
 from dconnet.convex.native import Native
+from dconnet.convex.programme import get_backend
 from dconnet.estimators import gamma_choice
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Options

@@ -8,8 +8,8 @@ import pytest
 from chains import CHAINS, assert_agrees, inputs, random_chain
 from dconnet import Network
 from dconnet.export.chain import Affine, ClassifierChain
+from dconnet.export.libraries import to_mlp_classifier, to_mlp_regressor
 from dconnet.export.onnx import label_array, to_onnx
-from dconnet.export.sklearn import to_mlp_classifier, to_mlp_regressor
 
 HINGES = Network([[1.0, 2.0], [-1.0, 0.5], [0.3, -0.7]], [0.1, 0.2, -0.3], [1.0, -2.0, 0.5], 0.25)
 ROWS = np.random.default_rng(3).normal(size=(200, 3))
@@ -35,7 +35,7 @@ class TestTorch:
 
     @pytest.mark.parametrize("name", CHAINS)
     def test_agrees(self, name, torch):
-        from dconnet.export.torch import to_torch
+        from dconnet.export.libraries import to_torch
 
         chain = CHAINS[name]
         X = inputs(chain)
@@ -57,7 +57,7 @@ class TestTorch:
         assert HINGES.W.flags.writeable is False
 
     def test_file_can_be_loaded(self, torch, tmp_path):
-        from dconnet.export.torch import torch_file
+        from dconnet.export.libraries import torch_file
 
         (tmp_path / "network.pt2").write_bytes(torch_file(HINGES.to_chain()))
         loaded = torch.export.load(tmp_path / "network.pt2").module()
@@ -172,7 +172,7 @@ class TestKeras:
         pytest.importorskip("torch", reason="the backend of Keras")
         if find_spec("keras") is None:  # importing it would choose its backend
             pytest.skip("the export to Keras needs it")
-        from dconnet.export.keras import keras_file, to_keras
+        from dconnet.export.libraries import keras_file, to_keras
 
         for name in ("three outputs", "no hidden layer", "deep", "probabilities"):
             chain = CHAINS[name]

@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize, special
 from sklearn.linear_model import LogisticRegression
 
-from dconnet.model.calibration import LEAST_SLOPE, RIDGE, Calibration, log_probabilities_of, probabilities_of
+from dconnet.model.targets import LEAST_SLOPE, RIDGE, Calibration, log_probabilities_of, probabilities_of
 
 RNG = np.random.default_rng(0)
 N = 300

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dconnet import DCONRegressor, Problem
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Descent, Options
 

@@ -5,7 +5,7 @@ import pytest
 
 from dconnet import DCONRegressor, Network, PaperAlgorithm, Problem
 from dconnet.certificates import certificate, certify, stationarity, subgradient
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.inspection.path import gamma_path
 from dconnet.inspection.replay import replay
 from dconnet.training.initialization import xavier

@@ -5,10 +5,10 @@ import pytest
 
 from dconnet import Network, Problem
 from dconnet.certificates import global_gap
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.training.dc import SPLITS, NeuronProblem, dca
 from dconnet.training.descent import Descent, Options
-from dconnet.training.output_layer import solve_output_weights
+from dconnet.training.sweep import solve_output_weights
 
 
 def weighted_problem(gamma=0.3, seed=0):

@@ -7,11 +7,11 @@ import pytest
 
 from dconnet import Network, Problem, Status
 from dconnet.certificates import stationarity
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.training.accelerated import AcceleratedDescent, Moves
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
-from dconnet.training.output_layer import solve_output_weights
+from dconnet.training.sweep import solve_output_weights
 from problems import assert_descent, make_problem
 
 

@@ -6,15 +6,14 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.model.problem import Problem
 from dconnet.training import checkpoint as module
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.checkpoint import Checkpoint, Snapshot
 from dconnet.training.descent import Descent, Options
-from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
-from dconnet.training.observer import Observer
+from dconnet.training.observer import Observer, Validation
 from dconnet.training.result import Status
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dconnet import Network, Problem
-from dconnet.convex.backend import ConvexSolution, get_backend
+from dconnet.convex.programme import ConvexSolution, get_backend
 from dconnet.training.dc import SPLITS, NeuronProblem, dca, net_split, paper_split
 
 

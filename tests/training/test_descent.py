@@ -5,14 +5,13 @@ import pytest
 
 from dconnet import Network, PaperAlgorithm, Problem, Status
 from dconnet.certificates import stationarity
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.convex.reference import Reference
 from dconnet.training.clock import Clock
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
 from dconnet.training.observer import Recorder
-from dconnet.training.output_layer import solve_output_weights
-from dconnet.training.sweep import PythonSweep
+from dconnet.training.sweep import PythonSweep, solve_output_weights
 from problems import assert_descent, make_problem
 
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dconnet import DCONClassifier, DCONRegressor, Problem
 from dconnet.certificates import global_gap
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.model.problem import hidden_layer
 from dconnet.training import growth
 from dconnet.training.descent import Options

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dconnet import Status
-from dconnet.convex.backend import ConvexSolution, get_backend
+from dconnet.convex.programme import ConvexSolution, get_backend
 from dconnet.training.dc import SPLITS
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier

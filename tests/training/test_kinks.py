@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.model import rows
 from dconnet.model.problem import Problem
 from dconnet.training.dc import NeuronProblem

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet.training.lasso import solve_lengths, solve_output_vectors
+from dconnet.training.new_neurons import solve_lengths, solve_output_vectors
 
 
 def outputs_and_targets(n_rows, n, seed):

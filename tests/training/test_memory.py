@@ -12,7 +12,7 @@ from dconnet.certificates import stationarity
 from dconnet.estimators.data import Rows
 from dconnet.estimators.gamma_choice import MOST_ROWS, merge_rows
 from dconnet.training.initialization import check_start
-from dconnet.training.output_layer import solve_output_weights
+from dconnet.training.sweep import solve_output_weights
 
 N_ROWS, N_HIDDEN = 80_000, 64
 

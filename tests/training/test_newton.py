@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dconnet.certificates import stationarity
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.model.problem import Problem
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Options

@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge
 from dconnet import _native
 from dconnet.convex.native import as_columns, pad_rows
 from dconnet.model.rows import QR_ROWS
-from dconnet.training.output_layer import solve_output_weights
+from dconnet.training.sweep import solve_output_weights
 
 
 def output_weights(hidden, y, gamma):

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from dconnet import DCONRegressor, Network, PaperAlgorithm
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.model.whitening import Whitening
 from dconnet.training.dc import KINK_TOLERANCE, NeuronProblem, dca
-from dconnet.training.kinks import MAX_CHOICES, Kinks
-from dconnet.training.restart import Verdict, dca_with_restarts, examine
+from dconnet.training.kinks import MAX_CHOICES, Kinks, Verdict, dca_with_restarts, examine
 from problems import assert_descent
 
 

@@ -6,12 +6,12 @@ from scipy.optimize import minimize
 
 from dconnet import Network, Problem
 from dconnet.certificates import stationarity, subgradient
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.dc import SPLITS
 from dconnet.training.descent import Descent, Options
-from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import xavier
+from dconnet.training.observer import Validation
 from problems import assert_descent, trace
 
 DESCENTS = {"paper": Descent, "accelerated": AcceleratedDescent}

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dconnet import Network, Problem
-from dconnet.encoding.design import CodedDesign, Standardisation
-from dconnet.encoding.features import Levels, Linear, Ramps
+from dconnet.encoding.design import CodedDesign, Levels, Linear, Ramps, Standardisation
 from dconnet.training.clock import NONE_LEFT
 from dconnet.training.short_fits import short_fits
 

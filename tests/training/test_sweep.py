@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.model.problem import Problem
 from dconnet.training.dc import NeuronProblem, dca
 from dconnet.training.initialization import xavier

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dconnet import DCONRegressor, Network, PaperAlgorithm, Problem
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.training.descent import Descent, Options
 
 

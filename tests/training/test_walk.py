@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dconnet import Problem
-from dconnet.convex.backend import get_backend
+from dconnet.convex.programme import get_backend
 from dconnet.training.dc import WALK_DECREASE, NeuronProblem, dca, walk
 from dconnet.training.sweep import make_sweep
 

@@ -10,12 +10,24 @@ from numpy.typing import ArrayLike
 
 from dconnet._arrays import BoolArray
 from dconnet._text import per_cent
+from dconnet.certificates.convergence import (
+    Condition,
+    ConvergenceOrder,
+    KLExponent,
+    Trajectory,
+    convergence_order,
+    kl_exponent,
+)
 from dconnet.certificates.gap import GlobalGap, global_gap
-from dconnet.certificates.kl import KLExponent, kl_exponent
-from dconnet.certificates.local import LocalOptimality, dead_neurons, local_optimality
-from dconnet.certificates.order import ConvergenceOrder, convergence_order
-from dconnet.certificates.stationarity import Stationarity, Subgradient, stationarity, subgradient
-from dconnet.certificates.trajectory import Condition, Trajectory
+from dconnet.certificates.stationarity import (
+    LocalOptimality,
+    Stationarity,
+    Subgradient,
+    dead_neurons,
+    local_optimality,
+    stationarity,
+    subgradient,
+)
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 from dconnet.model.theory import Constants

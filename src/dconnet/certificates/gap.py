@@ -20,9 +20,15 @@ from dconnet._threads import one_blas_thread
 from dconnet.convex.native import Native
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
-from dconnet.training.arrangement import can_enumerate, can_search, largest_correlation, rounding, search_cones
+from dconnet.training.arrangement import (
+    DualPoint,
+    can_enumerate,
+    can_search,
+    largest_correlation,
+    rounding,
+    search_cones,
+)
 from dconnet.training.descent import Options
-from dconnet.training.dual import DualPoint
 from dconnet.training.growth import GrowingDescent
 from dconnet.training.new_neurons import climb, random_starts
 

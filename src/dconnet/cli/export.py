@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _find_network(model: Any) -> Any:
-    from dconnet.export.methods import Exportable
+    from dconnet.export.chain import Exportable
 
     network: Any = model[-1] if hasattr(model, "steps") else model
     if not isinstance(network, Exportable):
@@ -91,9 +91,9 @@ def _render(network: Any, target: str, options: argparse.Namespace) -> bytes:
         return bytes(network.to_python(name, output=output).encode("ascii"))
     chain = network.to_chain(output=output)
     if target == "torch":
-        from dconnet.export.torch import torch_file
+        from dconnet.export.libraries import torch_file
 
         return torch_file(chain, options.dtype)
-    from dconnet.export.keras import keras_file
+    from dconnet.export.libraries import keras_file
 
     return keras_file(chain, options.dtype)

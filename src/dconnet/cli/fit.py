@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from dconnet._text import count
+from dconnet.cli.inspect import print_columns, print_members, summarize
 from dconnet.cli.shared import (
     INTERRUPTED,
     TERMINATED,
@@ -26,7 +27,6 @@ from dconnet.cli.shared import (
     source_name,
     takes_numbers,
 )
-from dconnet.cli.summary import print_columns, print_members, summarize
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,12 @@ from dconnet.cli.shared import (
     as_features,
     check_output,
     complain,
+    join,
     print_scores,
+    print_table,
     read_table,
     source_name,
 )
-from dconnet.cli.summary import print_summary, summarize
 
 if TYPE_CHECKING:
     from dconnet.inspection.examination import Examination
@@ -101,3 +103,140 @@ def _examine(model: Any, options: argparse.Namespace) -> Examination:
     ]
     y = columns[0] if len(columns) == 1 else np.column_stack(columns)
     return examine(model, as_features(model, table), y, source=source_name(options.data), replay=options.replay)
+
+
+# Of more columns than this, those that need no remark are only counted.
+MAX_COLUMNS = 30
+PLAIN = "as it is"
+
+
+def summarize(estimator: Any) -> dict[str, Any]:
+    """Return plain values that describe a fitted estimator, for JSON."""
+    from sklearn.base import is_classifier
+
+    from dconnet.io.model_file import metadata_of
+
+    metadata = metadata_of(estimator)
+    model = estimator[-1] if hasattr(estimator, "steps") else estimator
+    plain = (str, bool, int, float, type(None))
+    settings = {name: value for name, value in model.get_params(deep=False).items() if isinstance(value, plain)}
+    found: dict[str, Any] = {
+        "kind": "classifier" if is_classifier(model) else "regressor" if hasattr(model, "predict") else "encoder",
+        "estimator": type(model).__name__,
+        "targets": list(metadata.target_names),
+        "classes": model.classes_.tolist() if is_classifier(model) else None,
+        "features": list(metadata.feature_names),
+        "settings": settings,
+        "scores": {part: dict(measures) for part, measures in metadata.scores.items()},
+        "version": metadata.version,
+        "created": metadata.created,
+        "description": metadata.description,
+    }
+    if hasattr(model, "members_"):
+        names, shares = metadata.feature_names, model.feature_importances_.tolist()
+        columns = zip(names, model.columns_, shares, strict=True)
+        found["columns"] = [{**column, "column": name, "importance": share} for name, column, share in columns]
+        found["members"] = [dict(member) for member in model.members_]
+    elif hasattr(model, "solutions_"):
+        names = metadata.feature_names
+        inputs = names if model is estimator else estimator[:-1].get_feature_names_out(names).tolist()
+        found["networks"] = _summarize_networks(model, inputs)
+    else:
+        found["columns"] = [dict(column) for column in model.columns_]
+    return found
+
+
+def _summarize_networks(model: Any, input_names: Sequence[str]) -> list[dict[str, Any]]:
+    import numpy as np
+
+    from dconnet._arrays import safe_norm
+    from dconnet.model.piecewise import active_neurons, output_strengths
+
+    found = []
+    coordinates = getattr(getattr(model, "_units", None), "coordinates", None)
+    units = 1.0 if coordinates is None else coordinates.scale
+    stationarities = np.atleast_1d(model.stationarity_).tolist()
+    for name, solution, stationarity in zip(model.targets_.names, model.solutions_, stationarities, strict=True):
+        network = solution.network
+        # |alpha_l w_lk| of each neuron l and input k, in units of the spread of the input.
+        slopes = output_strengths(network.alpha)[:, None] * np.abs(network.W) * units
+        names = input_names if network.n_features == len(input_names) else range(network.n_features)
+        found.append(
+            {
+                "class": name or None,
+                "n_hidden": network.n_hidden,
+                "n_outputs": network.n_outputs,
+                "dead_neurons": network.n_hidden - int(active_neurons(network).sum()),
+                "status": solution.status.name,
+                "message": solution.message,
+                "epochs": solution.n_epochs,
+                "objective": solution.objective,
+                "first_objective": solution.history.epochs[0].objective if len(solution.history) else None,
+                "stationarity": stationarity if np.isfinite(stationarity) else None,
+                "strongest_neurons": _rank("neuron", range(network.n_hidden), [safe_norm(row) for row in slopes]),
+                "strongest_features": _rank("feature", names, slopes.sum(axis=0).tolist()),
+            }
+        )
+    return found
+
+
+def _rank(kind: str, names: Sequence[object], strengths: Sequence[float]) -> list[dict[str, Any]]:
+    ranked = sorted(zip(names, strengths, strict=True), key=lambda pair: -pair[1])
+    return [{kind: name, "strength": strength} for name, strength in ranked]
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Print what `summarize` returns."""
+    print(f"{summary['kind']} of {join(summary['targets'])} with {len(summary['features'])} features")
+    print(f"features: {join(summary['features'])}")
+    if summary["classes"] is not None:
+        print(f"classes: {join(summary['classes'])}")
+    settings = [f"{name}={value}" for name, value in summary["settings"].items() if value is not None]
+    print(f"settings: {join(settings, limit=50)}")
+    print(f"saved {summary['created']} by dconnet {summary['version']}")
+    if summary["description"]:
+        print(printable(summary["description"]))
+    print_scores(summary["scores"])
+    for network in summary.get("networks", ()):
+        label = "" if network["class"] is None else f" for class {network['class']}"
+        first, stationarity = network["first_objective"], network["stationarity"]
+        print(f"\nnetwork{label}: {network['n_hidden']} neurons, {network['dead_neurons']} of them dead")
+        print(f"  {network['status'].lower()}: {printable(network['message'])}")
+        print(f"  RegLoss {network['objective']:.6g}" + ("" if first is None else f" (from {first:.6g} at the start)"))
+        print(f"  stationarity {'unknown' if stationarity is None else f'{stationarity:.2e}'}")
+        for kind in ("neuron", "feature"):
+            ranked = network[f"strongest_{kind}s"][:5]
+            print(f"  strongest {kind}s: " + join([f"{each[kind]} ({each['strength']:.3g})" for each in ranked]))
+    if "columns" in summary:
+        print_columns(summary["columns"])
+    if "members" in summary:
+        print_members(summary["members"])
+
+
+def print_columns(columns: Sequence[dict[str, Any]]) -> None:
+    """Print what was done with each column of the table, and its importance."""
+    shown = [column for column in columns if len(columns) <= MAX_COLUMNS or column["treatment"] != PLAIN]
+    lines = [
+        (
+            printable(column["column"]),
+            column["kind"],
+            printable(column["treatment"]),
+            f"{100.0 * column['importance']:.1f} %" if "importance" in column else "",
+        )
+        for column in shown
+    ]
+    print()
+    if lines:
+        print_table([("column", "kind", "what was done", "importance"), *lines], numbers=(3,))
+    if len(shown) < len(columns):
+        print(f"{len(columns) - len(shown)} other columns are numbers and used as they are.")
+
+
+def print_members(members: Sequence[dict[str, Any]]) -> None:
+    """Print the members of an ensemble that have a weight, largest first."""
+    used = sorted((member for member in members if member["weight"] > 0.0), key=lambda member: -member["weight"])
+    lines = [(m["family"], m["kind"], m["settings"], f"{m['oof_error']:.5g}", f"{m['weight']:.3f}") for m in used]
+    print()
+    print_table([("member", "learns", "settings", "error", "weight"), *lines], numbers=(3, 4))
+    if len(used) < len(members):
+        print(f"{len(members) - len(used)} other members got no weight.")

@@ -110,7 +110,7 @@ def numbers_table(table: pd.DataFrame) -> pd.DataFrame:
 
 def as_features(estimator: Any, table: pd.DataFrame) -> Any:
     """Return the columns that an estimator takes, in its order and form."""
-    from dconnet.io.metadata import metadata_of
+    from dconnet.io.model_file import metadata_of
     from dconnet.io.table_files import require_columns
 
     names = list(metadata_of(estimator).feature_names)

@@ -36,8 +36,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution, require_orthonormal, solve_scaled
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import ConvexSolution, Programme, require_orthonormal, solve_scaled
 from dconnet.model.rows import Groups
 
 # A NumPy array or a torch tensor: only operations with the same name in both libraries are used.

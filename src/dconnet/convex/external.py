@@ -21,9 +21,8 @@ import numpy as np
 from scipy import sparse
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution, backend_names, solve_scaled
-from dconnet.convex.polish import polish
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import ConvexSolution, Programme, backend_names, solve_scaled
+from dconnet.convex.reference import polish
 
 # Settings that make each solver accurate enough for the polish to find the solution to rounding, on one thread.
 # Solvers that are not listed run with their own defaults.

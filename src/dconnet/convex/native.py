@@ -13,8 +13,7 @@ import numpy as np
 
 from dconnet import _native
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import ConvexSolution, Programme
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,8 @@ import joblib
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import ConvexSolution, require_orthonormal, solve_scaled
 from dconnet.convex.native import Native
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import ConvexSolution, Programme, require_orthonormal, solve_scaled
 
 PENALTY, AUGMENTED_LAGRANGIAN = "penalty", "augmented-lagrangian"
 

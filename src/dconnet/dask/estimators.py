@@ -25,8 +25,14 @@ from dconnet.dask.collections import (
 )
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import ExpectedData, Partition
-from dconnet.dask.preprocessing import build_problems, choose_units, encode_targets, sample_rows
-from dconnet.dask.problem import MAX_SWEPT_NUMBERS, RemoteValidation
+from dconnet.dask.problem import (
+    MAX_SWEPT_NUMBERS,
+    RemoteValidation,
+    build_problems,
+    choose_units,
+    encode_targets,
+    sample_rows,
+)
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import ClassWeights, Units
 from dconnet.estimators.dcon import DCONClassifier, DCONRegressor, _Shallow
@@ -34,7 +40,7 @@ from dconnet.estimators.fit_observer import FitObserver
 from dconnet.estimators.gamma_choice import MOST_ROWS
 from dconnet.estimators.layer import Layer
 from dconnet.model.targets import Targets
-from dconnet.training.early_stopping import Validation
+from dconnet.training.observer import Validation
 
 Local = TypeVar("Local", bound=_Shallow)
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.encoding.design import CodedDesign
-from dconnet.encoding.features import CATEGORY, Feature, Levels, Linear, Ramps
+from dconnet.encoding.design import CATEGORY, CodedDesign, Feature, Levels, Linear, Ramps
 from dconnet.encoding.schema import Field, FieldTable
 
 # A level needs at least MIN_LEVEL rows for a column of its own, and a category has at most MAX_LEVELS columns.

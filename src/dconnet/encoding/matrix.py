@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import FloatArray
 from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.columns import RawColumn
-from dconnet.encoding.features import CATEGORY, LINEAR
+from dconnet.encoding.design import CATEGORY, LINEAR
 from dconnet.encoding.schema import CategoryColumn, DateColumn, FieldTable, Schema
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

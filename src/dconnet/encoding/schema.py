@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.encoding.cell_formats import PLAIN, CellFormat
 from dconnet.encoding.columns import RawColumn, as_dates, as_labels, as_numbers, infer_type
-from dconnet.encoding.features import FEW_VALUES
+from dconnet.encoding.design import FEW_VALUES
 
 # A column with at least this many missing values gets a field that marks them.
 MIN_GAPS = 5

@@ -19,7 +19,7 @@ from dconnet.ensemble.logistic import fit_ridge_logistic
 from dconnet.ensemble.screening import Screening, compute_p_values
 from dconnet.ensemble.stacking import one_hot
 from dconnet.ensemble.trees import Trees, boost
-from dconnet.model.calibration import log_loss
+from dconnet.model.targets import log_loss
 from dconnet.training.clock import NONE_LEFT
 from dconnet.training.short_fits import ShortFits, short_fits
 

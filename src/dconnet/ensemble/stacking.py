@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize
 
 from dconnet._arrays import FloatArray
-from dconnet.model.calibration import log_loss
+from dconnet.model.targets import log_loss
 
 # Weight of the constraint that the weights sum to one, relative to the errors.
 SUM_WEIGHT = 1e4

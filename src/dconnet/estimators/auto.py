@@ -26,13 +26,11 @@ from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.stacking import one_hot
 from dconnet.ensemble.synthetic_rows import interpolate_rows
 from dconnet.estimators.auto_base import AutoEstimator
-from dconnet.estimators.data import ClassWeights, checked_weight
+from dconnet.estimators.data import ClassWeights, check_labels, check_table, check_target, checked_weight
 from dconnet.estimators.dcon import DCONRegressor
 from dconnet.estimators.parameters import documented, parameters
 from dconnet.estimators.table_encoder import TableEncoder
-from dconnet.estimators.tables import check_labels, check_table, check_target
-from dconnet.model.calibration import probabilities_of
-from dconnet.model.targets import Targets
+from dconnet.model.targets import Targets, probabilities_of
 
 # For `distil`: training rows at most, synthetic rows for each, ramps of a number, and gamma.
 MAX_DISTILLED, SYNTHETIC_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6, 0.01

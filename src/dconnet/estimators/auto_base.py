@@ -30,9 +30,9 @@ from dconnet.ensemble.importance import MAX_ROWS, MAX_ROWS_WHEN_CUT, compute_imp
 from dconnet.ensemble.prediction import Ensemble
 from dconnet.ensemble.screening import SECONDS_PER_VALUE
 from dconnet.estimators.base import unchanged_if_it_fails
+from dconnet.estimators.data import TakesTables, check_table, warn_about_columns
 from dconnet.estimators.gamma_choice import check_folds
 from dconnet.estimators.parameters import parameters
-from dconnet.estimators.tables import TakesTables, check_table, warn_about_columns
 from dconnet.training.clock import Clock
 from dconnet.training.observer import work_bar
 

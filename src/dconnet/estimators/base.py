@@ -32,6 +32,7 @@ from dconnet.estimators.data import (
     ClassWeights,
     Rows,
     Units,
+    check_labels,
     checked_weight,
     explain_gaps,
     has_several_columns,
@@ -43,16 +44,14 @@ from dconnet.estimators.fit_observer import FRAMES, Callback, CallbackSupport, F
 from dconnet.estimators.fitted import FittedSolutions
 from dconnet.estimators.layer import Layer, build_problems
 from dconnet.estimators.parameters import OBSERVING, parameters
-from dconnet.estimators.tables import check_labels
-from dconnet.export.chain import Affine, ClassifierChain, Exported
-from dconnet.export.methods import Exportable
+from dconnet.export.chain import Affine, ClassifierChain, Exportable, Exported
 from dconnet.model.network import refuse_overflow
 from dconnet.model.problem import Problem
 from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.checkpoint import NOT_COMPARED, describe_value, hash_arrays
 from dconnet.training.clock import Clock
-from dconnet.training.early_stopping import Validation
+from dconnet.training.observer import Validation
 from dconnet.training.result import Solution, Status
 from dconnet.training.trainer import PaperAlgorithm, Trainer
 

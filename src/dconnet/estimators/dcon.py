@@ -20,12 +20,11 @@ from dconnet.estimators.fitted import Classification
 from dconnet.estimators.gamma_choice import GAMMAS, GammaChoice, check_candidates, check_folds, choose_gamma
 from dconnet.estimators.layer import Layer, LayerTraining, NetworkTask, build_problems, prepare_start
 from dconnet.estimators.parameters import documented, parameters
-from dconnet.model.calibration import PLAIN_SLOPE, Calibration
 from dconnet.model.network import Network
-from dconnet.model.targets import Targets
-from dconnet.training.early_stopping import Validation
+from dconnet.model.targets import PLAIN_SLOPE, Calibration, Targets
 from dconnet.training.growth import START
 from dconnet.training.initialization import xavier
+from dconnet.training.observer import Validation
 from dconnet.training.row_work import DataProblem
 from dconnet.training.trainer import Trainer
 

@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dconnet._arrays import FloatArray
 from dconnet._threads import in_threads, run_parallel
-from dconnet.encoding.design import CodedDesign, Standardisation
-from dconnet.encoding.features import Linear
+from dconnet.encoding.design import CodedDesign, Linear, Standardisation
 from dconnet.estimators.data import Rows, Units
-from dconnet.model.calibration import Calibration
-from dconnet.model.coordinates import Coordinates
 from dconnet.model.problem import Problem
+from dconnet.model.targets import Calibration
+from dconnet.model.whitening import Coordinates
 from dconnet.training.checkpoint import Snapshot
 from dconnet.training.clock import Clock
 from dconnet.training.short_fits import ShortFits, short_fits

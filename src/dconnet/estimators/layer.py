@@ -20,9 +20,8 @@ from dconnet.model.network import Network
 from dconnet.model.problem import Problem, check_outputs
 from dconnet.training.clock import Clock, Turns
 from dconnet.training.descent import State
-from dconnet.training.early_stopping import Validation
 from dconnet.training.initialization import check_start
-from dconnet.training.observer import EpochProgress, Observer, Recorder, work_bar
+from dconnet.training.observer import EpochProgress, Observer, Recorder, Validation, work_bar
 from dconnet.training.result import History, Solution, Status
 from dconnet.training.row_work import DataProblem
 from dconnet.training.trainer import Trainer

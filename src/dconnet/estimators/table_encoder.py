@@ -16,9 +16,8 @@ from dconnet.encoding.coder import Coding
 from dconnet.encoding.matrix import TableEncoding, TargetColumns
 from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.estimators.base import unchanged_if_it_fails
-from dconnet.estimators.data import refuse_unusable_labels
+from dconnet.estimators.data import TakesTables, check_table, refuse_unusable_labels, warn_about_columns
 from dconnet.estimators.parameters import COUNT
-from dconnet.estimators.tables import TakesTables, check_table, warn_about_columns
 
 # Whole numbers with more distinct values are a number, not classes.
 MAX_CLASSES = 20

@@ -30,7 +30,7 @@ from dconnet.inspection.examination import (
 from dconnet.inspection.importance import rank_features, shuffle_features
 from dconnet.inspection.replay import replay as repeat_fit
 from dconnet.inspection.split import split_rows
-from dconnet.io.metadata import metadata_of
+from dconnet.io.model_file import metadata_of
 from dconnet.model.network import Network
 
 # Errors out of fold that agree to this share belong to the same rows.

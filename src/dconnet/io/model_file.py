@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,54 @@ from sklearn.utils.validation import check_is_fitted
 
 from dconnet import __version__
 from dconnet._files import write_bytes_atomically
-from dconnet.io.consistency import check_prediction, require
-from dconnet.io.metadata import Metadata, metadata_of
 from dconnet.io.object_codec import Content, ObjectEntry, decode, encode
-from dconnet.io.stored_estimators import ATTRIBUTES, registry
+from dconnet.io.stored_estimators import ATTRIBUTES, check_prediction, registry, require
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Names, scores and origin of a model, as ``metadata_`` of the estimator that `dconnet.load` returns.
+
+    Attributes
+    ----------
+    feature_names : tuple of str
+        Columns of the table that the model takes, in their order.
+    target_names : tuple of str
+        Columns that the model predicts.
+    scores : mapping of str to mapping of str to float
+        Measures by part of the data, for example ``{"test": {"n_rows": 50, "r2": 0.9, "mse": 0.1}}``.
+    version : str
+        The version of dconnet that saved the model.
+    created : str
+        When the model was saved first, in UTC, such as "2026-01-31T12:00:00Z"; empty if it was never saved.
+    description : str
+        A text of your own.
+    """
+
+    feature_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    version: str = __version__
+    created: str = ""
+    description: str = ""
+
+
+def metadata_of(estimator: Any) -> Metadata:
+    """Return ``metadata_`` of a fitted estimator, or metadata with the names that the estimator has seen in `fit`.
+
+    Features without names are called x0, x1, ... and a target without a name y; several targets are y0, y1, ...
+    """
+    if hasattr(estimator, "metadata_"):
+        metadata: Metadata = estimator.metadata_
+        return metadata
+    first, last = (estimator[0], estimator[-1]) if hasattr(estimator, "steps") else (estimator, estimator)
+    features = getattr(first, "feature_names_in_", [f"x{j}" for j in range(first.n_features_in_)])
+    targets = getattr(last, "target_names_in_", None)
+    if targets is None:
+        n_targets = getattr(getattr(last, "targets_", None), "n_targets", 1)
+        targets = ["y"] if n_targets == 1 else [f"y{k}" for k in range(n_targets)]
+    return Metadata(tuple(map(str, features)), tuple(map(str, targets)))
+
 
 FORMAT, VERSION = "dconnet-model", 1
 

@@ -1,21 +1,30 @@
-"""What a model file stores of each estimator: its parameters, and the fitted attributes of the tables below."""
+"""What a model file stores of each estimator: its parameters, and the fitted attributes of the tables below.
+
+Checks make sure that the attributes match each other, so that predictions stay within array bounds.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import cache, partial
 from typing import Annotated, Any, NotRequired, get_args
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from dconnet._arrays import FloatArray
+from dconnet.encoding.coder import Coder
+from dconnet.encoding.design import Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
-from dconnet.encoding.schema import Schema
+from dconnet.encoding.schema import DATE_PARTS, CategoryColumn, DateColumn, Schema
+from dconnet.ensemble.fold_fits import TreeFit
 from dconnet.ensemble.output_transforms import ClassScore, LogOdds, LogTarget, OutputTransform, TargetValue
-from dconnet.ensemble.prediction import Ensemble
+from dconnet.ensemble.prediction import Ensemble, FamilyFit
 from dconnet.estimators import (
     AutoDCONClassifier,
     AutoDCONRegressor,
@@ -26,10 +35,8 @@ from dconnet.estimators import (
     TableEncoder,
 )
 from dconnet.estimators.data import ClassWeights, Units
-from dconnet.io.consistency import check_encoding, check_ensemble, check_networks
 from dconnet.io.object_codec import FloatArrayWithNaN, Form, Registry, is_storable
-from dconnet.model.calibration import Calibration
-from dconnet.model.targets import Targets
+from dconnet.model.targets import Calibration, Targets
 from dconnet.training.result import History, Solution, Status
 from dconnet.training.trainer import PaperAlgorithm
 
@@ -167,3 +174,181 @@ def _build_pipeline(own: dict[str, Any]) -> Pipeline:
     pipeline = Pipeline(list(own["steps"]))
     pipeline._validate_steps()
     return pipeline
+
+
+# The number of features in a file of a network without neurons, which no array confirms.
+MAX_FEATURES = 2**24
+
+
+def require(holds: bool, fault: str) -> None:
+    """Raise a ValueError with this message unless the condition holds."""
+    if not holds:
+        raise ValueError(fault)
+
+
+def check_prediction(estimator: Any) -> None:
+    """Raise a ValueError if predicting a row of zeros, or of missing values in a table, fails.
+
+    A prediction that is too large for a float is no failure.
+    """
+    first = estimator[0] if hasattr(estimator, "steps") else estimator
+    takes_tables = get_tags(first).input_tags.allow_nan
+    row = np.full((1, first.n_features_in_), None if takes_tables else 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the row has no feature names
+        try:
+            (estimator.predict if hasattr(estimator, "predict") else estimator.transform)(row)
+        except OverflowError:
+            pass
+        except Exception as error:
+            raise ValueError(f"its parts do not match each other: {error}") from error
+
+
+def check_networks(estimator: Any) -> None:
+    """Check an estimator with networks."""
+    n_features, targets = estimator.n_features_in_, estimator.targets_
+    require(0 < n_features <= MAX_FEATURES, f"n_features_in_ must be positive, got {n_features}")
+    _check_names(estimator)
+    if targets.classes is not None:
+        check_classes(targets.classes)
+    require(targets.n_targets > 0, "there must be a target")
+    n_outputs = sum(solution.network.n_outputs for solution in estimator.solutions_)
+    require(n_outputs == targets.n_columns, f"there are {n_outputs} outputs for {targets.n_columns} columns of y")
+
+
+def check_classes(classes: Any) -> None:
+    """Check the labels of a classifier."""
+    labels = classes.tolist()
+    require(classes.ndim == 1 and len(set(labels)) == len(labels) >= 2, "classes must be at least two different labels")
+
+
+def _check_names(estimator: Any) -> None:
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        require(len(names) == estimator.n_features_in_, "every feature needs a name")
+
+
+def check_encoding(encoder: Any) -> None:
+    """Check a `TableEncoder`."""
+    encoding = encoder.encoding_
+    require(encoder.n_features_in_ == len(encoding.schema.columns), "every feature needs a column")
+    _check_names(encoder)
+    _check_schema(encoding.schema)
+    _check_coder(encoding.coder, encoding.schema)
+    require(
+        encoding.mean.shape == encoding.scale.shape == (encoding.n_columns,) and bool(np.all(encoding.scale > 0.0)),
+        "every column needs a mean and a positive scale",
+    )
+
+
+def check_ensemble(estimator: Any) -> None:
+    """Check an auto estimator."""
+    ensemble, schema = estimator.ensemble_, estimator.schema_
+    classes = getattr(estimator, "classes_", None)
+    n_outputs = 1
+    if classes is not None:
+        check_classes(classes)
+        n_outputs = 1 if len(classes) == 2 else len(classes)
+    n_columns = len(schema.columns)
+    require(estimator.n_features_in_ == n_columns, "every feature needs a column")
+    require(estimator.feature_importances_.shape == (n_columns,), "every column needs an importance")
+    require(estimator.weights_.shape == (len(estimator.members_),), "every member needs a weight")
+    _check_names(estimator)
+    _check_schema(schema)
+    require(len(ensemble.fits) > 0, "there are no networks")
+    n_members = sum(len(fit.transforms) for fit in ensemble.fits)
+    require(
+        ensemble.weights.shape == (n_members,), f"there are {ensemble.weights.size} weights for {n_members} members"
+    )
+    if classes is None:
+        require(ensemble.intercepts is None, "a regressor has no intercepts")
+        residuals, weights = estimator._residuals, estimator._residual_weights
+        is_valid = residuals.ndim == 1 and residuals.shape == weights.shape and len(residuals) > 0
+        require(
+            is_valid and bool(np.all(np.diff(residuals) >= 0.0) and np.all(weights > 0.0)),
+            "the residuals must be ascending, and have positive weights",
+        )
+    else:
+        intercepts = ensemble.intercepts
+        require(intercepts is not None and intercepts.shape == (n_outputs,), "every output needs an intercept")
+    for fit in ensemble.fits:
+        _check_family(fit, schema, n_outputs, is_regression=classes is None)
+
+
+def _check_schema(schema: Schema) -> None:
+    for column in schema.columns:
+        if isinstance(column, CategoryColumn):
+            is_valid = len(column.levels) == len(column.counts) == len(set(column.levels))
+            require(is_valid, f"the levels of {column.name!r:.40} must differ, and each needs its count")
+        if isinstance(column, DateColumn):
+            days = set(column.weekdays)
+            is_valid = len(column.weekdays) == len(column.weekday_counts) == len(days) and days <= set(range(7))
+            require(is_valid and set(column.parts) <= set(DATE_PARTS), f"the parts of {column.name!r:.40} are invalid")
+
+
+def _check_coder(coder: Coder, schema: Schema) -> None:
+    known = schema.fields
+    fields_exist = all(0 <= j < len(known) for j in (*coder.plain, *(means.field for means in coder.means)))
+    require(fields_exist, "a coded field does not exist")
+    for means in coder.means:
+        field = known[means.field]
+        require(
+            field.is_category and means.means.ndim == 2 and len(means.means) == field.n_levels + 1,
+            f"every level of {field.name!r:.40} needs its means",
+        )
+    require(len({means.means.shape[1] for means in coder.means}) < 2, "all categories need means of the same targets")
+    n_features = len(coder.plain) + sum(means.means.shape[1] for means in coder.means)
+    require(len(coder.features) == n_features, "every field needs a feature")
+    for place, feature in enumerate(coder.features):
+        is_category = place < len(coder.plain) and known[coder.plain[place]].is_category
+        if isinstance(feature, Levels):
+            require(
+                is_category and 0 <= feature.n_columns <= known[coder.plain[place]].n_levels, "levels need a category"
+            )
+        elif isinstance(feature, Ramps):
+            is_ascending = feature.edges.ndim == 1 and len(feature.edges) > 1 and np.all(np.diff(feature.edges) > 0.0)
+            require(not is_category and bool(is_ascending), "the edges of bins must be ascending")
+        elif isinstance(feature, Linear):
+            require(not is_category and feature.scale > 0.0, "a scale must be positive")
+
+
+def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, *, is_regression: bool) -> None:
+    n_members = len(fit.transforms)
+    require(len(fit.settings) == n_members > 0 < len(fit.folds), "every member needs settings, and every family a fold")
+    allowed = (TargetValue, LogTarget) if is_regression else (ClassScore, LogOdds)
+    for transform in fit.transforms:
+        require(isinstance(transform, allowed), "a member does not predict the kind of the target")
+        require(not isinstance(transform, LogTarget) or transform.low > 0.0, "a logarithm needs a positive range")
+    for coder in {id(fold.coder): fold.coder for fold in fit.folds}.values():
+        _check_coder(coder, schema)
+    for fold in fit.folds:
+        if isinstance(fold, TreeFit):
+            _check_trees(fold, n_members, n_outputs)
+            continue
+        n_columns = 1 + sum(feature.n_columns for feature in fold.coder.features)
+        n_hidden = fold.alpha.shape[-1] if fold.alpha.ndim else 0
+        require(
+            n_hidden > 0
+            and fold.U.shape == (n_members, n_outputs, n_columns, n_hidden)
+            and fold.alpha.shape == (n_members, n_outputs, n_hidden)
+            and fold.intercept.shape == (n_members, n_outputs),
+            "the weights of a network do not match its columns",
+        )
+
+
+def _check_trees(fit: TreeFit, n_members: int, n_outputs: int) -> None:
+    trees, own = fit.trees, np.arange(len(fit.trees.values))
+    n_rounds = len(trees.roots)
+    has_shapes = (
+        len(fit.rounds) == n_members
+        and trees.columns.shape == trees.thresholds.shape == trees.values.shape == own.shape
+        and trees.children.shape == (len(own), 2)
+        and trees.roots.shape == (n_rounds, n_outputs)
+        and trees.baseline.shape == (n_outputs,)
+    )
+    require(has_shapes and all(0 < number <= n_rounds for number in fit.rounds), "the trees do not match each other")
+    n_columns = 2 * len(fit.coder.features)  # with missing values to the left and to the right
+    is_inside = np.all((trees.columns >= 0) & (trees.columns < n_columns)) and np.all(trees.roots < len(own))
+    # Children come after their parent, so that every path ends.
+    is_ascending = np.all((trees.children >= own[:, None]) & (trees.children < len(own))) and np.all(trees.roots >= 0)
+    require(bool(is_inside and is_ascending), "a tree has a node that does not exist")

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray, Frozen, frozen_copy
-from dconnet.export.chain import Affine, Chain
-from dconnet.export.methods import Exportable
+from dconnet.export.chain import Affine, Chain, Exportable
 from dconnet.model.rows import blocks
 
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dconnet._arrays import FloatArray, Frozen, frozen_copy
-from dconnet.model.coordinates import Coordinates
 from dconnet.model.network import Network
 from dconnet.model.rows import Groups, blocks, leaves, tree_of
 from dconnet.model.theory import Constants
-from dconnet.model.whitening import Whitening
+from dconnet.model.whitening import Coordinates, Whitening
 
 # The kernel numbers rows in 32 bits.
 MOST_ROWS = 2**32 - 1

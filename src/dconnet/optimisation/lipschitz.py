@@ -14,9 +14,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from dconnet._arrays import FloatArray, Frozen
 from dconnet.model.network import Network
-from dconnet.optimisation.optimum import OptimumStatus, relative_gap
-from dconnet.optimisation.region import build_region
-from dconnet.optimisation.target import build_target
+from dconnet.optimisation.programme import build_region, build_target
+from dconnet.optimisation.search import OptimumStatus, relative_gap
 
 # The order of the dual norm, which measures gradients, for the norm that measures distances.
 DUAL = {1: np.inf, 2: 2, np.inf: 1}

@@ -1,22 +1,105 @@
-"""The global optimum of a trained network over a region."""
+"""The global optimum of a trained network over a region: progress, result and search."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, Frozen
 from dconnet._native import SignSearch
 from dconnet.model.network import Network
-from dconnet.optimisation.highs import solve_with_highs
-from dconnet.optimisation.optimum import Optimum, OptimumStatus, Progress, SearchResult, relative_gap
-from dconnet.optimisation.programme import PiecewiseLinearProgramme, build_programme
-from dconnet.optimisation.region import Region, build_region
-from dconnet.optimisation.target import build_target
+from dconnet.optimisation.programme import PiecewiseLinearProgramme, Region, build_programme, build_region, build_target
+
+
+class OptimumStatus(Enum):
+    """Why a search ended. The value is the message for the user, with a placeholder for the gap."""
+
+    OPTIMAL = "Optimal: no feasible point is better than the one found by more than {gap:.1e} of its value."
+    TIME_LIMIT = "Stopped by max_seconds with a gap of {gap:.1e}: the bound holds. Raise max_seconds or rel_gap."
+    INEXACT = "Ended with a gap of {gap:.1e}: rounding errors forbid a smaller one here. The bound holds."
+    STOPPED = "Stopped by the callback with a gap of {gap:.1e}: the bound holds."
+    INFEASIBLE = "Infeasible: no point meets the bounds and all constraints."
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the gap is at most ``rel_gap``."""
+        return self is OptimumStatus.OPTIMAL
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """State of a running search."""
+
+    value: float  # the best so far; NaN before the first feasible point
+    bound: float  # no feasible point is better
+    nodes: int  # parts of the region that have been searched
+    waiting: int  # parts that are still to be searched
+    seconds: float  # wall time so far
+
+    @property
+    def gap(self) -> float:
+        """``|bound - value| / |value|``; infinite before the first feasible point."""
+        return relative_gap(self.value, self.bound)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum(Frozen):
+    """The best point of a search, and how much better another point could be.
+
+    Attributes
+    ----------
+    x : array of shape (n_features,) or None
+        The point, within the bounds; None if there is no feasible one, or none was found in time.
+    value : float
+        The output of the network at ``x``, computed from the network itself; NaN without a point.
+    bound : float
+        No point of the region is better than this: above ``value`` in a maximisation, below it in a minimisation. It
+        is proved up to rounding errors. NaN if the region is empty.
+    gap : float
+        ``|bound - value| / |value|``; zero for an empty region, infinite if no point was found in time.
+    status : OptimumStatus
+        Why the search ended.
+    message : str
+        The same as a sentence.
+    nodes : int
+        Parts of the region that were searched.
+    seconds : float
+        Wall time.
+    """
+
+    x: FloatArray | None
+    value: float
+    bound: float
+    gap: float
+    status: OptimumStatus
+    message: str
+    nodes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchResult:
+    """Point of the programme or None, bound, reason for the end, and number of searched parts."""
+
+    v: FloatArray | None
+    bound: float
+    status: OptimumStatus
+    nodes: int
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """Return ``|bound - value| / |value|``, where zero over zero is zero."""
+    if not np.isfinite(value):
+        return np.inf
+    difference = abs(bound - value)
+    return difference / abs(value) if difference and value else (np.inf if difference else 0.0)
+
 
 # Violation of a constraint that counts as rounding, relative to the range of its values.
 SLACK = 1e-9
@@ -42,13 +125,13 @@ def optimise(
     coverage: float = 1.0,
     rel_gap: float = 1e-6,
     max_seconds: float | None = None,
-    method: str = "branching",
     callback: Callable[[Progress], object] | None = None,
     verbose: int = 0,
 ) -> Optimum:
     """Find the input within bounds and linear constraints at which a trained network is largest or smallest.
 
-    The answer is global: the search proves that nothing in the region is better by more than ``rel_gap``.
+    The answer is global: branch and bound over the signs of the neurons proves that nothing in the region is better by
+    more than ``rel_gap``.
 
     Parameters
     ----------
@@ -79,15 +162,10 @@ def optimise(
         Stop when ``|bound - value| <= rel_gap * |value|``.
     max_seconds : float or None, default=None
         Maximum wall time. At the limit, the result holds the best point so far, and a valid bound.
-    method : {"branching", "highs"}, default="branching"
-        "branching" is branch and bound over the signs of the neurons, written for this problem; its bound is proved up
-        to rounding errors. "highs" solves a mixed-integer linear programme by SciPy's HiGHS, with its tolerance of
-        1e-6; it is slower, and an independent check.
     callback : callable, optional
-        Called with a `Progress` about ten times a second; the search stops if it returns True. Only for "branching":
-        HiGHS in SciPy has no callback.
+        Called with a `Progress` about ten times a second; the search stops if it returns True.
     verbose : int, default=0
-        1 prints value, bound and gap, about once a second. Only for "branching".
+        1 prints value, bound and gap, about once a second.
 
     Examples
     --------
@@ -106,10 +184,6 @@ def optimise(
         raise ValueError(f"rel_gap must not be negative, got {rel_gap}.")
     if max_seconds is not None and not max_seconds > 0.0:
         raise ValueError(f"max_seconds must be positive, got {max_seconds}.")
-    if method not in ("branching", "highs"):
-        raise ValueError(f"method must be 'branching' or 'highs', got {method!r}.")
-    if method == "highs" and callback is not None:
-        raise ValueError("method='highs' does not support callback. Leave it out, or use method='branching'.")
     deadline = np.inf if max_seconds is None else began + max_seconds
     target = build_target(network, output, weights)
     # Half of the time for the corners of the hull: the search needs the other half.
@@ -117,7 +191,7 @@ def optimise(
     region = build_region(target.n_features, bounds, A_ub, b_ub, A_eq, b_eq, integrality, near, coverage, halfway)
     sign = 1.0 if sense == "max" else -1.0
     signed = Network(target.W, target.b, sign * target.alpha, sign * float(target.intercept))
-    found, x = _search(signed, region, rel_gap, deadline, method, _ProgressReporter(sign, callback, verbose, began))
+    found, x = _search(signed, region, rel_gap, deadline, _ProgressReporter(sign, callback, verbose, began))
     value = np.nan if x is None else float(target.predict(x[None, :])[0])
     bound = sign * found.bound if x is None else sign * max(found.bound, sign * value)
     status = found.status
@@ -165,7 +239,7 @@ class _ProgressReporter:
 
 
 def _search(
-    network: Network, region: Region, rel_gap: float, deadline: float, method: str, report: _ProgressReporter
+    network: Network, region: Region, rel_gap: float, deadline: float, report: _ProgressReporter
 ) -> tuple[SearchResult, FloatArray | None]:
     """Maximise the network over the region; return the result and the inputs found."""
     infeasible = SearchResult(None, np.nan, OptimumStatus.INFEASIBLE, 0), None
@@ -176,10 +250,7 @@ def _search(
         if region.violation(region.low) > SLACK:
             return infeasible
         return SearchResult(np.zeros(0), programme.offset, OptimumStatus.OPTIMAL, 0), region.low
-    if method == "highs":
-        found = solve_with_highs(programme, rel_gap, deadline)
-    else:
-        found = _branch_and_bound(programme, rel_gap, deadline, report)
+    found = _branch_and_bound(programme, rel_gap, deadline, report)
     if found.v is None:
         return found, None
     x = programme.origin + programme.directions @ found.v

@@ -14,13 +14,13 @@ import numpy as np
 
 from dconnet import _native
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import Backend
 from dconnet.convex.native import as_columns
+from dconnet.convex.programme import Backend
 from dconnet.model.piecewise import output_strengths
 from dconnet.training.checkpoint import Snapshot
 from dconnet.training.descent import Descent, Options, State
-from dconnet.training.early_stopping import Validation
 from dconnet.training.newton import LARGEST_WORK, newton_work
+from dconnet.training.observer import Validation
 from dconnet.training.row_work import DataProblem
 from dconnet.training.sweep import Tally
 
@@ -76,7 +76,7 @@ class AcceleratedDescent(Descent):
     --------
     >>> import numpy as np
     >>> from dconnet.training.accelerated import AcceleratedDescent
-    >>> from dconnet.convex.backend import get_backend
+    >>> from dconnet.convex.programme import get_backend
     >>> from dconnet.training.descent import Options
     >>> from dconnet.training.initialization import xavier
     >>> from dconnet.model.problem import Problem

@@ -1,15 +1,21 @@
-"""The largest ``|rᵀ σ(Q v)|`` over the unit sphere: exact up to rank three, with proved bounds up to rank six.
+"""The largest ``|rᵀ σ(Q v)|`` over the unit sphere, and the lower bounds on RegLoss that follow from it.
 
-The sphere is cut by the hyperplanes q_jᵀv = 0 into cells, on each of which ``rᵀ σ(Qv) = aᵀv`` is linear with
-a = Σ r_j q_j over the active rows. A maximiser lies either inside a cell, where it is a / |a|, or inside one of its
-faces, where it is the projection of a to the span of the face, normalised. In two dimensions the faces are points on a
-circle; in three they are arcs of great circles and the points where these cross. All of them are visited: one circle
-by sorting the points on it, a sphere by one such circle for every row. The kernel does so for one output.
+The largest value is exact up to rank three, with proved bounds up to rank six. The sphere is cut by the hyperplanes
+q_jᵀv = 0 into cells, on each of which ``rᵀ σ(Qv) = aᵀv`` is linear with a = Σ r_j q_j over the active rows. A maximiser
+lies either inside a cell, where it is a / |a|, or inside one of its faces, where it is the projection of a to the span
+of the face, normalised. In two dimensions the faces are points on a circle; in three they are arcs of great circles and
+the points where these cross. All of them are visited: one circle by sorting the points on it, a sphere by one such
+circle for every row. The kernel does so for one output.
 
 With several outputs the residual has a column for each, and ``|Rᵀ σ(Qv)|`` is the root of a quadratic form ``vᵀ A Aᵀ
 v`` on each cell, with A = Σ q_j r_jᵀ. On the unit sphere of a subspace, a quadratic form has no local maxima but the
 eigenvectors of its largest eigenvalue. If these fill more than a line, some of them lie on the boundary of the face.
 The same faces are visited, with such an eigenvector instead of the normalised projection, and the answer is exact.
+
+The lower bounds are dual values. For every λ with ``|λᵀ σ(Q v)| ≤ gamma`` for all v of length one, ``m · RegLoss ≥ 2
+λᵀy - |λ|²`` for every network of every width. Scaling makes any vector feasible if its largest ``|λᵀ σ(Q v)|`` is
+known. Points between two feasible points are feasible, so the bounds of several residuals can be combined, and the
+bound never falls.
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ from scipy import linalg
 
 from dconnet import _native
 from dconnet._arrays import BoolArray, FloatArray
+from dconnet.model.problem import WhitenedProblem
 
 # Largest rank whose cells are enumerated.
 MAX_RANK = 3
@@ -242,3 +249,42 @@ def _is_within(angle: FloatArray, begin: FloatArray, length: FloatArray) -> Bool
 
 def _directions(angles: FloatArray) -> FloatArray:
     return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DualPoint:
+    """A feasible point of the dual problem: ``multipliers`` is λ of the module docstring, of the shape of y."""
+
+    problem: WhitenedProblem
+    multipliers: FloatArray
+
+    @classmethod
+    def zero(cls, problem: WhitenedProblem) -> DualPoint:
+        """Return the point that is feasible for every problem."""
+        return cls(problem, np.zeros_like(problem.y))
+
+    @classmethod
+    def scaled(cls, problem: WhitenedProblem, residual: FloatArray, largest: float) -> DualPoint:
+        """Return the best feasible multiple of a residual whose largest ``|rᵀ σ(Q v)|`` is at most ``largest``."""
+        square, product = float(np.vdot(residual, residual)), float(np.vdot(residual, problem.y))
+        if square == 0.0 or product <= 0.0:
+            return cls.zero(problem)
+        multiple = min(product / square, problem.gamma / largest if largest > 0.0 else np.inf)
+        return cls(problem, multiple * residual)
+
+    @property
+    def bound(self) -> float:
+        """The lower bound on RegLoss."""
+        own, y = self.multipliers, self.problem.y
+        value = 2.0 * float(np.vdot(own, y)) - float(np.vdot(own, own))
+        return (value + self.problem.scatter) / self.problem.total_weight
+
+    def combine(self, other: DualPoint) -> DualPoint:
+        """Return the best point between this one and another."""
+        difference = other.multipliers - self.multipliers
+        square = float(np.vdot(difference, difference))
+        if square == 0.0:
+            return self
+        share = float(np.clip(np.vdot(self.problem.y - self.multipliers, difference) / square, 0.0, 1.0))
+        found = DualPoint(self.problem, self.multipliers + share * difference)
+        return found if found.bound > self.bound else self

@@ -21,8 +21,7 @@ import numpy as np
 
 from dconnet import _native
 from dconnet._arrays import BoolArray, FloatArray
-from dconnet.convex.backend import ConvexSolution, Solver, solve_inexactly
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import ConvexSolution, Programme, Solver, solve_inexactly
 from dconnet.model.problem import WhitenedProblem
 
 # The constants are defined in the kernel, which runs the same DCA.

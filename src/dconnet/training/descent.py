@@ -10,14 +10,13 @@ import numpy as np
 
 from dconnet._arrays import FloatArray, safe_norm
 from dconnet._threads import check_stop
-from dconnet.convex.backend import Backend
+from dconnet.convex.programme import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import check_outputs
 from dconnet.training.checkpoint import FORGED, REMEDY, Snapshot
 from dconnet.training.clock import Clock
 from dconnet.training.dc import ROUNDING
-from dconnet.training.early_stopping import Validation
-from dconnet.training.observer import Observer
+from dconnet.training.observer import Observer, Validation
 from dconnet.training.result import Epoch, History, Solution, Status
 from dconnet.training.row_work import DataProblem, rows_of
 from dconnet.training.sweep import Tally
@@ -73,7 +72,7 @@ class Descent:
     Examples
     --------
     >>> import numpy as np
-    >>> from dconnet.convex.backend import get_backend
+    >>> from dconnet.convex.programme import get_backend
     >>> from dconnet.training.descent import Descent, Options
     >>> from dconnet.training.initialization import xavier
     >>> from dconnet.model.problem import Problem

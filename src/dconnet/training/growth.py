@@ -16,20 +16,18 @@ import numpy as np
 
 from dconnet._arrays import FloatArray
 from dconnet._text import no_network_is_better, per_cent
-from dconnet.convex.backend import Backend
+from dconnet.convex.programme import Backend
 from dconnet.model.network import Network
 from dconnet.model.piecewise import output_strengths
 from dconnet.model.problem import Problem, hidden_layer
 from dconnet.model.rows import blocks
 from dconnet.training.accelerated import EVALUATION, AcceleratedDescent, Moves
-from dconnet.training.arrangement import can_enumerate, can_search, candidates, rounding, search_cones
+from dconnet.training.arrangement import DualPoint, can_enumerate, can_search, candidates, rounding, search_cones
 from dconnet.training.checkpoint import Snapshot
 from dconnet.training.descent import Descent, Options, State
-from dconnet.training.dual import DualPoint
-from dconnet.training.early_stopping import Validation
 from dconnet.training.fixed_patterns import PatternDescent, balance_neurons, merge_neurons, neuron_vectors
-from dconnet.training.lasso import solve_lengths, solve_output_vectors
-from dconnet.training.new_neurons import climb, random_starts, select_different
+from dconnet.training.new_neurons import climb, random_starts, select_different, solve_lengths, solve_output_vectors
+from dconnet.training.observer import Validation
 from dconnet.training.result import Status
 
 # Neurons of the start.

@@ -1,4 +1,4 @@
-"""Subgradients of a neuron with rows at its kink, and the test of local optimality.
+"""Subgradients of a neuron with rows at its kink, the test of local optimality, and restarts of the DCA.
 
 The DCA has converged at v if its tangent of h, with all rows at their kinks active, is also a subgradient of g. The
 point is a local minimiser of O = g - h if all subgradients of h are: ∂h(v) ⊆ ∂g(v). The paper tests this by the largest
@@ -10,13 +10,15 @@ h'(v; d). The largest distance is therefore the steepest descent of O at v,
 
 in which only the net slopes c = beta^g - beta^h appear: the answer does not depend on the split. The distance is convex
 in y, so its maximum lies at a tangent where every row is either active or not. Only rows with c_j < 0, at a concave
-kink, need both choices. For each tangent, a least-squares problem over a box gives the distance.
+kink, need both choices. For each tangent, a least-squares problem over a box gives the distance. A restart continues
+the DCA from a tangent of h that leads down from a fixed point that is no local minimiser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import product
 
 import numpy as np
@@ -25,10 +27,10 @@ from scipy.optimize import lsq_linear
 
 from dconnet._arrays import BoolArray, FloatArray
 from dconnet.convex.native import Native, as_columns
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import Programme, Solver
 from dconnet.model.problem import WhitenedProblem
 from dconnet.model.rows import blocks
-from dconnet.training.dc import NeuronProblem
+from dconnet.training.dc import KINK_TOLERANCE, DCAOutcome, NeuronProblem, dca
 
 # In certificates, a row is at the kink if its preactivation is below this fraction of the neuron's largest one.
 KINK_WIDTH = 1e-6
@@ -284,3 +286,80 @@ def kinks_of_passes(passes: Sequence[NetKinks], V: FloatArray, gamma: float) -> 
         rows = np.concatenate([part.rows[here] for part, here in zip(passes, own, strict=True)])
         slopes = np.concatenate([part.slopes[here] for part, here in zip(passes, own, strict=True)])
         yield Kinks(smooth[unit], rows, np.maximum(slopes, 0.0), np.maximum(-slopes, 0.0), float(size[unit]))
+
+
+# Restarts for one neuron in one visit; the next epoch may continue.
+RESTARTS = 10
+
+
+class Verdict(Enum):
+    """Classification of a fixed point of the DCA."""
+
+    LOCAL_MINIMUM = "All subgradients of h are subgradients of g: the point is a local minimiser of the subproblem."
+    DESCENDS = "A subgradient of h is not one of g: the objective descends from here."
+    NONE_FOUND = "No subgradient of h outside those of g was found, but there are too many to try them all."
+
+
+def examine(neuron: NeuronProblem, v: FloatArray) -> tuple[Verdict, FloatArray | None]:
+    """Test ∂h(v) ⊆ ∂g(v) at a fixed point of the DCA; return the verdict, and a direction of descent of O.
+
+    Slopes count as zero below 1e-8, relative to the terms that they are the sum of.
+    """
+    kinks = Kinks.at(neuron, v, neuron.design @ v, KINK_TOLERANCE)
+    if not kinks.open.any():
+        return Verdict.LOCAL_MINIMUM, None  # the subgradient of h is unique, and is that of the DCA
+    kinks = kinks.net()
+    flat = FLAT * kinks.size
+    found = kinks.steepest(enough=flat)
+    if found.worst <= flat:
+        return (Verdict.LOCAL_MINIMUM if found.complete else Verdict.NONE_FOUND), None
+    direction = found.direction / found.worst
+    return (Verdict.DESCENDS, direction) if kinks.along(direction) < -flat else (Verdict.NONE_FOUND, None)
+
+
+def better_tangent(neuron: NeuronProblem, v: FloatArray) -> BoolArray | None:
+    """Return the active rows of a tangent of h that leads down from a fixed point of the DCA; None if none was found.
+
+    It is the tangent a small step along a direction of descent d. Its slope y is the subgradient of h with the largest
+    ``<y, d>``, which exceeds g'(v; d) and therefore ``<x, d>`` of every subgradient x of g.
+    """
+    _, direction = examine(neuron, v)
+    if direction is None:
+        return None
+    z = neuron.design @ v
+    return np.where(at_kink(z, KINK_TOLERANCE), neuron.design @ direction > 0.0, z > 0.0)
+
+
+def dca_with_restarts(
+    neuron: NeuronProblem, v: FloatArray, solver: Solver, max_iter: int, *, inexact: bool = False
+) -> DCAOutcome:
+    """Run the DCA, and repeat it from better tangents while these lower the objective by more than rounding.
+
+    An inexact DCA is completed by an exact one, since only its fixed point shows which rows are at their kinks.
+    """
+    outcome = dca(neuron, v, solver, max_iter, inexact=inexact)
+    if inexact:
+        outcome = _join(outcome, dca(neuron, outcome.v, solver, max_iter), use_second=True)
+    while outcome.converged and outcome.restarts < RESTARTS:
+        tangent = better_tangent(neuron, outcome.v)
+        if tangent is None:
+            break
+        again = dca(neuron, outcome.v, solver, max_iter, tangent=tangent)
+        z, before = neuron.design @ again.v, neuron.design @ outcome.v
+        rounding = neuron.rounding(z) + neuron.rounding(before)
+        escaped = neuron.value(again.v, z) < neuron.value(outcome.v, before) - rounding
+        outcome = replace(_join(outcome, again, escaped), restarts=outcome.restarts + escaped)
+        if not escaped:
+            break
+    return outcome
+
+
+def _join(first: DCAOutcome, second: DCAOutcome, use_second: bool) -> DCAOutcome:
+    """Return the result of one run with the counts of both."""
+    return replace(
+        second if use_second else first,
+        programmes=first.programmes + second.programmes,
+        iterations=first.iterations + second.iterations,
+        refused=first.refused + second.refused,
+        unsolved=first.unsolved + second.unsolved,
+    )

@@ -10,13 +10,12 @@ from typing import Any, Protocol
 
 from dconnet import _native
 from dconnet._arrays import FloatArray
-from dconnet.convex.backend import Backend
 from dconnet.convex.native import as_columns, pad_rows
+from dconnet.convex.programme import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.newton import newton_step
-from dconnet.training.output_layer import solve_output_weights
-from dconnet.training.sweep import Sweep, make_sweep
+from dconnet.training.sweep import Sweep, make_sweep, solve_output_weights
 
 
 class Explorer(Protocol):

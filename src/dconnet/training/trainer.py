@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dconnet.convex.backend import Backend, get_backend
+from dconnet.convex.programme import Backend, get_backend
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.dc import KINKS, SPLITS
 from dconnet.training.descent import Descent, Options

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dconnet._text import printable
-from dconnet.encoding.features import Feature, Levels, Linear, Ramps
+from dconnet.encoding.design import Feature, Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
 from dconnet.encoding.schema import WEEKDAY, CategoryColumn, DateColumn, NumberColumn
 from dconnet.inspection.report.dependence import ReportFeature

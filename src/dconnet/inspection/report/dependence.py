@@ -22,7 +22,7 @@ from dconnet.encoding.cell_formats import PLAIN
 from dconnet.encoding.columns import RawColumn, as_dates, read_columns
 from dconnet.encoding.schema import HOUR, CategoryColumn, DateColumn, DroppedColumn, FieldTable, NumberColumn, Schema
 from dconnet.inspection.examination import Examination
-from dconnet.model.calibration import probabilities_of
+from dconnet.model.targets import probabilities_of
 
 SECONDS_PER_DAY, DAYS_PER_WEEK = 86400.0, 7
 # A feature with at most 8 different values, and at least 3 rows for each, is treated as a list of these values.
