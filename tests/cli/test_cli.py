@@ -1,9 +1,6 @@
 """The command line, from a table to predictions, reports and exports."""
 
-from __future__ import annotations
-
 import errno
-import io
 import json
 import signal
 import subprocess
@@ -11,7 +8,6 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,13 +24,13 @@ N_ROWS = 80
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def table() -> pd.DataFrame:
+def table():
     """Write numbers.csv with numbers alone, and table.csv with codes, text, dates and missing values."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N_ROWS, 2))
@@ -50,13 +46,13 @@ def table() -> pd.DataFrame:
     return table
 
 
-def run(*arguments: str, code: int = 0) -> None:
+def run(*arguments, code=0):
     with pytest.raises(SystemExit) as exit_code:
         main(arguments)
     assert (exit_code.value.code or 0) == code
 
 
-def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def fails(capsys, *arguments):
     """Return the error of a command: one line, exit code 2, nothing on standard output."""
     capsys.readouterr()
     run(*arguments, code=2)
@@ -67,7 +63,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return errors[0]
 
 
-def read_exactly(path: str) -> pd.DataFrame:
+def read_exactly(path):
     """Return a CSV file with exact numbers, which `read_csv` of older pandas rounds."""
     table = pd.read_csv(path, dtype=str)
     for name in table:
@@ -76,7 +72,7 @@ def read_exactly(path: str) -> pd.DataFrame:
     return table
 
 
-def predictions(*arguments: str) -> pd.DataFrame:
+def predictions(*arguments):
     run("predict", *arguments, "-o", "predicted.csv", "--force")
     return read_exactly("predicted.csv")
 
@@ -84,7 +80,7 @@ def predictions(*arguments: str) -> pd.DataFrame:
 # --- fit and predict ---
 
 
-def test_a_single_network_on_numbers(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_network_on_numbers(table, capsys):
     run("fit", "numbers.csv", "--target", "y", "--drop", "z", "-o", "m.json", *QUICK)
     out = capsys.readouterr().out
     assert "80 rows, 2 features, target y, regression, 16 rows held out" in out
@@ -102,7 +98,7 @@ def test_a_single_network_on_numbers(table: pd.DataFrame, capsys: pytest.Capture
     assert predictions("m.json", "other order.csv").equals(found)
 
 
-def test_a_single_network_on_a_table_is_a_pipeline(table: pd.DataFrame) -> None:
+def test_a_single_network_on_a_table_is_a_pipeline(table):
     run("fit", "table.csv", "--target", "y", "--drop", "z", "--single", "--max-epochs", "3", "-q")
     model = dconnet.load("model.json")
     assert [type(step) for step in model] == [dconnet.TableEncoder, dconnet.DCONRegressor]
@@ -114,7 +110,7 @@ def test_a_single_network_on_a_table_is_a_pipeline(table: pd.DataFrame) -> None:
     np.testing.assert_array_equal(found, model.predict(rows[list(model.metadata_.feature_names)]))
 
 
-def test_an_ensemble_with_intervals(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_ensemble_with_intervals(table, capsys):
     run("fit", "table.csv", "--target", "y", "--drop", "z", "--test-fraction", "0.25")
     out = capsys.readouterr().out
     for words in ("out of fold: MSE", "test: MSE", "category  4 levels", "importance", "weight"):
@@ -130,7 +126,7 @@ def test_an_ensemble_with_intervals(table: pd.DataFrame, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("options", [(), QUICK])
-def test_classes_with_probabilities(options: tuple[str, ...], table: pd.DataFrame) -> None:
+def test_classes_with_probabilities(options, table):
     run("fit", "table.csv", "--target", "colour", "-q", *options)
     found = predictions("model.json", "table.csv", "--probabilities")
     names = ["probability_blue", "probability_green", "probability_red"]
@@ -139,14 +135,14 @@ def test_classes_with_probabilities(options: tuple[str, ...], table: pd.DataFram
     assert (found["predicted_colour"] == table["colour"]).mean() > 0.6
 
 
-def test_several_targets_share_a_network(table: pd.DataFrame) -> None:
+def test_several_targets_share_a_network(table):
     run("fit", "numbers.csv", "--target", "y", "--target", "z", "-q", *QUICK)
     assert dconnet.load("model.json").metadata_.target_names == ("y", "z")
     found = predictions("model.json", "numbers.csv")
     assert found.columns.tolist() == ["predicted_y", "predicted_z"]
 
 
-def test_codes_stay_text(folder: Path) -> None:
+def test_codes_stay_text(folder):
     """Targets and features 01, 1 and 001 differ."""
     lines = [f"{('01', '1', '001')[j % 3]},{j},{('a', 'b', 'c')[j % 3]}" for j in range(60)]
     Path("codes.csv").write_text("\n".join(["code,x,y", *lines]) + "\n")
@@ -156,7 +152,7 @@ def test_codes_stay_text(folder: Path) -> None:
     assert dconnet.load("model.json").classes_.tolist() == ["001", "01", "1"]
 
 
-def test_a_class_that_only_test_rows_have_loses_no_model(table: pd.DataFrame) -> None:
+def test_a_class_that_only_test_rows_have_loses_no_model(table):
     table["colour"] = ["violet", *table["colour"][1:]]
     table.to_csv("rare.csv", index=False)
     for seed in range(20):
@@ -168,41 +164,16 @@ def test_a_class_that_only_test_rows_have_loses_no_model(table: pd.DataFrame) ->
     assert "log_loss" in model.metadata_.scores["train"]
 
 
-def test_without_pandas_the_error_names_the_extra(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_pandas_the_error_names_the_extra(table, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert "pip install 'dconnet[cli]'" in fails(capsys, "fit", "table.csv", "--target", "y")
 
 
-def test_the_same_command_gives_the_same_model(table: pd.DataFrame) -> None:
+def test_the_same_command_gives_the_same_model(table):
     for name in ("one.json", "two.json"):
         run("fit", "table.csv", "--target", "y", "-q", "-o", name, "--seed", "5")
     one, two = (json.loads(Path(name).read_text()) for name in ("one.json", "two.json"))
     assert one["blocks"] == two["blocks"]
-
-
-def test_tables_come_from_standard_input_and_go_to_standard_output(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run("fit", "numbers.csv", "--target", "y", "-q", *QUICK)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path("numbers.csv").read_bytes())))
-    run("predict", "model.json", "-")
-    assert len(capsys.readouterr().out.splitlines()) == N_ROWS + 1
-
-
-def test_closed_streams(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", None)
-    assert "standard input is closed" in fails(capsys, "fit", "-", "--target", "y")
-    with monkeypatch.context() as closed:
-        closed.setattr("sys.stderr", None)
-        run("fit", "numbers.csv", "--target", "y", *QUICK)
-    with monkeypatch.context() as closed:
-        closed.setattr("sys.stdout", None)
-        run("predict", "model.json", "numbers.csv", code=2)
-    assert "standard output is closed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -216,7 +187,7 @@ def test_closed_streams(
         ("predict model.json none.csv 2>&-", 2, ""),
     ],
 )
-def test_streams_of_a_shell(command: str, code: int, message: str, table: pd.DataFrame) -> None:
+def test_streams_of_a_shell(command, code, message, table):
     run("fit", "numbers.csv", "--target", "y", "-q", *QUICK)
     ran = subprocess.run(f"{sys.executable} -m dconnet {command}", shell=True, capture_output=True, text=True)
     assert ran.returncode == code
@@ -225,8 +196,8 @@ def test_streams_of_a_shell(command: str, code: int, message: str, table: pd.Dat
     assert ran.stdout == ""
 
 
-def test_a_full_disk_names_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> None:
+def test_a_full_disk_names_the_file(folder, monkeypatch):
+    def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
@@ -235,7 +206,7 @@ def test_a_full_disk_names_the_file(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert list(folder.iterdir()) == []
 
 
-def test_separator_encoding_and_decimal_are_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_separator_encoding_and_decimal_are_options(folder, capsys):
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f}:{2 * a:.3f}".replace(".", ",") for a in rng.normal(size=40)]
     Path("deutsch.csv").write_bytes("\n".join(["größe:y", *rows]).encode("latin-1"))
@@ -246,23 +217,21 @@ def test_separator_encoding_and_decimal_are_options(folder: Path, capsys: pytest
     assert "--encoding" in fails(capsys, "predict", "model.json", "deutsch.csv")
 
 
-def test_an_interrupt_keeps_the_network(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Descent.step
+def test_an_interrupt_keeps_the_network(table, monkeypatch):
+    step, left = Descent.step, iter(range(2))
 
-    def interrupt(self: Any, *arguments: Any, **options: Any) -> Any:
-        interrupt.calls += 1  # type: ignore[attr-defined]
-        if interrupt.calls > 2:  # type: ignore[attr-defined]
+    def interrupt(*arguments):
+        if next(left, None) is None:
             raise KeyboardInterrupt
-        return original(self, *arguments, **options)
+        return step(*arguments)
 
-    interrupt.calls = 0  # type: ignore[attr-defined]
     monkeypatch.setattr(Descent, "step", interrupt)
     options = ("--single", "--gamma", "0.01", "--algorithm", "paper", "--n-hidden", "3", "--tol", "0")
     run("fit", "table.csv", "--target", "y", "-q", *options, code=130)
     assert len(predictions("model.json", "table.csv")) == N_ROWS
 
 
-def test_a_checkpoint_resumes(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_checkpoint_resumes(table, capsys):
     options = ("--n-hidden", "3", "--gamma", "0.05", "--max-epochs", "2", "--checkpoint", "state.npz")
     run("fit", "numbers.csv", "--target", "y", "-q", *options)
     assert Path("state.npz").exists()
@@ -270,7 +239,7 @@ def test_a_checkpoint_resumes(table: pd.DataFrame, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.slow
-def test_sigterm_writes_the_checkpoint(folder: Path) -> None:
+def test_sigterm_writes_the_checkpoint(folder):
     """A fit that is terminated resumes to the bits of a fit without interruption."""
     X = np.random.default_rng(0).normal(size=(1000, 4))
     pd.DataFrame(X, columns=list("abcd")).assign(y=np.sin(3 * X).sum(axis=1)).to_csv("waves.csv", index=False)
@@ -294,7 +263,7 @@ def test_sigterm_writes_the_checkpoint(folder: Path) -> None:
     np.testing.assert_array_equal(resumed.network_.W, whole.network_.W)
 
 
-def test_two_whole_numbers_are_classes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_whole_numbers_are_classes(folder, capsys):
     pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40) // 20}).to_csv("binary.csv", index=False)
     run("fit", "binary.csv", "--target", "y", *QUICK)
     assert "target y, classification, 2 classes, 8 rows held out (for regression" in capsys.readouterr().out
@@ -307,9 +276,7 @@ def test_two_whole_numbers_are_classes(folder: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(("target", "measure"), [("y", "mse"), ("colour", "log_loss")])
-def test_compare_prints_a_leader_board(
-    target: str, measure: str, table: pd.DataFrame, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_compare_prints_a_leader_board(target, measure, table, capsys):
     run("compare", "table.csv", "--target", target, "--drop", "z", "--folds", "2", "--json")
     found = capsys.readouterr()
     assert f"80 rows, 5 features, target {target}" in found.err
@@ -324,13 +291,11 @@ def test_compare_prints_a_leader_board(
         assert losses["constant"] == pytest.approx(expected)
 
 
-def test_compare_prints_a_table(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_prints_one_line_for_each_model(table, capsys):
     run("compare", "numbers.csv", "--target", "y", "--drop", "z", "--folds", "2", "-q")
     found = capsys.readouterr()
     assert found.err == ""
-    lines = found.out.splitlines()
-    assert lines[0].split() == ["model", "MSE", "R2", "CPU", "seconds"]
-    assert len(lines) == 6
+    assert len(found.out.splitlines()) == 6
     assert "--folds" in fails(capsys, "compare", "numbers.csv", "--target", "y", "--folds", "50")
     assert "one --target" in fails(capsys, "compare", "numbers.csv", "--target", "y", "--target", "z")
 
@@ -366,16 +331,14 @@ def test_compare_prints_a_table(table: pd.DataFrame, capsys: pytest.CaptureFixtu
         (("table.csv", "--target", "y", "--nonsense"), "--nonsense"),
     ],
 )
-def test_mistakes_in_fit_are_one_line(
-    arguments: tuple[str, ...], message: str, table: pd.DataFrame, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistakes_in_fit_are_one_line(arguments, message, table, capsys):
     before = sorted(Path().iterdir())
     assert message in fails(capsys, "fit", *arguments)
     assert sorted(Path().iterdir()) == before
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_target_of_numbers_with_a_typo_is_refused(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_target_of_numbers_with_a_typo_is_refused(table, capsys):
     rows = read_table("numbers.csv")
     rows.loc[5, "y"] = "1.2x"
     rows.to_csv("typo.csv", index=False)
@@ -388,7 +351,7 @@ def test_a_target_of_numbers_with_a_typo_is_refused(table: pd.DataFrame, capsys:
     assert "row 6 holds '1.2x'" in capsys.readouterr().err
 
 
-def test_mistakes_in_predict_are_one_line(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_in_predict_are_one_line(table, capsys):
     run("fit", "numbers.csv", "--target", "y", "-q", *QUICK)
     assert "not a valid model file" in fails(capsys, "predict", "numbers.csv", "numbers.csv")
     assert "no intervals" in fails(capsys, "predict", "model.json", "numbers.csv", "--coverage", "0.9")
@@ -399,19 +362,10 @@ def test_mistakes_in_predict_are_one_line(table: pd.DataFrame, capsys: pytest.Ca
     assert "--force" in fails(capsys, "predict", "model.json", "numbers.csv", "-o", "numbers.csv")
 
 
-def test_an_interrupt_before_the_fit_writes_nothing(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dconnet.io.table_files.read_table", interrupt)
-    run("fit", "table.csv", "--target", "y", code=130)
-    assert not Path("model.json").exists()
-
-
 # --- inspect ---
 
 
-def test_inspect_shows_the_networks(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_shows_the_networks(table, capsys):
     run("fit", "numbers.csv", "--target", "y", "--drop", "z", "-q", *QUICK)
     run("inspect", "model.json")
     out = capsys.readouterr().out
@@ -424,21 +378,8 @@ def test_inspect_shows_the_networks(table: pd.DataFrame, capsys: pytest.CaptureF
     assert found["scores"]["train"]["n_rows"] == 64
 
 
-def test_inspect_shows_the_members(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
-    run("fit", "table.csv", "--target", "colour", "-q")
-    run("inspect", "model.json")
-    out = capsys.readouterr().out
-    assert "classes: blue, green, red" in out
-    assert "member" in out
-    run("inspect", "model.json", "--json")
-    members = json.loads(capsys.readouterr().out)["members"]
-    assert any(member["weight"] > 0.0 for member in members)
-
-
 @pytest.mark.parametrize("options", [(), QUICK])
-def test_inspect_reports_on_a_table(
-    options: tuple[str, ...], table: pd.DataFrame, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_inspect_reports_on_a_table(options, table, capsys):
     pytest.importorskip("matplotlib")
     pytest.importorskip("jinja2")
     run("fit", "table.csv", "--target", "y", "--drop", "z", "-q", *options)
@@ -456,10 +397,10 @@ def test_inspect_reports_on_a_table(
 # --- export ---
 
 
-def test_exports_in_python_and_c(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exports_in_python_and_c(table, capsys):
     run("fit", "numbers.csv", "--target", "y", "--drop", "z", "-q", *QUICK)
     run("export", "model.json", "network.py", "--name", "height")
-    source: dict[str, Any] = {}
+    source = {}
     exec(Path("network.py").read_text(), source)
     numbers = read_exactly("numbers.csv")[["a", "big one"]]
     expected = dconnet.load("model.json").predict(numbers)
@@ -474,11 +415,11 @@ def test_exports_in_python_and_c(table: pd.DataFrame, capsys: pytest.CaptureFixt
     assert "no probabilities" in fails(capsys, "export", "model.json", "f.py", "--probabilities")
 
 
-def test_exports_of_pipelines_and_ensembles(table: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exports_of_pipelines_and_ensembles(table, capsys):
     run("fit", "table.csv", "--target", "colour", "-q", *QUICK)
     run("export", "model.json", "network.py", "--probabilities")
     assert "TableEncoder" in capsys.readouterr().err
-    source: dict[str, Any] = {}
+    source = {}
     exec(Path("network.py").read_text(), source)
     pipeline = dconnet.load("model.json")
     rows = read_table("table.csv")[list(pipeline.metadata_.feature_names)]
@@ -490,7 +431,7 @@ def test_exports_of_pipelines_and_ensembles(table: pd.DataFrame, capsys: pytest.
 
 @pytest.mark.peers
 @pytest.mark.parametrize(("package", "name"), [("onnxruntime", "network.onnx"), ("torch", "network.pt2")])
-def test_exports_for_libraries(package: str, name: str, table: pd.DataFrame) -> None:
+def test_exports_for_libraries(package, name, table):
     library = pytest.importorskip(package)
     run("fit", "numbers.csv", "--target", "y", "-q", *QUICK)
     run("export", "model.json", name)
@@ -506,7 +447,7 @@ def test_exports_for_libraries(package: str, name: str, table: pd.DataFrame) -> 
 # --- the program ---
 
 
-def test_help_and_version_answer_without_heavy_imports() -> None:
+def test_help_and_version_answer_without_heavy_imports():
     heavy = ("numpy", "scipy", "sklearn", "msgspec", "pandas")
     script = (
         "import sys\nfrom dconnet.cli import main\ntry:\n    main(['fit', '--help'])\nexcept SystemExit:\n    pass\n"
@@ -517,7 +458,7 @@ def test_help_and_version_answer_without_heavy_imports() -> None:
     assert "--target" in ran.stdout
 
 
-def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command_prints_the_help(capsys):
     run(code=2)
     assert "predict" in capsys.readouterr().out
     run("--version")

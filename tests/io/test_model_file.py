@@ -1,14 +1,9 @@
 """Model files: the loaded estimator predicts to the same bits; anything else than a valid file is refused."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import json
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,9 +40,9 @@ TABLE = pd.DataFrame(
         "sold": pd.date_range("2026-01-01", periods=N_ROWS),
     }
 )
-SHORT: dict[str, Any] = {"max_epochs": 3, "random_state": 0}
+SHORT = {"max_epochs": 3, "random_state": 0}
 WEIGHTS = {"low": 1.0, "middle": 2.0, "high": 3.0}
-ESTIMATORS: dict[str, Any] = {
+ESTIMATORS = {
     "regressor": lambda: DCONRegressor(3, gamma=1e-3, **SHORT).fit(X, y),
     "regressor that chooses gamma": lambda: DCONRegressor(3, **SHORT).fit(pd.DataFrame(X, columns=list("abc")), y),
     "regressor of two targets": lambda: DCONRegressor(3, **SHORT).fit(X, pd.DataFrame({"p": y, "q": -y})),
@@ -67,27 +62,16 @@ ESTIMATORS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def fitted() -> dict[str, Any]:
-    """Fit every kind of estimator when it is first needed."""
-    return {}
-
-
-@pytest.fixture(params=ESTIMATORS)
-def estimator(request: pytest.FixtureRequest, fitted: dict[str, Any]) -> Any:
-    if request.param not in fitted:
-        fitted[request.param] = ESTIMATORS[request.param]()
-    return fitted[request.param]
-
-
-def data_for(estimator: Any) -> Any:
+def data_for(estimator):
     if getattr(estimator, "n_features_in_", 4) == TABLE.shape[1]:
         return TABLE
     names = getattr(estimator, "feature_names_in_", None)
     return X if names is None else pd.DataFrame(X, columns=names)
 
 
-def test_a_loaded_estimator_equals_the_saved_one(estimator: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_loaded_estimator_equals_the_saved_one(kind, tmp_path):
+    estimator = ESTIMATORS[kind]()
     dconnet.save(estimator, tmp_path / "model.json", scores={"test": {"r2": 0.5}}, description="a test")
     loaded = dconnet.load(tmp_path / "model.json")
     assert type(loaded) is type(estimator)
@@ -110,7 +94,7 @@ def test_a_loaded_estimator_equals_the_saved_one(estimator: Any, tmp_path: Path)
 
 
 @pytest.mark.parametrize("kind", ["regressor that chooses gamma", "classifier", "layer-wise regressor"])
-def test_a_loaded_estimator_can_be_certified_and_continued(kind: str, tmp_path: Path) -> None:
+def test_a_loaded_estimator_can_be_certified_and_continued(kind, tmp_path):
     model = ESTIMATORS[kind]()
     dconnet.save(model, tmp_path / "model.json")
     loaded = dconnet.load(tmp_path / "model.json")
@@ -123,7 +107,7 @@ def test_a_loaded_estimator_can_be_certified_and_continued(kind: str, tmp_path: 
     np.testing.assert_array_equal(loaded.predict(data), model.predict(data))
 
 
-def test_names_come_from_the_tables_of_fit(tmp_path: Path) -> None:
+def test_names_come_from_the_tables_of_fit(tmp_path):
     model = DCONRegressor(2, gamma=0.1, max_epochs=1).fit(
         pd.DataFrame(X, columns=list("abc")), pd.DataFrame({"p": y, "q": -y})
     )
@@ -134,7 +118,7 @@ def test_names_come_from_the_tables_of_fit(tmp_path: Path) -> None:
         dconnet.save(model, tmp_path / "model.json", feature_names=["a", "b"])
 
 
-def test_parameters_that_a_file_cannot_hold_become_their_defaults(tmp_path: Path) -> None:
+def test_parameters_that_a_file_cannot_hold_become_their_defaults(tmp_path):
     model = DCONRegressor(
         2,
         gamma=0.1,
@@ -149,7 +133,7 @@ def test_parameters_that_a_file_cannot_hold_become_their_defaults(tmp_path: Path
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
-def test_what_cannot_be_saved_is_refused_and_leaves_the_file_alone(tmp_path: Path) -> None:
+def test_what_cannot_be_saved_is_refused_and_leaves_the_file_alone(tmp_path):
     path = tmp_path / "model.json"
     path.write_text("precious")
     with pytest.raises(ValueError, match=r"'standardscaler'.*skops or joblib"):
@@ -166,9 +150,9 @@ def test_what_cannot_be_saved_is_refused_and_leaves_the_file_alone(tmp_path: Pat
 
 
 @pytest.fixture(scope="module")
-def small() -> dict[str, Any]:
+def small():
     """Return the JSON of small models, by kind."""
-    short: dict[str, Any] = {"gamma": 0.1, "max_epochs": 1, "random_state": 0}
+    short = {"gamma": 0.1, "max_epochs": 1, "random_state": 0}
     table = TABLE[["size", "colour", "sold"]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -180,12 +164,12 @@ def small() -> dict[str, Any]:
         }
 
 
-def as_json(model: Any, path: Path) -> Any:
+def as_json(model, path):
     dconnet.save(model, path)
     return json.loads(path.read_text())
 
 
-def refuse(content: str | bytes, path: Path, message: str = "") -> None:
+def refuse(content, path, message=""):
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(ValueError, match=f"(?s)not a valid model file: .*{message}"):
         dconnet.load(path)
@@ -204,25 +188,25 @@ def refuse(content: str | bytes, path: Path, message: str = "") -> None:
         ("[" * 100_000, ""),
     ],
 )
-def test_other_files_are_refused(content: str | bytes, message: str, tmp_path: Path) -> None:
+def test_other_files_are_refused(content, message, tmp_path):
     refuse(content, tmp_path / "model.json", message)
 
 
-def numbers(*values: float, dtype: str = "float64") -> Any:
+def numbers(*values, dtype="float64"):
     """Return an array entry with a block of its own, whose place `change` fills in."""
     return {"array": {"dtype": dtype, "shape": [len(values)], "blocks": [np.array(values, dtype).tobytes()]}}
 
 
-def labels(*items: Any) -> Any:
+def labels(*items):
     return {"array": {"dtype": "object", "shape": [len(items)], "items": list(items)}}
 
 
-def parameters(**values: Any) -> Any:
+def parameters(**values):
     return {"dict": [list(pair) for pair in values.items()]}
 
 
 WEIGHTS_OF_2 = {"dtype": "float64", "shape": [2, 3], "blocks": [0]}
-CHANGES: list[tuple[str, str, str, Any, str]] = [
+CHANGES = [
     ("regressor", "Network", "evil", 1, "no field 'evil'"),
     ("regressor", "Network", "W", None, "invalid value None"),
     ("regressor", "Network", "W", {"array": WEIGHTS_OF_2 | {"shape": [-1, -6]}}, "cannot have the shape"),
@@ -263,9 +247,7 @@ CHANGES: list[tuple[str, str, str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("model", "kind", "field", "value", "message"), CHANGES)
-def test_changed_objects_are_refused(
-    model: str, kind: str, field: str, value: Any, message: str, small: dict[str, Any], tmp_path: Path
-) -> None:
+def test_changed_objects_are_refused(model, kind, field, value, message, small, tmp_path):
     file = as_json(small[model], tmp_path / "model.json")
     value = copy.deepcopy(value)
     if (
@@ -279,7 +261,7 @@ def test_changed_objects_are_refused(
     refuse(json.dumps(file), tmp_path / "model.json", message)
 
 
-def test_changed_files_are_refused(small: dict[str, Any], tmp_path: Path) -> None:
+def test_changed_files_are_refused(small, tmp_path):
     path = tmp_path / "model.json"
     file = as_json(small["regressor"], path)
     repeated = {"array": {"dtype": "float64", "shape": [10**6, 6], "blocks": [0] * 10**6}}
@@ -302,24 +284,13 @@ def test_changed_files_are_refused(small: dict[str, Any], tmp_path: Path) -> Non
     refuse(json.dumps(file), path, "lacks the field 'calibration_'")
 
 
-def test_errors_about_arrays_are_one_line(small: dict[str, Any], tmp_path: Path) -> None:
-    path = tmp_path / "model.json"
-    file = as_json(small["regressor"], path)
-    network = next(number for number, entry in enumerate(file["objects"]) if entry["type"] == "Network")
-    file["objects"][-1]["fields"]["targets_"] = {"object": network}
-    path.write_text(json.dumps(file))
-    with pytest.raises(ValueError, match=r"invalid value Network\(.*$") as error:
-        dconnet.load(path)
-    assert "\n" not in str(error.value)
-
-
-def mutations(node: Any) -> Iterator[Callable[[], Callable[[], None]]]:
+def mutations(node):
     """Yield functions that change one value of a JSON document, and return a function that restores the value."""
     items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, value in list(items):
         for other in (None, -1, 10**9, 1.5, "text", [], {}, {"tuple": []}):
 
-            def change(key: Any = key, value: Any = value, other: Any = other) -> Callable[[], None]:
+            def change(key=key, value=value, other=other):
                 node[key] = other
                 return lambda: node.__setitem__(key, value)
 
@@ -328,9 +299,7 @@ def mutations(node: Any) -> Iterator[Callable[[], Callable[[], None]]]:
 
 
 @pytest.mark.parametrize("kind", ["regressor", "classifier", "pipeline", "auto"])
-def test_every_mutation_is_refused_or_loads_a_model_that_predicts(
-    kind: str, small: dict[str, Any], tmp_path: Path
-) -> None:
+def test_every_mutation_is_refused_or_loads_a_model_that_predicts(kind, small, tmp_path):
     file = as_json(small[kind], tmp_path / "model.json")
     data = TABLE[["size", "colour", "sold"]].to_numpy(dtype=object) if kind in ("pipeline", "auto") else X
     every = list(mutations({"objects": file["objects"], "metadata": file["metadata"]}))
@@ -350,7 +319,7 @@ def test_every_mutation_is_refused_or_loads_a_model_that_predicts(
     assert n_refused > 150
 
 
-def test_a_large_file_is_read_back(tmp_path: Path) -> None:
+def test_a_large_file_is_read_back(tmp_path):
     """A file of 51.6 MB was refused by a limit on the size."""
     names = [f"column {j}" for j in range(1000)]
     wide = np.random.default_rng(0).standard_normal((20, len(names)))

@@ -1,9 +1,5 @@
 """skops loads every estimator with the types of this package trusted and no others."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,7 +35,7 @@ TABLE = pd.DataFrame(
 X = rng.normal(size=(N_ROWS, 2))
 Y = np.abs(X[:, 0])
 LABELS = np.array(["low", "middle", "high"])[np.digitize(Y, [0.4, 1.0])]
-QUICK: dict[str, Any] = {"max_epochs": 3, "random_state": 0}
+QUICK = {"max_epochs": 3, "random_state": 0}
 TOWNS = make_column_transformer((OneHotEncoder(sparse_output=False), ["town"]))
 
 
@@ -59,7 +55,7 @@ TOWNS = make_column_transformer((OneHotEncoder(sparse_output=False), ["town"]))
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_only_types_of_this_package_need_trust(estimator: Any, data: Any, y: Any) -> None:
+def test_only_types_of_this_package_need_trust(estimator, data, y):
     model = estimator.fit(data, y)
     content = sio.dumps(model)
     assert set(sio.get_untrusted_types(data=content)) <= set(TRUSTED)
