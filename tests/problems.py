@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from numpy.random import Generator, default_rng
+from numpy.random import default_rng
 
 from dconnet._arrays import FloatArray
 from dconnet.certificates import Trajectory
-from dconnet.convex.programme import Programme, get_backend
-from dconnet.model.network import Network
+from dconnet.convex.programme import get_backend
+from dconnet.convex.programme import Programme
 from dconnet.model.problem import Problem
 from dconnet.model.whitening import Whitening
 from dconnet.training.accelerated import AcceleratedDescent
@@ -32,12 +31,12 @@ class Case:
     extreme: bool = False  # whether gamma and the curvature differ by many orders of magnitude
 
 
-def inputs(rng: Generator, n_rows: int, n_features: int) -> FloatArray:
+def inputs(rng, n_rows, n_features):
     """Return a random M = [X 1]."""
     return np.column_stack([rng.standard_normal((n_rows, n_features)), np.ones(n_rows)])
 
 
-def dca_programme(design: FloatArray, rng: Generator, *, gamma: float = 0.1, alpha: float = 1.0) -> Programme:
+def dca_programme(design, rng, *, gamma=0.1, alpha=1.0):
     """Return a programme of the DCA (net split) for a random residual and a random current neuron."""
     residual = rng.standard_normal(len(design))
     z = design @ rng.standard_normal(design.shape[1])
@@ -46,9 +45,7 @@ def dca_programme(design: FloatArray, rng: Generator, *, gamma: float = 0.1, alp
     return Programme(design, design.T @ (beta_h * (z >= 0.0)), np.maximum(slope, 0.0), alpha**2, gamma)
 
 
-def programme_around(
-    design: FloatArray, v: FloatArray, kink_multipliers: FloatArray, rng: Generator, *, gamma: float, alpha: float
-) -> tuple[Programme, FloatArray]:
+def programme_around(design, v, kink_multipliers, rng, *, gamma, alpha):
     """Return a programme with the minimiser v, and its multipliers.
 
     Rows with ``|z_j|`` at rounding level are at their kink, where λ_j is the given fraction of beta_j; all other
@@ -63,21 +60,21 @@ def programme_around(
     return Programme(design, linear, slope, alpha**2, gamma), multipliers
 
 
-def _typical(seed: int, n_rows: int, n_features: int, gamma: float, alpha: float) -> Case:
+def _typical(seed, n_rows, n_features, gamma, alpha):
     rng = default_rng(seed)
     design = Whitening.of(inputs(rng, n_rows, n_features)).Q
     name = f"{n_rows}x{n_features} gamma={gamma:g} alpha={alpha:g}"
     return Case(f"typical {name}", dca_programme(design, rng, gamma=gamma, alpha=alpha))
 
 
-def _generic_linear_term() -> Case:
+def _generic_linear_term():
     """A linear term that no DCA step would produce: v may go where no row is active."""
     case = _typical(10, 60, 5, 0.01, 0.5)
     linear = default_rng(11).standard_normal(len(case.programme.linear))
     return Case("generic linear term", replace(case.programme, linear=linear))
 
 
-def _kinked(seed: int, n_kinked: int, n_features: int = 6) -> Case:
+def _kinked(seed, n_kinked, n_features=6):
     """A solution at which some rows are strictly at their kink."""
     rng = default_rng(seed)
     M = inputs(rng, 50, n_features)
@@ -90,7 +87,7 @@ def _kinked(seed: int, n_kinked: int, n_features: int = 6) -> Case:
     return Case(f"known solution, {n_kinked} kinked rows", programme, v, multipliers)
 
 
-def _zero(name: str, fraction: Callable[[Generator], FloatArray]) -> Case:
+def _zero(name, fraction):
     """The neuron dies: all rows are at their kink at once."""
     rng = default_rng(30)
     design = Whitening.of(inputs(rng, 40, 4)).Q
@@ -99,39 +96,39 @@ def _zero(name: str, fraction: Callable[[Generator], FloatArray]) -> Case:
     return Case(name, programme, v, multipliers)
 
 
-def _no_linear_term() -> Case:
+def _no_linear_term():
     case = _typical(40, 40, 4, 0.1, 1.0)
     zero = np.zeros_like(case.programme.linear)
     return Case("zero: no linear term", replace(case.programme, linear=zero), zero)
 
 
-def _repeated_rows() -> Case:
+def _repeated_rows():
     rng = default_rng(50)
     M = np.repeat(inputs(rng, 12, 3), 4, axis=0)
     return Case("repeated rows", dca_programme(Whitening.of(M).Q, rng, gamma=0.02))
 
 
-def _opposite_rows() -> Case:
+def _opposite_rows():
     """Every row comes with its negative, so that one of both is always active."""
     rng = default_rng(51)
     rows = rng.standard_normal((20, 4))
     return Case("opposite rows", dca_programme(Whitening.of(np.vstack([rows, -rows])).Q, rng, gamma=0.02))
 
 
-def _rank_deficient() -> Case:
+def _rank_deficient():
     rng = default_rng(60)
     M = inputs(rng, 40, 4)
     M = np.column_stack([M, M[:, 0] + M[:, 1], np.full(40, 3.0), np.zeros(40)])
     return Case("rank-deficient inputs", dca_programme(Whitening.of(M).Q, rng))
 
 
-def _no_slopes() -> Case:
+def _no_slopes():
     """Without slopes there are no kinks, only jumps of the curvature."""
     programme = _typical(70, 40, 4, 0.1, 1.0).programme
     return Case("no slopes", replace(programme, slope=np.zeros_like(programme.slope)))
 
 
-def _scaled(factor: float) -> Case:
+def _scaled(factor):
     """The same data measured in other units of the target."""
     case = _typical(80, 40, 4, 0.1, 1.0).programme
     return Case(
@@ -139,12 +136,12 @@ def _scaled(factor: float) -> Case:
     )
 
 
-def _extreme(gamma: float, alpha: float) -> Case:
+def _extreme(gamma, alpha):
     return replace(_typical(90, 40, 3, gamma, alpha), extreme=True, name=f"extreme gamma={gamma:g} alpha={alpha:g}")
 
 
 @cache
-def catalogue() -> dict[str, Case]:
+def catalogue():
     """All programmes by name."""
     cases = [
         _typical(1, 40, 4, 0.1, 1.0),
@@ -176,7 +173,7 @@ def catalogue() -> dict[str, Case]:
     return {case.name: case for case in cases}
 
 
-def _one_row(linear: float) -> Programme:
+def _one_row(linear):
     return Programme(np.ones((1, 1)), np.array([linear]), np.array([1.0]), curvature=0.25, gamma=0.5)
 
 
@@ -203,9 +200,7 @@ def whitened_setting(n_hidden=5, seed=0, gamma=0.05, n_rows=70, n_columns=4):
     return problem, V, start.alpha.copy()
 
 
-def trace(
-    problem: Problem, start: Network, *, algorithm: str = "paper", solver: str = "native", **options
-) -> Trajectory:
+def trace(problem, start, *, algorithm="paper", solver="native", **options):
     """Run a descent from the part of the start that has an effect on the data, and keep the network of every epoch."""
     white, recorder, chosen = problem.whitened, Recorder(), Options(**options)
     if white.rank < problem.n_features + 1:

@@ -1,36 +1,31 @@
 """The native backend on synthetic programmes of the kinds that real fits found hardest."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
-from numpy.random import Generator, default_rng
+from numpy.random import default_rng
 
-from dconnet._arrays import FloatArray
-from dconnet.convex.programme import ConvexSolution, Programme, get_backend
+from dconnet.convex.programme import ConvexSolution, get_backend
+from dconnet.convex.programme import Programme
 from dconnet.model.whitening import Whitening
 from problems import dca_programme, inputs, programme_around
 
-Fractions = Callable[[Generator, int], FloatArray]
 
-
-def white(M: FloatArray) -> FloatArray:
+def white(M):
     return Whitening.of(M).Q
 
 
-def dead(rng: Generator, n_rows: int, n_features: int, gamma: float, fractions: Fractions) -> Programme:
+def dead(rng, n_rows, n_features, gamma, fractions):
     """The solution is zero, with all rows at their kink, where the multipliers are these fractions of the slopes."""
     design = white(inputs(rng, n_rows, n_features))
     zero = np.zeros(design.shape[1])
     return programme_around(design, zero, fractions(rng, n_rows), rng, gamma=gamma, alpha=1.0)[0]
 
 
-def pulled_weakly(rng: Generator, ratio: float, gamma: float) -> Programme:
+def pulled_weakly(rng, ratio, gamma):
     """Slopes that dwarf the linear term, as in a neuron that is about to die."""
     programme = dca_programme(white(inputs(rng, 150, 6)), rng, gamma=gamma)
     # Not the linear term of the DCA, which is zero if the random neuron has no active row.
@@ -39,18 +34,18 @@ def pulled_weakly(rng: Generator, ratio: float, gamma: float) -> Programme:
     return replace(programme, linear=scale * direction)
 
 
-def repeated_rows(rng: Generator, targets: bool) -> Programme:
+def repeated_rows(rng, targets):
     programme = dca_programme(white(np.repeat(inputs(rng, 12, 4), 20, axis=0)), rng, gamma=1e-3 if targets else 1e-4)
     return replace(programme, slope=np.repeat(programme.slope[::20], 20)) if targets else programme
 
 
-def one_hot(rng: Generator) -> Programme:
+def one_hot(rng):
     """Four categories with all their levels and an intercept: three directions too many."""
     levels = [np.eye(n)[rng.integers(0, n, size=200)] for n in (2, 3, 5, 12)]
     return dca_programme(white(np.column_stack([*levels, np.ones(200)])), rng, gamma=1e-4)
 
 
-def of_integers(rng: Generator, paper_split: bool) -> Programme:
+def of_integers(rng, paper_split):
     """Few different rows, integer residuals and an integer neuron: many rows are exactly at their kink and tied."""
     X = rng.integers(-1, 2, size=(240, 4)).astype(float)
     z = X @ rng.integers(-1, 2, size=4)
@@ -64,7 +59,7 @@ def of_integers(rng: Generator, paper_split: bool) -> Programme:
     return programme
 
 
-def split_apart(rng: Generator) -> Programme:
+def split_apart(rng):
     programme = dca_programme(white(inputs(rng, 200, 8)), rng, gamma=1e-5, alpha=0.3)
     shared = 50.0 * np.abs(rng.standard_normal(200))
     active = programme.design @ rng.standard_normal(programme.design.shape[1]) >= 0.0
@@ -72,31 +67,31 @@ def split_apart(rng: Generator) -> Programme:
     return replace(programme, slope=programme.slope + shared, linear=linear)
 
 
-def mostly_flat(rng: Generator) -> Programme:
+def mostly_flat(rng):
     """Slopes that are zero in all rows but a few."""
     programme = dca_programme(white(inputs(rng, 200, 6)), rng, gamma=1e-3)
     return replace(programme, slope=np.where(rng.random(200) < 0.05, programme.slope, 0.0))
 
 
-def of_shape(rng: Generator, n_rows: int, n_features: int, gamma: float, alpha: float = 1.0) -> Programme:
+def of_shape(rng, n_rows, n_features, gamma, alpha=1.0):
     return dca_programme(white(inputs(rng, n_rows, n_features)), rng, gamma=gamma, alpha=alpha)
 
 
-def with_features_of_size(rng: Generator, *sizes: float) -> Programme:
+def with_features_of_size(rng, *sizes):
     M = inputs(rng, 120, len(sizes))
     M[:, :-1] *= sizes
     return dca_programme(white(M), rng, gamma=1e-4)
 
 
-def at_bounds(rng: Generator, n: int) -> FloatArray:
+def at_bounds(rng, n):
     return rng.integers(0, 2, size=n).astype(float)
 
 
-def few_off_zero(rng: Generator, n: int) -> FloatArray:
+def few_off_zero(rng, n):
     return (rng.random(n) < 0.05).astype(float)
 
 
-KINDS: dict[str, Callable[[Generator], Programme]] = {
+KINDS = {
     "dead, inside": lambda rng: dead(rng, 120, 6, 1e-3, lambda rng, n: rng.uniform(0.1, 0.9, size=n)),
     "dead, at bounds": lambda rng: dead(rng, 120, 6, 1e-3, at_bounds),
     "dead, at the upper bound": lambda rng: dead(rng, 80, 5, 1e-2, lambda rng, n: np.ones(n)),
@@ -127,7 +122,7 @@ KINDS: dict[str, Callable[[Generator], Programme]] = {
 DIVERGED = [("dead, few off zero", 310), *(("dead, few off zero, small gamma", seed) for seed in (309, 348))]
 
 
-def find_faults(programme: Programme, answer: ConvexSolution) -> list[str]:
+def find_faults(programme, answer):
     gap, kkt = answer.relative_gap(programme), answer.kkt_residual(programme)
     best = programme.value(get_backend("reference").prepare(programme.design).solve(programme).v)
     excess = (programme.value(answer.v) - best) / max(abs(best) + programme.magnitude, np.finfo(float).tiny)
@@ -141,7 +136,7 @@ def find_faults(programme: Programme, answer: ConvexSolution) -> list[str]:
 
 
 @pytest.mark.parametrize(("kind", "seed"), [*product(KINDS, range(2)), *DIVERGED])
-def test_hard_programmes_are_solved_from_any_start(kind: str, seed: int) -> None:
+def test_hard_programmes_are_solved_from_any_start(kind, seed):
     rng = default_rng([seed, 7])
     programme = KINDS[kind](rng)
     solver = get_backend("native").prepare(programme.design)
@@ -153,7 +148,7 @@ def test_hard_programmes_are_solved_from_any_start(kind: str, seed: int) -> None
     assert [find_faults(programme, answer) for answer in answers] == [[]] * 4
 
 
-def test_an_answer_short_of_the_tolerance_is_not_converged() -> None:
+def test_an_answer_short_of_the_tolerance_is_not_converged():
     """Here gamma is below the rounding of the curvature, which no solver resolves."""
     programme = KINDS["gamma=1e-08, alpha=10000"](default_rng([145, 7]))
     answer = get_backend("native").prepare(programme.design).solve(programme)

@@ -1,7 +1,5 @@
 """The programme itself: value, proximal map, dual bound and optimality conditions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +13,12 @@ from dconnet.model.whitening import Whitening
 from problems import catalogue, dca_programme, inputs, programme_around
 from tolerances import KKT, ROUNDING
 
-KNOWN = {name: case for name, case in catalogue().items() if case.solution is not None}
 PROGRAMME = catalogue()["typical 40x4 gamma=0.1 alpha=1"].programme
 reproducible = settings(derandomize=True, deadline=None)
 seeds = st.integers(min_value=0, max_value=2**32 - 1)
 
 
-def known_pair(seed: int = 0) -> tuple[Programme, np.ndarray, np.ndarray]:
+def known_pair(seed=0):
     """A programme with its solution and multipliers, without rows at their kink."""
     rng = np.random.default_rng(seed)
     design = Whitening.of(inputs(rng, 30, 4)).Q
@@ -31,7 +28,7 @@ def known_pair(seed: int = 0) -> tuple[Programme, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_value_is_the_sum_of_its_terms(seed: int) -> None:
+def test_value_is_the_sum_of_its_terms(seed):
     v = np.random.default_rng(seed).standard_normal(PROGRAMME.design.shape[1])
     expected = PROGRAMME.gamma * sum(v**2) - sum(PROGRAMME.linear * v)
     for q, beta in zip(PROGRAMME.design, PROGRAMME.slope, strict=True):
@@ -47,10 +44,10 @@ def test_value_is_the_sum_of_its_terms(seed: int) -> None:
     curvature=st.floats(1e-3, 10.0),
     step=st.floats(1e-2, 10.0),
 )
-def test_prox_minimises_its_definition(point: float, slope: float, curvature: float, step: float) -> None:
+def test_prox_minimises_its_definition(point, slope, curvature, step):
     programme = Programme(np.ones((1, 1)), np.zeros(1), np.array([slope]), curvature, gamma=1.0)
 
-    def moreau(z: float) -> float:
+    def moreau(z):
         hinge = max(z, 0.0)
         return step * (slope * hinge + curvature * hinge**2) + 0.5 * (z - point) ** 2
 
@@ -61,7 +58,7 @@ def test_prox_minimises_its_definition(point: float, slope: float, curvature: fl
 
 @reproducible
 @given(seeds)
-def test_any_multipliers_bound_the_value_from_below(seed: int) -> None:
+def test_any_multipliers_bound_the_value_from_below(seed):
     rng = np.random.default_rng(seed)
     v = rng.standard_normal(PROGRAMME.design.shape[1]) * 10.0 ** rng.uniform(-3.0, 1.0)
     multipliers = rng.standard_normal(len(PROGRAMME.slope)) * 10.0 ** rng.uniform(-3.0, 1.0)
@@ -69,15 +66,7 @@ def test_any_multipliers_bound_the_value_from_below(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_gap_bounds_the_error_of_the_value(seed: int) -> None:
-    programme, v, multipliers = known_pair(seed)
-    off = v + 0.1 * np.random.default_rng(seed).standard_normal(len(v))
-    error = (programme.value(off) - programme.value(v)) / (abs(programme.value(off)) + programme.magnitude)
-    assert 0.0 < error <= programme.relative_gap(off, multipliers) + ROUNDING
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_residual_and_gap_vanish_at_the_solution_only(seed: int) -> None:
+def test_residual_and_gap_vanish_at_the_solution_only(seed):
     programme, *pair = known_pair(seed)
     assert abs(programme.relative_gap(*pair)) <= ROUNDING
     assert programme.kkt_residual(*pair) <= KKT
@@ -87,18 +76,7 @@ def test_residual_and_gap_vanish_at_the_solution_only(seed: int) -> None:
         assert programme.kkt_residual(*off) > 1e-5
 
 
-@pytest.mark.parametrize("case", KNOWN)
-def test_known_solutions_are_minima(case: str) -> None:
-    programme, solution, multipliers = KNOWN[case].programme, KNOWN[case].solution, KNOWN[case].multipliers
-    if multipliers is not None:
-        assert programme.kkt_residual(solution, multipliers) <= KKT
-    rng = np.random.default_rng(0)
-    length = max(1e-3, float(np.linalg.norm(solution)))
-    neighbours = [solution + length * rng.standard_normal(len(solution)) / 100.0 for _ in range(20)]
-    assert programme.value(solution) <= min(programme.value(v) for v in neighbours)
-
-
-def test_residual_and_gap_do_not_depend_on_the_unit_of_the_target() -> None:
+def test_residual_and_gap_do_not_depend_on_the_unit_of_the_target():
     programme, v, multipliers = known_pair()
     off = v + 0.01
     scaled = replace(programme, linear=1e6 * programme.linear, slope=1e6 * programme.slope)
@@ -107,14 +85,8 @@ def test_residual_and_gap_do_not_depend_on_the_unit_of_the_target() -> None:
     assert actual == pytest.approx(expected, rel=1e-9)
 
 
-def test_programme_of_zeros_is_solved_by_zero() -> None:
-    programme = Programme(np.ones((1, 1)), np.zeros(1), np.zeros(1), curvature=1.0, gamma=1.0)
-    zero = np.zeros(1)
-    assert (programme.relative_gap(zero, zero), programme.kkt_residual(zero, zero)) == (0.0, 0.0)
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_multipliers_of_v_are_subgradients_off_the_kink(seed: int) -> None:
+def test_multipliers_of_v_are_subgradients_off_the_kink(seed):
     rng = np.random.default_rng(seed)
     programme = dca_programme(Whitening.of(inputs(rng, 30, 4)).Q, rng)
     v = rng.standard_normal(5)
