@@ -74,18 +74,6 @@ def test_invalid_arguments_are_refused(data, error, match, options):
         gamma_path(**arguments)
 
 
-def test_weights_count_like_repeated_rows(data):
-    X, y = data
-    weight, is_used = np.arange(60) % 3, np.arange(20) % 2 > 0
-    model, rest = DCONRegressor(3, **FAST), {"gammas": [0.1, 1.0], "X_val": X[60:], "y_val": y[60:]}
-    weighted = gamma_path(model, X[:60], y[:60], sample_weight=weight, sample_weight_val=is_used.astype(float), **rest)
-    rest |= {"X_val": X[60:][is_used], "y_val": y[60:][is_used]}
-    repeated = gamma_path(model, np.repeat(X[:60], weight, axis=0), np.repeat(y[:60], weight), **rest)
-    np.testing.assert_allclose(weighted.objective, repeated.objective, rtol=1e-8)
-    np.testing.assert_allclose(weighted.mse, repeated.mse, rtol=1e-6)
-    np.testing.assert_allclose(weighted.validation_mse, repeated.validation_mse, rtol=1e-5)
-
-
 def test_early_stopping_does_not_freeze_the_path(data):
     """A fit starts from the network of the previous gamma, which may have the smallest validation error."""
     plain, stopping = (

@@ -83,14 +83,6 @@ class TestNetworkDisplay:
         np.testing.assert_allclose(points[1:-1], np.sort(roots[inside]))
         np.testing.assert_allclose(np.sort(display.hinges_[0].places), np.sort(roots[inside]))
 
-    def test_two_inputs_are_a_map_with_its_hinges(self, models, data):
-        X, y = data
-        display = save(NetworkDisplay.from_estimator(models[2], X[:, :2], y, target_name="height (m)"))
-        assert display.kind_ == "map"
-        network, found = models[2].network_, display.hinges_[0]
-        for neuron, ends in zip(found.neurons, found.places, strict=True):
-            assert np.abs(network.preactivations(ends)[:, neuron]).max() < 1e-9
-
     def test_many_inputs_are_partial_dependence(self, models, data):
         X, _ = data
         display = save(NetworkDisplay.from_estimator(models[4], X))
@@ -190,15 +182,6 @@ class TestConvergenceDisplay:
             ConvergenceDisplay.from_estimator(paper_model, data[0], data[1] + 1.0)
         with pytest.raises(ValueError, match="given together"):
             ConvergenceDisplay.from_estimator(paper_model, data[0])
-
-    @pytest.mark.parametrize("order", [1.0, 2.0])
-    def test_order_of_a_known_sequence(self, order):
-        # e^(k+1) = c (e^k)^order has a slope of exactly that order; the last value is the limit.
-        errors = [0.5]
-        while errors[-1] > 1e-7 and len(errors) < 20:
-            errors.append(0.5 * errors[-1] ** order)
-        (found,) = save(ConvergenceDisplay([Run(objective=np.array([*errors, 0.0]))]).plot()).orders_
-        assert (found.early, found.all) == pytest.approx((order, order), rel=1e-9)
 
     def test_short_and_constant_runs_are_drawn(self):
         display = save(ConvergenceDisplay([Run(objective=np.array([2.0, 1.0]))]).plot())

@@ -7,8 +7,7 @@ from sklearn.inspection import partial_dependence
 
 from dconnet import AutoDCONRegressor, Network
 from dconnet.inspection.examine import examine
-from dconnet.inspection.report.controls import describe_control
-from dconnet.inspection.report.dependence import PartialDependence, ReportFeature, order_levels, read_features
+from dconnet.inspection.report.dependence import PartialDependence, read_features
 from dconnet.inspection.report.what_if import MAX_ROWS, build_what_if
 from inspection_cases import examine_network, examine_outputs, examine_table, examine_with_held_out_rows, make_table
 
@@ -73,38 +72,6 @@ def test_the_dependence_of_a_table_is_that_of_its_cells(options):
                 else found.estimator.predict_proba(changed)[:, 1]
             )
             assert mean[0] == pytest.approx(predicted.mean(), rel=1e-9)
-
-
-def test_levels_have_the_order_of_the_table_or_of_their_numbers():
-    assert order_levels(["size 10", "size 9", "Size 1"]) == [2, 1, 0]
-    assert order_levels(["high", "low", "(missing)", "medium"], ["low", "medium", "high"]) == [1, 3, 0, 2]
-
-
-def test_the_typical_row_is_a_row_of_the_data():
-    found = examine_table()
-    data = build(found)
-    rows = [
-        [None if np.isnan(v) else v for v in row] for row in zip(*(f.values for f in read_features(found)), strict=True)
-    ]
-    assert data["typical"] in rows
-    assert None not in data["typical"]
-    assert build(found, with_rows=False)["typical"] not in rows
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (np.linspace(0.123, 1.987, 50), {"low": 0.123, "high": 1.987, "choices": None}),
-        (np.arange(40.0), {"step": 1.0, "min": 0.0, "max": 39.0, "choices": None}),
-        (np.tile([3.0, 1.0, 2.5], 5), {"choices": [1.0, 2.5, 3.0]}),
-        (np.array([1.0, 2.0, 3.0]), {"choices": None}),  # each value has one row only
-        (np.array([7.0, np.nan]), {"choices": [7.0], "has_gaps": True}),
-        (np.array([1.0, 2.0, 10.0, 20.0]), {"quartiles": [1.0, 2.0, 10.0]}),  # values of the data
-    ],
-)
-def test_numbers_are_set_by_sliders_or_lists(values, expected):
-    entry = describe_control(ReportFeature("x", 0, "number", values), [0])
-    assert {name: entry[name] for name in expected} == expected
 
 
 def test_optima_are_within_the_convex_hull_of_the_data():

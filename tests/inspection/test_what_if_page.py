@@ -10,13 +10,12 @@ from browser import evaluate
 from dconnet import DCONRegressor
 from dconnet.inspection.examine import examine
 from dconnet.inspection.report import render_report
-from dconnet.inspection.report.text import format_number, format_percent
+from dconnet.inspection.report.text import format_number
 from inspection_cases import (
     HOSTILE,
     examine_network,
     examine_outputs,
     examine_table,
-    examine_with_held_out_rows,
     with_metadata,
 )
 
@@ -155,39 +154,11 @@ def test_categories_gaps_and_dates_can_be_set(ask):
     assert outputs == pytest.approx(found.estimator.predict(pd.DataFrame({**row, "same": 1.0})), rel=1e-9)
 
 
-def test_a_target_can_be_chosen(ask):
-    found = examine_outputs()
-    script = """
-    const names = [...document.querySelectorAll('#what-if-scores th')].map((cell) => cell.textContent);
-    set('output', '1', 'change');
-    const [, weight] = await outputs();
-    return [names, weight, ...['prediction-target', 'prediction', 'interval'].map((id) => get(id).textContent)];"""
-    names, weight, *texts, interval = ask(found, script)
-    half = found.half_widths[1]
-    assert names == ["height", "weight"]
-    assert texts == ["weight", format_number(weight)]
-    assert interval.endswith(f"{format_number(weight - half)} to {format_number(weight + half)}")
-
-
 def test_numbers_are_formatted_as_in_python(ask):
     rng = np.random.default_rng(0)
     values = [*(rng.normal(size=200) * 10.0 ** rng.integers(-12, 12, size=200)).tolist(), 0.0, -20.0, 9999.6, 1e9, 1e-5]
     found = ask(examine_network(), "return values.map((value) => dconnet.format(value));", values=values)
     assert found == [format_number(value) for value in values]
-
-
-@pytest.mark.parametrize("with_rows", [True, False])
-def test_tool_starts_with_the_typical_row_and_its_interval(ask, with_rows):
-    found, _ = examine_with_held_out_rows()
-    script = """
-    const texts = [get('prediction').value, get('interval').textContent];
-    return [data.typical, await outputs(), ...texts, get('row-choice').hidden];"""
-    typical, outputs, text, interval, is_hidden = ask(found, script, with_rows=with_rows)
-    (expected,), (half,) = found.model.predict([typical]), found.half_widths
-    assert outputs == pytest.approx([expected], rel=1e-9)
-    assert text == format_number(expected)
-    assert interval.endswith(f"{format_number(expected - half)} to {format_number(expected + half)}")
-    assert is_hidden != with_rows
 
 
 def test_sliders_lists_and_boxes_set_values(ask):
@@ -217,39 +188,6 @@ def test_sliders_lists_and_boxes_set_values(ask):
     assert far == predict(500.0, 2.0)
     assert hidden
     assert "age" in warning
-
-
-def test_a_row_and_its_nearest_rows_can_be_chosen(ask):
-    found, script = (
-        examine_units(),
-        """
-    set('row', '7', 'change');
-    const chosen = await outputs();
-    const lines = [...get('nearest').querySelectorAll('tr')];
-    const distances = lines.map((line) => line.querySelector('td').textContent);
-    lines[1].querySelector('button').click();
-    return [chosen, distances, await outputs(), Number(get('row').value)];""",
-    )
-    chosen, distances, other, row = ask(found, script)
-    X = found.inputs
-    nearest = np.sort(np.linalg.norm((X - X[7]) / X.std(axis=0), axis=1))[:5]
-    assert chosen == pytest.approx(found.predictions[[7]], rel=1e-9)
-    assert distances == [format_number(value, ".3g") for value in nearest]
-    assert other == pytest.approx(found.predictions[[row]], rel=1e-9)
-
-
-def test_the_predicted_class_is_shown_and_announced_with_all_probabilities(ask):
-    found = examine_network(classes=["a", "b", "c"])
-    script = """
-    set('row', '19', 'change');
-    await new Promise((done) => setTimeout(done, 1000));
-    const lines = [...get('scores').querySelectorAll('tr')].map((line) => line.innerText.replace('\\t', ' '));
-    return [get('prediction').value, lines, get('status').textContent];"""
-    label, lines, heard = ask(found, script)
-    shares = [format_percent(share) for share in found.probabilities[19]]
-    assert label == found.predictions[19]
-    assert lines == [f"{name} {share}" for name, share in zip("abc", shares, strict=True)]
-    assert heard == f"Prediction: {label}. probability {shares['abc'.index(label)]}"
 
 
 def test_every_control_has_a_name_and_hostile_names_stay_text(ask):
