@@ -98,25 +98,6 @@ def test_the_time_of_a_snapshot_counts():
     assert stopped.n_epochs == 3
 
 
-def test_a_file_gives_back_its_entries(path):
-    arrays = {
-        "floats": np.array([[1.0, np.nan], [np.inf, -0.0]]),
-        "none": np.zeros((0, 3)),
-        "words": np.array([2**64 - 1], dtype="<u8"),
-        "number": np.array(2.5),
-    }
-    values = {"n": 2**100, "name": "é", "nothing": None, "infinite": float("inf"), "nested": {"a": [1, 2]}}
-    written(path, {"one": Snapshot(values, arrays), "one 1.0 above {'x': 'y'}": Snapshot()})
-    entries = Checkpoint(path).entries
-    assert list(entries) == ["one", "one 1.0 above {'x': 'y'}"]
-    assert entries["one"].values == values
-    for name, array in arrays.items():
-        assert entries["one"].array(name, array.shape, array.dtype.str).tobytes() == array.tobytes()
-        for shape, kind in [((4, *array.shape), array.dtype.str), (array.shape, "<i2")]:
-            with pytest.raises(ValueError, match="is missing or of the wrong shape"):
-                entries["one"].array(name, shape, kind)
-
-
 def test_a_stopped_descent_stays_stopped():
     case, memory = CASES["accelerated"], Memory(act=lambda n: "stop" if n == 2 else None)
     stopped = case.run(memory)

@@ -10,8 +10,8 @@ from dconnet.convex.reference import Reference
 from dconnet.training.clock import Clock
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
-from dconnet.training.observer import Recorder
-from dconnet.training.sweep import PythonSweep, solve_output_weights
+from dconnet.training.sweep import solve_output_weights
+from dconnet.training.sweep import PythonSweep
 from problems import assert_descent, make_problem
 
 
@@ -46,16 +46,6 @@ def test_backends_agree_after_an_epoch(split):
         descent, start = make_descent(problem, split=split, max_epochs=1, solver=solver)
         reached.append(descent.run(start).history.objective[-1])
     assert reached[0] == pytest.approx(reached[1], rel=1e-6)
-
-
-def test_history_matches_the_definition_of_the_objective():
-    problem, recorder = make_problem(), Recorder()
-    descent, start = make_descent(problem, max_epochs=4)
-    solution = descent.run(start, observer=recorder)
-    objectives = [problem.objective(network) for network in recorder.networks]  # of the start and every epoch
-    np.testing.assert_allclose(objectives, solution.history.objective, rtol=1e-12)
-    assert solution.history.mse[-1] == pytest.approx(problem.mse(solution.network), rel=1e-10)
-    assert solution.history.to_frame().shape[0] == 5
 
 
 def test_without_time_there_are_the_best_output_weights_of_the_start():

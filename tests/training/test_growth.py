@@ -13,27 +13,24 @@ from dconnet.convex.programme import get_backend
 from dconnet.model.problem import hidden_layer
 from dconnet.training import growth
 from dconnet.training.descent import Options
-from dconnet.training.fixed_patterns import PatternDescent, balance_neurons, merge_neurons, neuron_vectors
+from dconnet.training.fixed_patterns import merge_neurons
 from dconnet.training.growth import GrowingDescent
 from dconnet.training.initialization import xavier
 from dconnet.training.result import Status
 from problems import assert_descent
 
 
-def build(n_rows=40, n_features=2, gamma=0.1, seed=0, n_outputs=None):
+def build(n_rows=40, n_features=2, gamma=0.1, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, n_features))
     y = np.abs(X[:, 0]) - 0.5 * X[:, -1] + 0.3 * rng.normal(size=n_rows)
-    if n_outputs is not None:
-        y = np.column_stack([y, *(np.maximum(X[:, 0], k) for k in range(1, n_outputs))])
     return Problem(X, y, gamma)
 
 
 def grown(problem, seed=0, **options):
     rng = np.random.default_rng(seed)
     descent = GrowingDescent(problem, get_backend("native"), Options(split="net", **options), rng)
-    n_outputs = None if problem.y.ndim == 1 else problem.n_outputs
-    return descent, descent.run(xavier(problem.X.shape[1], 4, rng, n_outputs))
+    return descent, descent.run(xavier(problem.X.shape[1], 4, rng))
 
 
 def wide_network(problem, n_hidden, seed):
@@ -118,29 +115,6 @@ def test_merged_neurons_have_the_same_output_and_no_larger_penalty():
     before, after = np.maximum(Q @ W.T, 0.0) @ signs, np.maximum(Q @ fewer.T, 0.0) @ their_signs
     np.testing.assert_allclose(after, before, atol=1e-9)
     assert np.linalg.norm(fewer, axis=1).sum() <= np.linalg.norm(W, axis=1).sum() * (1.0 + 1e-12)
-
-
-def test_several_outputs_grow():
-    problem = build(n_features=1, n_outputs=3, gamma=0.1)
-    descent, solution = grown(problem, max_epochs=40)
-    assert_descent(solution.history)
-    assert solution.network.alpha.shape == (solution.network.n_hidden, 3)
-    assert solution.objective - descent.dual.bound <= 1e-2 * solution.objective
-
-
-def test_pattern_descent_reaches_the_optimality_conditions():
-    problem = build(gamma=0.05).whitened
-    rng = np.random.default_rng(2)
-    V, alpha = 0.5 * rng.normal(size=(10, 3)), 0.5 * rng.normal(size=10)
-    descent = PatternDescent(problem, *neuron_vectors(V, alpha))
-    before = descent.value(descent.W)
-    assert descent.descend(500, 0.0, lambda: np.inf)
-    assert descent.value(descent.W) < before
-    V, alpha = balance_neurons(descent.W, descent.signs)
-    assert problem.regloss(V, alpha) * problem.total_weight == pytest.approx(descent.value(descent.W), rel=1e-12)
-    residual = problem.y - hidden_layer(problem.Q, descent.W) @ descent.signs
-    matches = descent.signs * (residual @ hidden_layer(problem.Q, descent.W)) / np.linalg.norm(descent.W, axis=1)
-    np.testing.assert_allclose(matches, problem.gamma, rtol=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -51,10 +51,3 @@ def test_inexact_descent_has_the_same_limit_and_takes_fewer_iterations(solver, s
     exact, inexact = reached
     assert inexact.objective == pytest.approx(exact.objective, rel=1e-8)
     assert inexact.history.total("iterations") < exact.history.total("iterations")
-
-
-@pytest.mark.parametrize("solver", ABLE)
-def test_regloss_never_rises_with_restarts(solver):
-    options = Options(restart=True, inexact=True, max_epochs=8)
-    descent = Descent(make_problem(), get_backend(solver), options, np.random.default_rng(0))
-    assert_descent(descent.run(xavier(3, 3, np.random.default_rng(0))).history)

@@ -56,18 +56,6 @@ def test_the_objective_is_the_formula_in_both_coordinates(scale):
     assert problem.zero_objective == pytest.approx(problem.objective(zero), rel=1e-13)
 
 
-def test_one_column_is_the_problem_of_a_vector():
-    X, Y = data()
-    network = xavier(3, 4, np.random.default_rng(0))
-    column = Network(network.W, network.b, network.alpha[:, None], [0.0])
-    as_vector, as_column = Problem(X, Y[:, 0], 0.1), Problem(X, Y[:, :1], 0.1)
-    assert as_column.objective(column) == pytest.approx(as_vector.objective(network), rel=1e-14)
-    for algorithm in DESCENTS:
-        vector, matrix = descend(as_vector, network, algorithm), descend(as_column, column, algorithm)
-        assert matrix.network.alpha.shape == (4, 1)
-        assert matrix.objective == pytest.approx(vector.objective, rel=1e-8)
-
-
 @pytest.mark.parametrize(
     ("n_outputs", "options", "message"),
     [
@@ -103,11 +91,6 @@ def test_the_objective_never_rises_and_ends_at_a_stationary_network(algorithm, s
     assert_descent(found.history)
     assert found.objective == pytest.approx(problem.objective(found.network))
     assert stationarity(problem, found.network, split).norm < 1e-5
-
-
-@pytest.mark.parametrize("option", ["restart", "inexact"])
-def test_other_variants_of_the_dca_descend(option):
-    assert_descent(descend(Problem(*data(), 0.3), start_of(), max_epochs=40, **{option: True}).history)
 
 
 def test_the_subgradient_is_the_gradient_by_finite_differences():
@@ -167,10 +150,3 @@ def test_the_conditions_of_the_theory_hold(split):
     run = trace(problem, start_of(), split=split, max_epochs=15)
     assert run.sufficient_decrease().holds
     assert run.relative_error().holds
-
-
-def test_validation_sums_over_the_outputs():
-    X, Y = data(n_rows=10)
-    weight, network, scale = np.arange(10.0), start_of(), np.array([1.0, 2.0, 4.0])
-    expected = np.sum(weight[:, None] * ((Y - network.predict(X)) / scale) ** 2) / weight.sum()
-    assert Validation(X, Y, weight, patience=None, scale=scale).mse(network) == pytest.approx(expected)

@@ -38,14 +38,6 @@ def losses(case, fits, gamma):
 
 
 @pytest.mark.parametrize("case", [LINEAR, MIXED])
-def test_longer_fits_end_lower(case):
-    parameters = {"gammas": [0.01], "seeds": [3], "n_hidden": 12, "sample_weight": WEIGHT}
-    ends = [losses(case, short_fits(*case, Y, **parameters, evaluations=n), 0.01)[0] for n in (1, 20, 100, 400)]
-    assert np.all(np.diff(ends) < 0.0)
-    assert ends[-1] < 0.3 * (WEIGHT @ Y**2)
-
-
-@pytest.mark.parametrize("case", [LINEAR, MIXED])
 def test_continued_fits_descend_from_their_start(case):
     parameters = {"gammas": [0.01, 0.01], "n_hidden": 12, "sample_weight": WEIGHT}
     fits = [short_fits(*case, Y, **parameters, seeds=[3, 4], evaluations=1)]

@@ -71,15 +71,6 @@ def test_both_sweeps_agree_on_several_outputs(n_outputs):
     np.testing.assert_allclose(*ends, atol=1e-8 * np.abs(ends[1]).max())
 
 
-def test_arrays_that_do_not_fit_are_refused():
-    problem, V, alpha = whitened_setting()
-    sweep = make_sweep(problem, get_backend("native"), 5, "net", max_dca_iter=5)
-    with pytest.raises(ValueError, match=r"alpha must have the shape \(5, 1\), got \(4, 1\)"):
-        sweep.run(V, alpha[:4], np.arange(5), 1.0)
-    with pytest.raises(ValueError, match="does not exist"):
-        sweep.run(V, alpha, np.arange(5) + 1, 1.0)
-
-
 def test_weights_of_zero():
     """Every positive output is too large: the best weights are zero, where all rows are at their kinks."""
     problem, V, alpha = whitened_setting(**MANY_ROWS)
