@@ -10,8 +10,7 @@ from numpy.random import default_rng
 
 from dconnet._arrays import FloatArray
 from dconnet.certificates import Trajectory
-from dconnet.convex.programme import get_backend
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import Programme, get_backend
 from dconnet.model.problem import Problem
 from dconnet.model.whitening import Whitening
 from dconnet.training.accelerated import AcceleratedDescent

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from dconnet.convex.programme import ConvexSolution, get_backend
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import ConvexSolution, Programme, get_backend
 from dconnet.model.whitening import Whitening
 from problems import dca_programme, inputs, programme_around
 

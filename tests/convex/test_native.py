@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from dconnet.convex.programme import get_backend
 from dconnet.convex.native import Native
-from dconnet.convex.programme import Programme
+from dconnet.convex.programme import Programme, get_backend
 from dconnet.model.whitening import Whitening
 from problems import catalogue
 from tolerances import KKT

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet.convex.reference import polish
-from dconnet.convex.reference import Reference
+from dconnet.convex.reference import Reference, polish
 from problems import catalogue
 from tolerances import KKT
 

@@ -10,8 +10,7 @@ from dconnet.convex.reference import Reference
 from dconnet.training.clock import Clock
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
-from dconnet.training.sweep import solve_output_weights
-from dconnet.training.sweep import PythonSweep
+from dconnet.training.sweep import PythonSweep, solve_output_weights
 from problems import assert_descent, make_problem
 
 

@@ -9,8 +9,7 @@ from dconnet import DCONRegressor, Network, PaperAlgorithm
 from dconnet.convex.programme import get_backend
 from dconnet.model.whitening import Whitening
 from dconnet.training.dc import KINK_TOLERANCE, NeuronProblem, dca
-from dconnet.training.kinks import Kinks
-from dconnet.training.kinks import Verdict, dca_with_restarts, examine
+from dconnet.training.kinks import Kinks, Verdict, dca_with_restarts, examine
 from problems import assert_descent
 
 

@@ -11,7 +11,6 @@ from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.dc import SPLITS
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
-from dconnet.training.observer import Validation
 from problems import assert_descent, trace
 
 DESCENTS = {"paper": Descent, "accelerated": AcceleratedDescent}
