@@ -18,6 +18,8 @@ from dconnet import AutoDCONClassifier, AutoDCONRegressor
 from dconnet.ensemble import fold_runner
 from dconnet.ensemble.families import NOISY
 from dconnet.ensemble.fold_fits import TrainingSet
+from dconnet.ensemble.importance import VALUES_WHEN_CUT
+from dconnet.ensemble.prediction import Ensemble
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -458,3 +460,11 @@ def test_without_time_no_association_is_tested(monkeypatch):
     monkeypatch.setattr(TrainingSet, "count_associated", lambda _: pytest.fail("there is no time for tests"))
     X = np.random.default_rng(0).normal(size=(40, NOISY))
     assert AutoDCONRegressor(max_seconds=1e-9, random_state=0).fit(X, X[:, 0]).oof_score_ > 0.0
+
+
+def test_without_time_importances_use_few_rows_of_wide_tables(monkeypatch):
+    n_rows, predict = [], Ensemble.predict_coded
+    monkeypatch.setattr(Ensemble, "predict_coded", lambda own, rows: n_rows.append(len(rows[0])) or predict(own, rows))
+    X = np.random.default_rng(0).normal(size=(300, 150))
+    quick(regressor()).fit(X, X[:, 0])
+    assert sum(n_rows) * X.shape[1] <= VALUES_WHEN_CUT + X.shape[1] * max(n_rows)

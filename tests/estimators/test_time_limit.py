@@ -92,6 +92,18 @@ def test_without_time_the_output_layer_of_the_start_is_fitted(kind, y, gamma, mo
 
 
 @pytest.mark.usefixtures("_whitening_takes_all_time")
+def test_a_layer_without_time_is_left_out():
+    model = LayerwiseDCONClassifier((4, 3), gamma=[0.1, 0.2], max_seconds=60.0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="no time for layer 2 of 2: the network has 1 hidden layer"):
+        model.fit(X, LABELS)
+    assert [len(networks) for networks in model.networks_] == [3]
+    assert {problem.gamma for problem in model.problems(X, LABELS)} == {0.1}
+    assert model.score(X, LABELS) > 0.5
+    model.set_params(warm_start=True, max_seconds=None, max_epochs=2).fit(X, LABELS)
+    assert [len(networks) for networks in model.networks_] == [3, 3]
+
+
+@pytest.mark.usefixtures("_whitening_takes_all_time")
 def test_a_long_certificate_is_skipped_when_time_is_over(monkeypatch):
     monkeypatch.setattr(layer, "_certificate_seconds", lambda problems, start: 18.0)
     monkeypatch.setattr(layer, "stationarity", lambda *_: pytest.fail("there is no time for a certificate"))

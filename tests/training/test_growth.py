@@ -9,13 +9,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dconnet import DCONClassifier, DCONRegressor, Problem
 from dconnet.certificates import global_gap
+from dconnet.convex.native import NativeSolver
 from dconnet.convex.programme import get_backend
 from dconnet.model.problem import hidden_layer
-from dconnet.training import growth
+from dconnet.training import growth, new_neurons
 from dconnet.training.descent import Options
-from dconnet.training.fixed_patterns import merge_neurons
+from dconnet.training.fixed_patterns import SPEED, PatternDescent, merge_neurons
 from dconnet.training.growth import GrowingDescent
 from dconnet.training.initialization import xavier
+from dconnet.training.new_neurons import climb, random_starts
 from dconnet.training.result import Status
 from problems import assert_descent
 
@@ -194,6 +196,31 @@ def test_a_limit_on_work_ends_growth_unless_another_is_given(wide_table, monkeyp
     assert (model.status_, model.n_iter_) == (Status.WORK_LIMIT, 1)
     for limit in ({"max_seconds": 1e6}, {"max_evaluations": 10**9}):
         assert DCONRegressor("auto", gamma=0.3, random_state=0, **limit).fit(*wide_table).n_iter_ > 1
+
+
+@pytest.mark.parametrize("n_steps", [0, 1, 7])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_a_search_takes_no_step_after_its_time(wide_table, monkeypatch, n_steps, n_outputs):
+    Q, n_solved = wide_table[0], []
+    residual = np.random.default_rng(0).normal(size=(len(Q), n_outputs)).squeeze()
+    monkeypatch.setattr(new_neurons, "BATCH", 4 * len(Q))  # batches of four starts
+    solve = NativeSolver.solve
+    monkeypatch.setattr(NativeSolver, "solve", lambda *args: n_solved.append(1) or solve(*args))
+    left = iter(range(n_steps))
+    starts = random_starts(np.eye(6), 6, np.random.default_rng(0))
+    values, V = climb(Q, residual, starts, 8, lambda: next(left, None) is not None)
+    assert len(n_solved) <= n_steps
+    np.testing.assert_allclose(np.linalg.norm(V, axis=1), 1.0)
+    signed = np.maximum(Q @ V.T, 0.0).T @ residual
+    expected = np.linalg.norm(signed, axis=1) if n_outputs == 2 else signed * np.repeat([1.0, -1.0], len(starts))
+    np.testing.assert_allclose(values, expected)
+
+
+def test_no_newton_step_begins_without_time_for_it(wide_table, monkeypatch):
+    problem = Problem(*wide_table, gamma=0.1).whitened
+    monkeypatch.setattr(PatternDescent, "newton_step", lambda _: pytest.fail("there is no time for a step"))
+    patterns = PatternDescent(problem, np.eye(problem.Q.shape[1])[:3], np.ones(3))
+    assert patterns.descend(10, 0.0, lambda: 0.5 * patterns.work() / SPEED)
 
 
 @pytest.mark.parametrize("place", ["climb", "solve_lengths", "merge_neurons"])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -197,13 +198,8 @@ class CodedDesign:
 
     def kernel_arguments(self) -> dict[str, NDArray[Any]]:
         """Return the rows and the layout of the features as the kernel takes them."""
-        return {
-            "kinds": np.array([feature.kind for feature in self.features], dtype=np.uintp),
-            "columns": np.array([feature.n_columns for feature in self.features], dtype=np.uintp),
-            "n_places": np.array([feature.n_places for feature in self.features], dtype=np.uintp),
-            "places": np.ascontiguousarray(self.places),
-            "shares": np.ascontiguousarray(self.shares),
-        }
+        layout = _layout(self.features)
+        return layout | {"places": np.ascontiguousarray(self.places), "shares": np.ascontiguousarray(self.shares)}
 
     def rows(self, chosen: NDArray[np.intp]) -> CodedDesign:
         """Return some of the rows."""
@@ -247,6 +243,16 @@ class CodedDesign:
         for rows in blocks(len(self)):
             np.maximum(self.dense(rows) @ U, 0.0, out=activations[rows])
         return activations
+
+
+@lru_cache(maxsize=16)
+def _layout(features: tuple[Feature, ...]) -> dict[str, NDArray[np.uintp]]:
+    """Return kind, columns and places of each feature; cached, because importances predict once for each column."""
+    return {
+        "kinds": np.array([feature.kind for feature in features], dtype=np.uintp),
+        "columns": np.array([feature.n_columns for feature in features], dtype=np.uintp),
+        "n_places": np.array([feature.n_places for feature in features], dtype=np.uintp),
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

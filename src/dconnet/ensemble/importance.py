@@ -14,12 +14,15 @@ from dconnet.encoding.schema import FieldTable
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.prediction import Ensemble
 
-# Rows of all folds together, at most about; fewer after the time limit of a fit.
-MAX_ROWS, MAX_ROWS_WHEN_CUT = 1_000, 200
+# Rows of all folds together, at most about.
+MAX_ROWS = 1_000
+# After the time limit of a fit: at most MAX_ROWS_WHEN_CUT rows, and fewer if the networks of all outputs would receive
+# more than VALUES_WHEN_CUT values, about 0.1 seconds; but at least MIN_ROWS_WHEN_CUT.
+MAX_ROWS_WHEN_CUT, VALUES_WHEN_CUT, MIN_ROWS_WHEN_CUT = 200, 4_000_000, 20
 
 
 def compute_importances(
-    ensemble: Ensemble, data: TrainingSet, n_table_columns: int, max_rows: int = MAX_ROWS
+    ensemble: Ensemble, data: TrainingSet, n_table_columns: int, *, is_cut: bool = False
 ) -> FloatArray:
     """Return the share of each column in the increase of the error when columns are shuffled.
 
@@ -32,16 +35,20 @@ def compute_importances(
     data : TrainingSet
     n_table_columns : int
         Number of columns of the table that the fields came from.
-    max_rows : int, default=MAX_ROWS
-        Number of rows that are shuffled, about.
+    is_cut : bool, default=False
+        Whether the time of the fit is over, so that fewer rows are shuffled.
     """
+    columns = sorted({int(j) for fit in ensemble.fits for own in fit.folds for j in own.sources(data.table.fields)})
+    max_rows = MAX_ROWS
+    if is_cut:
+        affordable = VALUES_WHEN_CUT // max(1, len(columns) ** 2 * data.columns.shape[1])
+        max_rows = int(np.clip(affordable, MIN_ROWS_WHEN_CUT, MAX_ROWS_WHEN_CUT))
     share = min(1.0, max_rows / sum(map(len, data.folds)))
     parts = []
     for fold in data.folds:
         number = max(1, int(np.ceil(share * len(fold))))
         parts.append(fold[np.arange(number) * len(fold) // number])  # evenly spaced, because tables are often sorted
     rows, rng = np.concatenate(parts), np.random.default_rng(data.seed)
-    columns = sorted({int(j) for fit in ensemble.fits for own in fit.folds for j in own.sources(data.table.fields)})
     predictions = [
         _predict_shuffled(ensemble.select_fold(fold), data.table.rows(part), columns, rng)
         for fold, part in enumerate(parts)

@@ -18,8 +18,8 @@ FALSE_SHARE = 0.1
 MAX_ROWS = 20_000
 # Fields of a block, whose ranks are computed at once.
 BLOCK = 256
-# Seconds that p values take for each value of a table, about.
-SECONDS_PER_VALUE = 2e-7
+# Seconds that p values take for each value of a table, and the largest share of the remaining time that they may take.
+SECONDS_PER_VALUE, TIME_SHARE = 3e-7, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,12 @@ class Screening:
             passed = np.flatnonzero(p_values[order] <= FALSE_SHARE * np.arange(1, len(order) + 1) / len(p_values))
             order = order[: passed[-1] + 1 if len(passed) else 1]
         return np.sort(order)
+
+
+def has_time_for_screening(table: FieldTable, seconds_left: float) -> bool:
+    """Return whether `compute_p_values`, which cannot be interrupted by the clock, leaves most of the time."""
+    n_values = len(table.fields) * min(len(table), MAX_ROWS)
+    return SECONDS_PER_VALUE * n_values < TIME_SHARE * seconds_left
 
 
 def compute_p_values(table: FieldTable, columns: FloatArray) -> FloatArray:

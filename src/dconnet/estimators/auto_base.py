@@ -26,9 +26,9 @@ from dconnet.ensemble.ensemble_training import TrainedEnsemble, train_ensemble
 from dconnet.ensemble.families import NOISY, AnyFamily, Family, count_folds
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.fold_runner import FoldRunner
-from dconnet.ensemble.importance import MAX_ROWS, MAX_ROWS_WHEN_CUT, compute_importances
+from dconnet.ensemble.importance import compute_importances
 from dconnet.ensemble.prediction import Ensemble
-from dconnet.ensemble.screening import SECONDS_PER_VALUE
+from dconnet.ensemble.screening import has_time_for_screening
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import TakesTables, check_table, warn_about_columns
 from dconnet.estimators.gamma_choice import check_folds
@@ -142,8 +142,7 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
                 outputs[np.flatnonzero(counts)[result.data.held_out]] = result.oof_predictions
                 if not counts.all():
                     outputs[~counts] = result.ensemble.predict(table.rows(~counts))
-                max_rows = MAX_ROWS_WHEN_CUT if is_cut else MAX_ROWS
-                importances = compute_importances(result.ensemble, result.data, len(raws), max_rows)
+                importances = compute_importances(result.ensemble, result.data, len(raws), is_cut=is_cut)
             attributes |= {
                 "schema_": schema,
                 "ensemble_": result.ensemble,
@@ -212,7 +211,7 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
 
     def _train(self, data: TrainingSet, clock: Clock) -> TrainedEnsemble:
         n_fields = len(data.table.fields)
-        has_screening = n_fields >= NOISY and clock.left() > SECONDS_PER_VALUE * n_fields * len(data.table)
+        has_screening = n_fields >= NOISY and has_time_for_screening(data.table, clock.left())
         families = self._choose_families(data, data.count_associated() if has_screening else n_fields)
         if self.members == "networks":
             families = [family for family in families if isinstance(family, Family)]

@@ -27,6 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dconnet._arrays import FloatArray, refuse_unusable
+from dconnet._text import count
 from dconnet._threads import one_blas_thread
 from dconnet.estimators.data import (
     ClassWeights,
@@ -220,13 +221,18 @@ class DCONEstimator(
         messages = []
         limited = [s for layer in layers for s in self._find_limited(layer, is_top=layer is layers[-1])]
         if limited:
-            count = f" ({len(limited)} of {len(solutions)} networks)" if len(solutions) > 1 else ""
-            messages.append(limited[0].message + count)
+            suffix = f" ({len(limited)} of {len(solutions)} networks)" if len(solutions) > 1 else ""
+            messages.append(limited[0].message + suffix)
         n_unsolved = sum(s.history.total("unsolved") for s in solutions)
         if n_unsolved:
             messages.append(
                 f"{n_unsolved} convex programmes were not solved to tolerance. Their steps were taken only where they "
                 "lowered RegLoss. Use solver='native', or raise the iteration limit of the solver."
+            )
+        if len(layers) < self._n_layers():
+            messages.append(
+                f"max_seconds left no time for layer {len(layers) + 1} of {self._n_layers()}: the network has "
+                f"{count(len(layers), 'hidden layer')}. Raise max_seconds, or use fewer neurons."
             )
         if layers[-1].is_uncalibrated:
             messages.append(

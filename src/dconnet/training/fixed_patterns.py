@@ -26,8 +26,10 @@ from dconnet.training.newton import factorise, orthogonal_to
 # A row whose preactivation is below this fraction of the neuron's largest one is at its kink, up to rounding.
 NOISE = 1e-11
 
-# Largest number of multiplications of a step.
+# Largest number of multiplications of a step, and multiplications per second on a slow processor. The clock cannot
+# interrupt a step.
 LARGEST_WORK = 1e10
+SPEED = 2.5e9
 
 # Relative decrease of F below which the steps end.
 SETTLED = 1e-13
@@ -137,7 +139,7 @@ class PatternDescent:
         value = self.value(self.W)
         for _ in range(max_steps):
             self.drop_zero_neurons()
-            if len(self.W) == 0 or seconds_left() <= 0.0:
+            if len(self.W) == 0 or seconds_left() <= self.work() / SPEED:
                 break
             reached, held = self.advance(self.newton_step(), value)
             settled = not held and value - reached <= max(tol, SETTLED) * value

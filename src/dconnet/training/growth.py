@@ -25,7 +25,7 @@ from dconnet.training.accelerated import EVALUATION, AcceleratedDescent, Moves
 from dconnet.training.arrangement import DualPoint, can_enumerate, can_search, candidates, rounding, search_cones
 from dconnet.training.checkpoint import Snapshot
 from dconnet.training.descent import Descent, Options, State
-from dconnet.training.fixed_patterns import PatternDescent, balance_neurons, merge_neurons, neuron_vectors
+from dconnet.training.fixed_patterns import SPEED, PatternDescent, balance_neurons, merge_neurons, neuron_vectors
 from dconnet.training.new_neurons import climb, random_starts, select_different, solve_lengths, solve_output_vectors
 from dconnet.training.observer import Validation
 from dconnet.training.result import Status
@@ -56,10 +56,9 @@ CLOSE, LAST_DIGITS = 1.01, 1e-4
 MOST_WORK = 5e11
 # Entries of the hidden layer of all rows up to which neurons are merged and patterns are kept.
 LARGEST_LAYER = 20_000_000
-# Largest work of a lasso, rows times squared neurons, and its speed per second. A lasso cannot be interrupted by the
-# clock: beyond the limit or the time left, new neurons get their lengths one after the other.
+# Largest work of a lasso, rows times squared neurons. A lasso cannot be interrupted by the clock: beyond the limit or
+# the time left, new neurons get their lengths one after the other.
 LARGEST_LASSO = 7.5e9
-LASSO_SPEED = 2.5e9
 # The estimated gap is reported only if the proved one is larger by more than this factor.
 ALIKE = 1.5
 # Neurons whose output is below this fraction of the largest one are removed.
@@ -193,7 +192,7 @@ class GrowingDescent(AcceleratedDescent):
         if exact:
             self.proved = self.proved.combine(found)
         self.dual = self.proved if self.proved.bound > found.bound else found
-        pays = values > gamma
+        pays = (values > gamma) & self.has_time()  # without time, no neurons are added
         chosen = self.select_directions(state, residual, values[pays], directions[pays])
         return NewNeurons(largest / gamma, exact, thorough or exact, chosen)
 
@@ -205,10 +204,10 @@ class GrowingDescent(AcceleratedDescent):
         """
         gamma = self.problem.gamma
         values, directions = self.climb_from(state, residual, STARTS)
-        if self.is_enumerable or np.max(values) > NEAR * gamma:
+        if self.is_enumerable or np.max(values) > NEAR * gamma or not self.has_time():
             return values, directions, False
         values, directions = self.climb_from(state, residual, STARTS, POLISHED)
-        if np.max(values) > gamma * (1.0 + self.tolerance):
+        if np.max(values) > gamma * (1.0 + self.tolerance) or not self.has_time():
             return values, directions, False
         values, directions = self.climb_from(state, residual, MANY_STARTS, POLISHED)
         if np.max(values) <= gamma * (1.0 + self.tolerance) and can_search(self.white.Q, self.problem.n_outputs):
@@ -261,7 +260,7 @@ class GrowingDescent(AcceleratedDescent):
         n_hidden = len(state.alpha) + len(directions)
         work = self.problem.n_rows * n_hidden**2
         has_lasso = self.problem.n_outputs == 1 and self.fits_in_memory(n_hidden)
-        has_lasso &= work <= min(LARGEST_LASSO, LASSO_SPEED * self.clock.left())
+        has_lasso &= work <= min(LARGEST_LASSO, SPEED * self.clock.left())
         if not (has_lasso and self.add_by_lasso(state, directions)):
             self.append_neurons(state, directions)
 

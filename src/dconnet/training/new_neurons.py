@@ -48,8 +48,8 @@ def climb(
 ) -> tuple[FloatArray, FloatArray]:
     """Climb from every start; return the values ``|rᵀ σ(Q v)|`` and the directions v that are reached.
 
-    For each sign, the best ``n_polished`` directions (fewer for large designs) are polished, as long as ``proceed``
-    returns True.
+    For each sign, the best ``n_polished`` directions (fewer for large designs) are polished. The search ends once
+    ``proceed``, called before each step, returns False.
     """
     solver = Native().prepare(Q)
     polish = _polish_several if r.ndim == 2 else _polish
@@ -57,12 +57,12 @@ def climb(
     size = max(1, BATCH // len(Q))
     parts = []
     for w in [r] if r.ndim == 2 else [r, -r]:
-        batches = [_ascend(Q, w, starts[first : first + size]) for first in range(0, len(starts), size)]
+        batches = [_ascend(Q, w, starts[first : first + size], proceed) for first in range(0, len(starts), size)]
         values, V = np.concatenate([values for values, _ in batches]), np.vstack([V for _, V in batches])
         for place in np.argsort(-values)[:n_polished]:
             if not proceed():
                 break
-            values[place], V[place] = polish(solver, Q, w, V[place])
+            values[place], V[place] = polish(solver, Q, w, V[place], proceed)
         parts.append((values, V))
     return np.concatenate([values for values, _ in parts]), np.vstack([V for _, V in parts])
 
@@ -81,7 +81,7 @@ def select_different(
     return selected
 
 
-def _ascend(Q: FloatArray, w: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _ascend(Q: FloatArray, w: FloatArray, V: FloatArray, proceed: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
     """Repeat ``v ← normalise(Qᵀ (w where Qv > 0))`` from every start while it improves; return the best points.
 
     With several outputs, w of each start is ``R Rᵀ σ(Qv)``, normalised: the step follows the gradient of
@@ -99,11 +99,15 @@ def _ascend(Q: FloatArray, w: FloatArray, V: FloatArray) -> tuple[FloatArray, Fl
         pull = w if w.ndim == 1 else (_normalise(products) @ w.T)[better]
         climbing = climbing[better]
         best[climbing], places[climbing] = values[better], V[better]
+        if not proceed():
+            break
         V = _normalise(((Z[better] > 0.0) * pull) @ Q)
     return best, places
 
 
-def _polish(solver: Solver, Q: FloatArray, w: FloatArray, v: FloatArray) -> tuple[float, FloatArray]:
+def _polish(
+    solver: Solver, Q: FloatArray, w: FloatArray, v: FloatArray, proceed: Callable[[], bool]
+) -> tuple[float, FloatArray]:
     """Climb on by the DCA until it finds no better direction.
 
     Each step replaces the convex part of ``wᵀ σ(Qv)`` by its tangent. The rest, to be maximised on the sphere, is
@@ -113,6 +117,8 @@ def _polish(solver: Solver, Q: FloatArray, w: FloatArray, v: FloatArray) -> tupl
     rising, falling = np.maximum(w, 0.0), np.maximum(-w, 0.0)
     value = float(w @ np.maximum(Q @ v, 0.0))
     for _ in range(MAX_STEPS):
+        if not proceed():
+            break
         tangent = Q.T @ (rising * (Q @ v >= 0.0))
         step = solver.solve(Programme(Q, tangent, falling, curvature=1e-9, gamma=0.5)).v
         length = float(np.linalg.norm(step))
@@ -125,14 +131,16 @@ def _polish(solver: Solver, Q: FloatArray, w: FloatArray, v: FloatArray) -> tupl
     return value, v
 
 
-def _polish_several(solver: Solver, Q: FloatArray, R: FloatArray, v: FloatArray) -> tuple[float, FloatArray]:
+def _polish_several(
+    solver: Solver, Q: FloatArray, R: FloatArray, v: FloatArray, proceed: Callable[[], bool]
+) -> tuple[float, FloatArray]:
     """Polish with several outputs: repeat `_polish` for ``w = R b``, with b the direction of ``Rᵀ σ(Qv)``.
 
     The length of that vector is its product with b, and at least its product with any other direction.
     """
     value, b = _length_and_direction(Q, R, v)
     for _ in range(MAX_STEPS):
-        _, better = _polish(solver, Q, R @ b, v)
+        _, better = _polish(solver, Q, R @ b, v, proceed)
         new_value, new_b = _length_and_direction(Q, R, better)
         if not new_value > value * (1.0 + POLISH_GAIN):
             break
