@@ -109,18 +109,6 @@ def test_the_unit_of_the_weights_does_not_matter(model, y):
     assert np.isfinite(outputs(quick(clone(model)).fit(X, y, weight))).all()
 
 
-def test_class_weights():
-    weight = np.where(LABELS == "yes", 3.0, 1.0)
-    by_class = quick(classifier(class_weight={"yes": 3.0, "no": 1.0})).fit(X, LABELS)
-    by_row = quick(classifier()).fit(X, LABELS, sample_weight=weight)
-    np.testing.assert_array_equal(by_class.predict_proba(X), by_row.predict_proba(X))
-    rare = np.where(np.arange(60) % 6 == 0, "rare", "common")
-    balanced = quick(classifier(class_weight="balanced")).fit(RNG.normal(size=(60, 1)), rare)
-    assert balanced.predict_proba(RNG.normal(size=(200, 1)))[:, 1].mean() == pytest.approx(0.5, abs=0.1)
-    without = quick(classifier(class_weight={0: 1.0, 1: 0.0, 2: 1.0})).fit(X, np.arange(60) % 3)
-    assert without.classes_.tolist() == [0, 2]
-
-
 # --- targets ---
 
 
@@ -189,59 +177,33 @@ def test_unit_and_offset_of_the_target_hardly_matter(scale, offset):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("model", "table", "y", "error", "message"),
     [
-        ({"class_weight": {"yes": 0.0}}, "only one class"),
-        ({"quality": "best"}, "quality"),
-        ({"max_seconds": 0}, "max_seconds"),
+        (classifier(class_weight={"yes": 0.0}), X, LABELS, ValueError, "only one class"),
+        (classifier(quality="best"), X, LABELS, ValueError, "quality"),
+        (classifier(max_seconds=0), X, LABELS, ValueError, "max_seconds"),
+        (classifier(), X, pd.Series([None, *LABELS[1:]], dtype="category"), ValueError, "missing"),
+        (classifier(), X, np.r_[np.nan, Y[1:] > 0.5], ValueError, "missing"),
+        (regressor(), X, [None, np.nan, *Y[2:]], ValueError, r"y is missing .* in 2 of 60 rows"),
+        (regressor(), X, np.r_[np.inf, Y[1:]], ValueError, "infinity"),
+        (regressor(), X, 1e150 * Y, ValueError, r"y has values up to .* in another unit"),
+        (regressor(), X, LABELS, ValueError, r"'no'.* use AutoDCONClassifier"),
+        (regressor(), X, pd.Series(pd.date_range("2020", periods=60)), ValueError, "y holds dates"),
+        (regressor(), X, Y[:-1], ValueError, "inconsistent numbers of samples"),
+        (regressor(), X, None, ValueError, "requires y"),
+        (regressor(), FRAME[:1], Y[:1], ValueError, r"1 sample|n_samples = 1"),
+        (regressor(), FRAME[:0], Y, ValueError, "at least one of each"),
+        (regressor(), FRAME[[]], Y, ValueError, "at least one of each"),
+        (regressor(), FRAME.assign(a=np.inf), Y, ValueError, "Column 'a' of X contains infinity"),
+        (regressor(), FRAME.assign(a=[{}] * 60), Y, TypeError, "Column 'a' of X holds dicts"),
+        (regressor(), FRAME.assign(a=1j), Y, ValueError, "Complex data not supported"),
+        (regressor(), Y, Y, ValueError, "Expected 2D array"),
+        (regressor(), pl.DataFrame(FRAME).lazy(), Y, TypeError, r"collect\(\)"),
     ],
 )
-def test_invalid_parameters_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        classifier(**parameters).fit(X, LABELS)
-
-
-@pytest.mark.parametrize(
-    ("model", "y", "message"),
-    [
-        (regressor(), [None, np.nan, *Y[2:]], r"y is missing .* in 2 of 60 rows"),
-        (regressor(), np.r_[np.inf, Y[1:]], "infinity"),
-        (regressor(), 1e150 * Y, r"y has values up to .* in another unit"),
-        (regressor(), pd.DataFrame({"y": Y, "z": Y}), "takes one target"),
-        (regressor(), LABELS, "could not convert"),
-        (regressor(), pd.Series(pd.date_range("2020", periods=60)), "y holds dates"),
-        (regressor(), Y[:-1], "inconsistent numbers of samples"),
-        (regressor(), None, "requires y"),
-        (classifier(), pd.Series([None, *LABELS[1:]], dtype="category"), "missing"),
-        (classifier(), np.r_[np.nan, Y[1:] > 0.5], "missing"),
-    ],
-)
-def test_invalid_targets_are_refused(model, y, message):
-    with pytest.raises(ValueError, match=message):
-        clone(model).fit(FRAME, y)
-
-
-@pytest.mark.parametrize(
-    ("table", "error", "message"),
-    [
-        (FRAME[:0], ValueError, "at least one of each"),
-        (FRAME[[]], ValueError, "at least one of each"),
-        (FRAME.assign(a=np.inf), ValueError, "Column 'a' of X contains infinity"),
-        (FRAME.assign(a=[{}] * 60), TypeError, "Column 'a' of X holds dicts"),
-        (FRAME.assign(a=1j), ValueError, "Complex data not supported"),
-        (Y, ValueError, "Expected 2D array"),
-        (pl.DataFrame(FRAME).lazy(), TypeError, r"collect\(\)"),
-    ],
-)
-def test_invalid_tables_are_refused(table, error, message):
+def test_invalid_input_is_refused(model, table, y, error, message):
     with pytest.raises(error, match=message):
-        regressor().fit(table, Y)
-
-
-def test_one_row_is_too_few():
-    for table, y, weight in ((FRAME[:1], Y[:1], None), (FRAME, Y, np.eye(60)[0])):
-        with pytest.raises(ValueError, match=r"1 sample|n_samples = 1"):
-            regressor().fit(table, y, sample_weight=weight)
+        clone(model).fit(table, y)
 
 
 @BOTH
@@ -443,11 +405,6 @@ def test_a_fit_that_was_cut_and_a_fit_without_success_warn():
     for model, y, score in ((regressor(), Y, "R²"), (classifier(), LABELS, "log loss")):
         with pytest.warns(UserWarning, match=f"out-of-fold {score} is no better"):
             model.fit(np.ones((len(y), 1)), y)
-
-
-def test_text_as_target_of_a_regressor_points_to_the_classifier():
-    with pytest.raises(ValueError, match=r"'high'.* use AutoDCONClassifier"):
-        regressor().fit(X, np.where(Y > 0.0, "high", "low"))
 
 
 def test_a_column_with_one_value_that_a_fold_may_lack():

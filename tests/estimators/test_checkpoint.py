@@ -60,23 +60,6 @@ def test_a_callback_stops_the_fit_of_all_networks(data, algorithm):
     assert model.predict(X).shape == (90,)
 
 
-def test_an_error_of_a_callback_leaves_the_estimator_unchanged(data):
-    X, y, _ = data
-
-    def fail(epoch):
-        raise RuntimeError(f"after epoch {epoch.number}")
-
-    model = DCONRegressor(3, gamma=0.1, random_state=0, callback=fail)
-    with pytest.raises(RuntimeError, match="after epoch 1"):
-        model.fit(X, y)
-    assert not hasattr(model, "network_")
-    fitted = DCONRegressor(3, gamma=0.1, random_state=0).fit(X, y)
-    before = bits(fitted)
-    with pytest.raises(RuntimeError):
-        fitted.set_params(callback=fail).fit(X + 1.0, y)
-    assert bits(fitted) == before
-
-
 # --- checkpoints ---
 
 

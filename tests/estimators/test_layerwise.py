@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from dconnet import LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network, Problem, Status
-from dconnet.model.stack import Stack
+from dconnet import LayerwiseDCONClassifier, LayerwiseDCONRegressor, Problem, Status
 from dconnet.training.descent import Descent
-from dconnet.training.initialization import continuation
 from tolerances import ROUNDING
 
 RNG = np.random.default_rng(0)
@@ -26,23 +24,6 @@ def regressor(**changes):
 def classifier(**changes):
     settings = {"hidden_layer_sizes": (4, 3), "gamma": 0.1, "tol": 1e-3, "lower_epochs": 2, "random_state": 0}
     return LayerwiseDCONClassifier(**(settings | changes))
-
-
-def random_network(rng, n_hidden, n_features):
-    W, b = rng.normal(size=(n_hidden, n_features)), rng.normal(size=n_hidden)
-    return Network(W, b, rng.normal(size=n_hidden) * 10.0 ** rng.uniform(-2, 2, size=n_hidden))
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("skip", [False, True])
-def test_a_layer_starts_as_a_copy_of_the_one_below_with_no_more_penalty(seed, skip):
-    rng = np.random.default_rng(seed)
-    weight, below = rng.uniform(0.1, 3.0, size=80), random_network(rng, 6, 2)
-    features = Stack(skip=skip, layers=((below,),)).features(X)
-    problem = Problem(features, Y, 0.3, weight)
-    start = continuation(problem, below.alpha, 4, limit=0.0, rng=rng)  # no new neurons
-    np.testing.assert_allclose(start.predict(features), below.predict(X), rtol=1e-10, atol=1e-10)
-    assert problem.objective(start) <= Problem(X, Y, 0.3, weight).objective(below)
 
 
 @pytest.mark.parametrize("changes", [{}, {"skip": True}, {"gamma": (0.01, 0.5)}], ids=["plain", "skip", "gammas"])

@@ -68,15 +68,6 @@ def test_the_log_loss_on_held_out_rows_is_below_that_of_raw_scores(name):
     assert calibrated < 1.25 * best + 0.06
 
 
-def test_class_weights_move_the_probabilities():
-    rare = np.r_[0:50, 50:60, 100:150]
-    plain, balanced = (
-        DCONClassifier(3, gamma=0.1, class_weight=weight, **QUICK).fit(X[rare], CODES[rare])
-        for weight in (None, "balanced")
-    )
-    assert balanced.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean()
-
-
 def test_without_folds_the_slope_is_that_of_least_squares():
     model = DCONClassifier(2, **QUICK).fit(np.ones((9, 2)), [0, 1, 1, 0, 1, 0, 1, 1, 1])
     assert model.calibration_.slope == PLAIN_SLOPE

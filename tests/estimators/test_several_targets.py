@@ -83,16 +83,6 @@ def test_the_choice_of_gamma_sums_the_relative_errors_of_the_targets():
     assert model.gamma_ == model.gammas_[np.argmin(model.mse_path_[:, 0])]
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_integer_weights_equal_repeated_rows():
-    weight = np.random.default_rng(1).integers(0, 3, size=90)
-    copies = np.repeat(np.arange(90), weight)
-    weighted = regressor(max_evaluations=50).fit(X, Y, sample_weight=weight)
-    repeated = regressor(max_evaluations=50).fit(X[copies], Y[copies])
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-6, atol=1e-6)
-    np.testing.assert_array_equal(weighted.target_scale_, repeated.target_scale_)
-
-
 def test_starts_need_the_same_number_of_outputs():
     start = Network(np.eye(6, 2), np.zeros(6), np.ones((6, 3)))
     model = regressor(warm_start=True, init=start).fit(X, Y)

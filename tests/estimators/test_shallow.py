@@ -60,13 +60,6 @@ def test_the_largest_output_wins(fitted_classifier):
     np.testing.assert_array_equal(model.transform(X)[:, 3:6], model.networks_[1].hidden(X))
 
 
-def test_each_network_is_a_regression_on_plus_and_minus_one(fitted_classifier):
-    model = fitted_classifier
-    for label, network, objective in zip(model.classes_, model.networks_, model.objective_, strict=True):
-        problem = Problem(X, np.where(label == LABELS, 1.0, -1.0), 0.3)
-        assert objective == pytest.approx(problem.objective(network), rel=1e-12)
-
-
 def test_features_that_overflow_are_refused():
     model = regressor(scale=True).fit(1e-6 * X, Y)
     with pytest.raises(OverflowError, match="row 1"):

@@ -69,13 +69,6 @@ def test_networks_share_the_remaining_time(model, y, limits, now):
     np.testing.assert_allclose(sorted(now.limits), limits)
 
 
-def test_certificates_have_their_own_share(monkeypatch, now):
-    monkeypatch.setattr(layer, "_certificate_seconds", lambda problems, start: 18.0)
-    model = DCONRegressor(3, gamma=0.1, max_seconds=60.0, **QUICK).fit(X, Y)
-    np.testing.assert_allclose(now.limits, 60.0 - layer.RESERVE * 18.0)
-    assert np.isfinite(model.stationarity_)
-
-
 @pytest.mark.usefixtures("_whitening_takes_all_time")
 @pytest.mark.parametrize("gamma", [0.1, "auto"])
 @pytest.mark.parametrize(("kind", "y"), [(DCONRegressor, Y), (DCONClassifier, LABELS)])
@@ -110,19 +103,6 @@ def test_a_long_certificate_is_skipped_when_time_is_over(monkeypatch):
     model = DCONRegressor(3, gamma=0.1, max_seconds=60.0).fit(X, Y)
     assert np.isnan(model.stationarity_)
     assert np.isfinite(model.objective_)
-
-
-def test_short_fits_share_a_third_of_the_time(monkeypatch, now):
-    limits, short_fits = [], gamma_choice.short_fits
-
-    def recorded(*arguments, seconds, **options):
-        return short_fits(*arguments, seconds=lambda: limits.append(seconds()) or limits[-1], **options)
-
-    monkeypatch.setattr(gamma_choice, "short_fits", recorded)
-    limited = DCONRegressor(20, max_seconds=3.0 * 35e4, **QUICK).fit(X, Y)
-    np.testing.assert_allclose(limits, 35e4 / np.arange(35.0, 0.0, -1.0))  # five folds, seven gammas, one start
-    monkeypatch.undo()
-    np.testing.assert_array_equal(DCONRegressor(20, **QUICK).fit(X, Y).mse_path_, limited.mse_path_)
 
 
 def test_no_fold_begins_after_the_time_of_the_short_fits(monkeypatch, now):
