@@ -10,7 +10,6 @@ from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import ConvergenceWarning
 
 from dconnet import DCONClassifier, DCONRegressor, Network, Problem
-from dconnet.model.whitening import Whitening
 
 NUMBERS = st.floats(-100.0, 100.0, allow_subnormal=False)
 # Zero, or large enough that the rounding of a random start does not hide their squares.
@@ -31,18 +30,6 @@ def trained(X, y, **changes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return DCONRegressor(**parameters).fit(X, y)
-
-
-@QUICK
-@given(MATRICES)
-def test_whitening_factorises_the_design(X):
-    M = np.column_stack([X, np.ones(len(X))])
-    found = Whitening.of(M)
-    size = np.abs(M).max()
-    np.testing.assert_allclose(found.Q @ found.to_white, M, atol=1e-9 * size + 1e-300)
-    np.testing.assert_allclose(found.Q.T @ found.Q, np.eye(found.rank), atol=1e-9)
-    np.testing.assert_allclose(found.to_white @ found.from_white, np.eye(found.rank), atol=1e-4)
-    assert found.rank <= min(M.shape)
 
 
 @QUICK

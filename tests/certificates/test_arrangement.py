@@ -11,12 +11,7 @@ from scipy.optimize import nnls
 from dconnet.certificates.gap import _correlation_ceiling
 from dconnet.model.whitening import Whitening
 from dconnet.training.arrangement import (
-    _best_on_sphere,
-    can_enumerate,
-    can_search,
-    candidates,
     largest_correlation,
-    rounding,
     search_cones,
 )
 from dconnet.training.new_neurons import climb, random_starts
@@ -82,50 +77,6 @@ def test_no_direction_exceeds_the_maximum_over_several_outputs(rank, n_outputs):
     assert 0.98 * largest <= best <= largest * (1.0 + 1e-12)
     rotated = R @ np.linalg.qr(rng.normal(size=(n_outputs, n_outputs)))[0]
     assert largest_correlation(Q, rotated)[0] == pytest.approx(largest, rel=1e-12)
-
-
-@pytest.mark.parametrize("kind", range(4))
-def test_kernel_agrees_with_the_search_in_python(kind):
-    rng = np.random.default_rng(kind)
-    X = rng.normal(size=(40, 2))
-    if kind == 1:
-        X = np.round(X)  # many rows meet in one point
-    if kind == 2:
-        X[:, 1] = 3.0 * X[:, 0] + 1e-7 * X[:, 1]
-    Q = np.column_stack([X, np.ones(40)]) * (rng.uniform(0.0, 2.0, size=(40, 1)) if kind == 3 else 1.0)
-    for _ in range(3):
-        r = rng.normal(size=40)
-        assert largest_correlation(Q, r)[0] == pytest.approx(_best_on_sphere(Q, r)[0], rel=1e-9)
-
-
-@pytest.mark.parametrize("rank", [2, 3])
-def test_a_floor_keeps_the_largest_value(rank):
-    Q, rng = whitened_design(40, rank)
-    r = rng.normal(size=40)
-    largest, _ = largest_correlation(Q, r)
-    found, directions = candidates(Q, r, floor=0.9 * largest)
-    assert found.max() == pytest.approx(largest, rel=1e-12)
-    assert np.all(found >= 0.9 * largest)
-    np.testing.assert_allclose(values(Q, r, directions), found, rtol=1e-9)
-
-
-def test_rounding_covers_sums_in_another_order():
-    Q, rng = whitened_design(500, 3)
-    r, order = rng.normal(size=500), rng.permutation(500)
-    one, other = largest_correlation(Q, r)[0], largest_correlation(Q[order], r[order])[0]
-    assert abs(one - other) <= rounding(Q, r) <= 1e-8 * one
-
-
-def test_limits_of_enumeration_and_branch_and_bound():
-    assert can_enumerate(np.zeros((2000, 3)))
-    assert not can_enumerate(np.zeros((2001, 3)))
-    assert not can_enumerate(np.zeros((301, 3)), n_outputs=2)
-    assert not can_enumerate(np.zeros((5, 4)))
-    assert can_search(np.zeros((5, 6)))
-    assert not can_search(np.zeros((5, 7)))
-    assert not can_search(np.zeros((5, 4)), n_outputs=2)
-    with pytest.raises(ValueError, match="rank one to three"):
-        largest_correlation(np.eye(4), np.ones(4))
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -10,8 +10,6 @@ from sklearn.preprocessing import StandardScaler
 
 from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor, Network, Problem, certify
 from dconnet.certificates import certificate
-from dconnet.training.initialization import xavier
-from problems import trace
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +50,6 @@ def test_top_layer_of_layers(fitted):
     (found,) = certify(model, X, y, weight)
     assert (found.n_hidden, found.n_features) == (3, 4)
     assert found.objective == pytest.approx(model.objective_, rel=1e-9)
-
-
-def test_a_trajectory_adds_its_conditions(fitted):
-    _, X, y, weight = fitted
-    problem = Problem(X, y, 0.5, weight)
-    trajectory = trace(problem, xavier(2, 3, np.random.default_rng(0)), split="net", max_epochs=5)
-    found = certificate(problem, trajectory.networks[-1], trajectory=trajectory)
-    assert found.decrease.holds
-    assert "held in every epoch" in found.report()
 
 
 def test_dictionary_is_json(fitted):

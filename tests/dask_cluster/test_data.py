@@ -9,7 +9,6 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 
 from dconnet import DCONClassifier, DCONRegressor
 from dconnet.dask import DaskDCONClassifier, DaskDCONRegressor, worker
@@ -152,12 +151,6 @@ def test_partitions_with_some_of_the_classes(client):
     model = DaskDCONClassifier(**OPTIONS).fit(X.rechunk({0: 100}), labels)
     assert model.classes_.tolist() == ["x", "y", "z"]
     assert set(model.predict(X).compute()) <= {"x", "y", "z"}
-
-
-def test_parameters(client):
-    model = DaskDCONRegressor(7, gamma=0.5, client=client)
-    assert model.get_params() == DCONRegressor(7, gamma=0.5).get_params() | {"client": client}
-    assert clone(DaskDCONRegressor(7, gamma=0.5)).get_params()["client"] is None
 
 
 def test_to_local_and_lazy_predictions_of_several_models(client):

@@ -69,10 +69,3 @@ def test_an_interrupt_keeps_finished_networks(client, data, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
     assert model.predict(X).shape == y.shape
-
-
-def test_fits_with_a_callback_stay_in_this_process(client, data):
-    epochs = []
-    with joblib.parallel_config("dask"):
-        DCONClassifier(**OPTIONS, gamma=0.01, callback=epochs.append).fit(data[0], data[2])
-    assert len(epochs) == 6

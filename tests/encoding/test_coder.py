@@ -6,9 +6,9 @@ import pytest
 from sklearn.preprocessing import TargetEncoder
 
 from dconnet.encoding import coder as coder_module
-from dconnet.encoding.coder import FEW_LEVELS, MAX_LEVELS, MIN_LEVEL, Coder, Coding, compute_level_means, deal
+from dconnet.encoding.coder import MAX_LEVELS, MIN_LEVEL, Coder, Coding, compute_level_means, deal
 from dconnet.encoding.columns import read_columns
-from dconnet.encoding.design import MAX_SHARE, CodedDesign, Levels, Linear, Ramps
+from dconnet.encoding.design import MAX_SHARE, CodedDesign, Levels
 from dconnet.encoding.schema import Schema
 from dconnet.ensemble.stacking import one_hot
 
@@ -32,18 +32,6 @@ def dense(coding, frame):
 
 
 # --- features ---
-
-
-def test_codings_choose_the_features():
-    table = fields(FRAME)
-    for coding, kinds in (
-        (Coding(), [Linear, Levels, Levels]),
-        (Coding(6), [Ramps, Levels, Levels]),
-        (BY_TARGET, [Linear, Levels]),
-    ):
-        assert [type(feature) for feature in Coder.of(coding, table).features] == kinds
-    few = fields(pd.DataFrame({"c": [f"level {i}" for i in range(FEW_LEVELS)] * 3}))
-    assert not BY_TARGET.is_by_target(few.fields[0])
 
 
 @pytest.mark.parametrize(

@@ -94,11 +94,3 @@ def test_predictions_are_those_of_the_dense_design(n_networks, n_hidden):
     for u in U:
         np.testing.assert_allclose(design.hidden(u), np.maximum(M @ u, 0.0), rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(design.rows(np.arange(70, 90)).predict(U, alpha), outputs[70:90])
-
-
-def test_networks_of_another_shape_are_refused():
-    design = coded()
-    with pytest.raises(ValueError, match="U has the wrong length"):
-        design.predict(np.ones((1, design.n_columns, 4)), np.ones((1, 4)))
-    with pytest.raises(ValueError, match="U has the wrong length"):
-        design.predict(np.ones((1, design.n_columns + 1, 4)), np.ones((1, 5)))

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import optimize, special
-from sklearn.linear_model import LogisticRegression
 
 from dconnet.ensemble.stacking import (
     INTERCEPT_PENALTY,
@@ -134,16 +133,6 @@ def test_softmax_stacks_agree_with_slsqp():
         options={"ftol": 1e-14, "maxiter": 1000},
     )
     assert penalised(np.append(stack.weights, stack.intercepts), scores, classes) <= found.fun + 1e-7
-
-
-def test_a_stack_of_one_member_and_two_classes_is_a_logistic_regression():
-    scores, classes = scores_of(1)
-    stack = fit_stack(scores[:1], classes, total=0.0)
-    # Its intercept has no penalty: it is a column of its own, scaled so that its penalty is that of the stack.
-    X = np.column_stack([scores[0, :, 0], np.full(M, np.sqrt(WEIGHT_PENALTY / INTERCEPT_PENALTY))])
-    C = 1.0 / (2.0 * WEIGHT_PENALTY * SAMPLE_WEIGHT.sum())
-    model = LogisticRegression(C=C, fit_intercept=False, tol=1e-10).fit(X, classes, sample_weight=SAMPLE_WEIGHT)
-    np.testing.assert_allclose(probabilities(stack, scores[:1]), model.predict_proba(X), atol=1e-4)
 
 
 def test_separable_classes_have_finite_weights():

@@ -109,14 +109,6 @@ def test_gram_matrices_are_those_of_the_rows_outside(heavy):
         np.testing.assert_allclose(design.gram, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 
 
-def test_other_gammas_and_the_unit_of_the_target_do_not_matter():
-    both, first = (fit_fold(FAMILIES[1], 0, training_set(), 0, gammas)[0] for gammas in ([0, 1], [0]))
-    np.testing.assert_array_equal(both.U[:1], first.U)
-    np.testing.assert_array_equal(both.select([0]).alpha, first.alpha)
-    first, second = (fit_fold(FAMILIES[0], 0, training_set(y), 0, [1])[1] for y in (Y, 1024.0 * Y))
-    np.testing.assert_allclose(second, 1024.0 * first, rtol=1e-10)
-
-
 # --- output transforms and families ---
 
 
@@ -169,13 +161,6 @@ def test_ensembles_predict_out_of_fold_and_average_the_folds(classes):
         np.testing.assert_allclose(result.ensemble.predict(data.table), mean, rtol=1e-9)
     n_used = sum(member.weight > 0.0 for member in result.members)
     assert n_used == len(result.ensemble.weights) == sum(len(fit.settings) for fit in result.ensemble.fits)
-
-
-def test_the_number_of_threads_does_not_matter():
-    first, *others = (train_ensemble(FoldRunner(FAMILIES, training_set(), n)) for n in (1, 2, 5))
-    for other in others:
-        np.testing.assert_array_equal(other.oof_predictions, first.oof_predictions)
-        assert other.members == first.members
 
 
 # --- limits ---
@@ -255,16 +240,6 @@ def fail_after(monkeypatch, n_calls, error):
     monkeypatch.setattr(fold_runner, "fit_fold", failing)
 
 
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_an_interrupt_keeps_complete_families(monkeypatch, n_threads):
-    fail_after(monkeypatch, 13, KeyboardInterrupt())
-    result = train_ensemble(FoldRunner(FAMILIES, training_set(), n_threads))
-    assert result.is_interrupted
-    if n_threads == 1:  # in threads, fits that run at the same time are lost
-        assert trained_families(result) == {"linear", "ramps"}
-    assert np.isfinite(result.ensemble.predict(training_set().table)).all()
-
-
 @pytest.mark.parametrize("n_calls", [1, 2, 5])
 def test_an_early_interrupt_keeps_the_first_fold(monkeypatch, n_calls):
     fail_after(monkeypatch, n_calls, KeyboardInterrupt())
@@ -274,14 +249,6 @@ def test_an_early_interrupt_keeps_the_first_fold(monkeypatch, n_calls):
     assert {len(fit.folds) for fit in result.ensemble.fits} == {1}
     np.testing.assert_array_equal(result.data.held_out, training_set().folds[0])
     assert len(result.oof_predictions) == len(training_set().folds[0])
-
-
-@pytest.mark.parametrize("n_threads", [1, 2])
-@pytest.mark.parametrize("error", [MemoryError("no room"), KeyboardInterrupt("before the first members")])
-def test_failures_without_a_model_are_raised(monkeypatch, n_threads, error):
-    fail_after(monkeypatch, 0, error)
-    with pytest.raises(type(error), match=str(error)):
-        train_ensemble(FoldRunner(FAMILIES, training_set(), n_threads))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

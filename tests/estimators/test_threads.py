@@ -15,14 +15,10 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, Problem
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier
 from dconnet._threads import check_stop, in_threads, one_blas_thread
-from dconnet.convex.native import Native
-from dconnet.convex.programme import get_backend
 from dconnet.estimators import gamma_choice
 from dconnet.training.accelerated import AcceleratedDescent
-from dconnet.training.descent import Options
-from dconnet.training.initialization import xavier
 from dconnet.training.result import Status
 from fitted_bits import bits
 
@@ -225,23 +221,3 @@ def test_a_fork_during_a_fit_can_fit_again(data):
     except RuntimeError:
         children[0].end(parameters(model.set_params(callback=None).fit(X, y)))
     assert children[0].result() == (0, parameters(model))
-
-
-def test_a_team_that_sleeps_may_be_forked(data):
-    """Some milliseconds after the last work, the threads sleep until they are signalled."""
-    X, y = data
-    rng = np.random.default_rng(0)
-    descent = AcceleratedDescent(Problem(X, y, 0.1), get_backend("native"), Options(split="net", n_threads=3), rng)
-    assert isinstance(descent.backend, Native)
-    descent.budget = 10
-    state = descent.init(xavier(6, 3, rng))
-    descent.prepare(state)
-    descent.explore(state)
-    time.sleep(0.1)
-    child = Child()
-    if child.is_here():
-        descent.explore(state)
-        del descent
-        child.end(state.V.tobytes())
-    descent.explore(state)
-    assert child.result() == (0, state.V.tobytes())

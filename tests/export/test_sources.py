@@ -10,7 +10,7 @@ import pytest
 from chains import CHAINS, HOSTILE, assert_agrees, inputs, run_c, run_python
 from dconnet import Network
 from dconnet.export.chain import Affine, Chain
-from dconnet.export.source import quote_name, to_c
+from dconnet.export.source import to_c
 
 ABSOLUTE = Network(W=[[1.0], [-1.0]], b=[0.0, 0.0], alpha=[1.0, 1.0])
 
@@ -94,11 +94,3 @@ class TestPython:
     def test_bad_names_are_refused(self, name):
         with pytest.raises(ValueError, match="name of a function in Python"):
             ABSOLUTE.to_python(name)
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_quoted_names_stay_on_their_line_and_in_their_comment(name):
-    text = quote_name(name)
-    assert text.isascii()
-    assert text.isprintable()
-    assert not any(part in text for part in ("*/", "/*", "//", "??/", "\\\n"))

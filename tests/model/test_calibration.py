@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import optimize, special
-from sklearn.linear_model import LogisticRegression
 
 from dconnet.model.targets import LEAST_SLOPE, RIDGE, Calibration, log_probabilities_of, probabilities_of
 
@@ -18,16 +17,6 @@ def rows_of(n_columns, noise=0.8):
     hot = (classes == 1)[:, None] if n_columns == 1 else classes[:, None] == np.arange(n_columns)
     columns = np.where(hot, 1.0, -1.0)
     return 0.6 * columns + noise * RNG.normal(size=columns.shape), columns, classes
-
-
-@pytest.mark.parametrize("weight", [np.ones(N), WEIGHT], ids=["plain", "weighted"])
-def test_two_classes_agree_with_logistic_regression(weight):
-    outputs, columns, classes = rows_of(1)
-    C = weight.sum() / (2.0 * RIDGE * np.sum(weight**2))
-    model = LogisticRegression(C=C, fit_intercept=False, tol=1e-12).fit(outputs, classes, sample_weight=weight)
-    calibration = Calibration.of(outputs, columns, weight)
-    assert calibration.slope == pytest.approx(model.coef_[0, 0], rel=1e-6)
-    np.testing.assert_allclose(calibration.probabilities(outputs), model.predict_proba(outputs), atol=1e-7)
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 20])

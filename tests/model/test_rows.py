@@ -5,7 +5,6 @@ from operator import add
 import numpy as np
 import pytest
 
-from dconnet import Network, Problem
 from dconnet.model.rows import Groups, LeafTree, tree_of
 
 
@@ -21,18 +20,6 @@ def test_groups_contain_exactly_the_equal_rows(n_values):
     assert len(members) == len(np.unique(X[kept], axis=0))
     np.testing.assert_array_equal(groups.sums(np.ones(len(kept))), [len(rows) for rows in members])
     np.testing.assert_array_equal(X[groups.first], [X[rows[0]] for rows in members])
-
-
-def test_merging_equal_inputs_keeps_the_objective():
-    rng = np.random.default_rng(0)
-    X = rng.integers(3, size=(60, 2)).astype(float)
-    problem = Problem(X, rng.normal(size=60), 0.1, rng.uniform(0.5, 2.0, size=60))
-    network = Network(rng.normal(size=(4, 2)), rng.normal(size=4), rng.normal(size=4))
-    white = problem.whitened
-    V = white.whiten(network)
-    assert len(white.y) == 9
-    assert white.scatter > 0.0
-    assert white.regloss(V, network.alpha) == pytest.approx(problem.objective(network), rel=1e-12)
 
 
 def sum_of(parts):
