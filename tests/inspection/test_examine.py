@@ -218,5 +218,6 @@ class TestAuto:
         own = np.isfinite(estimator.oof_prediction_)
         np.testing.assert_array_equal(found.predictions[train[own]], estimator.oof_prediction_[own])
         assert found.is_evaluated.sum() == own.sum() + 40
-        low, high = estimator.predict_interval(X, 0.9)
-        assert found.half_widths == pytest.approx((high - low)[0] / 2.0)
+        low, high = (end[:, 0] for end in found.intervals)
+        np.testing.assert_array_equal((low[test], high[test]), estimator.predict_interval(X.iloc[test], 0.9))
+        assert found.half_widths == pytest.approx(np.median(high - low) / 2.0)

@@ -242,7 +242,8 @@ CHANGES = [
     ("pipeline", "DateColumn", "parts", {"tuple": ["century"]}, "are invalid"),
     ("pipeline", "Ramps", "edges", numbers(1.0, 1.0), "ascending"),
     ("auto", "Ensemble", "weights", numbers(*range(99)), "99 weights for"),
-    ("auto", "AutoDCONRegressor", "_residuals", numbers(2.0, 1.0), "ascending"),
+    ("auto", "Intervals", "scores", numbers(2.0, 1.0), "ascending"),
+    ("auto", "Intervals", "exponent", 2.0, "invalid scale"),
 ]
 
 

@@ -121,6 +121,7 @@ def boost(
     n_rounds: int,
     seed: int,
     seconds: Callable[[], float] | None = None,
+    loss: str = "squared_error",
 ) -> Trees | None:
     """Train boosted trees; return None if they cannot end in time.
 
@@ -140,10 +141,13 @@ def boost(
     seconds : callable, optional
         Called between chunks of rounds; returns the seconds left. They must suffice for all rounds that are left, by
         the time that the last chunk took.
+    loss : str, default="squared_error"
+        Of a regression. With "gamma", for positive targets, the outputs are logarithms.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     model = (HistGradientBoostingClassifier if n_classes else HistGradientBoostingRegressor)(
+        **({} if n_classes else {"loss": loss}),
         learning_rate=LEARNING_RATE,
         max_leaf_nodes=n_leaves,
         max_depth=MAX_DEPTH,

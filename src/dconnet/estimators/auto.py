@@ -23,6 +23,7 @@ from dconnet.ensemble.families import (
     choose_regression_families,
 )
 from dconnet.ensemble.fold_fits import TrainingSet
+from dconnet.ensemble.intervals import Intervals
 from dconnet.ensemble.stacking import one_hot
 from dconnet.ensemble.synthetic_rows import interpolate_rows
 from dconnet.estimators.auto_base import AutoEstimator
@@ -31,6 +32,7 @@ from dconnet.estimators.dcon import DCONRegressor
 from dconnet.estimators.parameters import documented, parameters
 from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.model.targets import Targets, probabilities_of
+from dconnet.training.clock import Clock
 
 # For `distil`: training rows at most, synthetic rows for each, ramps of a number, and gamma.
 MAX_DISTILLED, SYNTHETIC_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6, 0.01
@@ -54,13 +56,6 @@ ATTRIBUTES = """columns_ : list of dict
 _document = documented(
     ATTRIBUTES, **{name: f"{name} of ensembles" for name in ("cv", "max_seconds", "n_jobs", "random_state", "verbose")}
 )
-
-
-def _find_quantile(values: FloatArray, weight: FloatArray, share: float) -> float:
-    """Return a quantile of ascending values for a new row: the first value that reaches the share of n + 1 rows."""
-    reached = np.cumsum(weight)
-    wanted = share * (reached[-1] + weight.mean())
-    return float(values[min(int(np.searchsorted(reached, wanted * (1.0 - 1e-12))), len(reached) - 1)])
 
 
 @_document
@@ -111,16 +106,15 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
     def _choose_families(self, data: TrainingSet, n_associated: int) -> list[AnyFamily]:
         return choose_regression_families(data.table.fields, data.columns[:, 0], n_associated)
 
-    def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
+    def _summarise(self, result: TrainedEnsemble, outputs: FloatArray, clock: Clock) -> dict[str, Any]:
+        seconds = (lambda: 0.0) if result.is_interrupted else clock.left
         rows, predicted = result.data.held_out, result.oof_predictions[:, 0]
         y, weight = result.data.columns[rows, 0], result.data.weight[rows]
         spread = weight @ (y - np.average(y, weights=weight)) ** 2
-        order = np.argsort(y - predicted, kind="stable")
         return {
             "oof_prediction_": outputs[:, 0],
             "oof_score_": float(1.0 - weight @ (y - predicted) ** 2 / spread) if spread > 0.0 else 0.0,
-            "_residuals": (y - predicted)[order],
-            "_residual_weights": weight[order],
+            "_intervals": Intervals.fit(result.data, predicted, seconds),
         }
 
     def _beats_baseline(self, data: TrainingSet) -> bool:
@@ -133,8 +127,9 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Predict an interval for the target of each row.
 
-        The half-width is a quantile of the out-of-fold errors, the same for all rows. On rows like those of the
-        training, about the share ``coverage`` of the intervals contain the target.
+        The interval is wider where out-of-fold errors are larger. On rows like those of the training, about the share
+        ``coverage`` of the intervals contain the target. Intervals end at zero if no training target is beyond it, and
+        at an end of the range of the training targets if at least one in 50 of them, and at least five, are there.
 
         Parameters
         ----------
@@ -150,16 +145,15 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
         """
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage must lie between 0 and 1, such as 0.9 for 90 %, got {coverage}.")
-        predicted, sizes = self.predict(X), np.abs(self._residuals)
-        order = np.argsort(sizes, kind="stable")
-        half_width = _find_quantile(sizes[order], self._residual_weights[order], coverage)
-        return predicted - half_width, predicted + half_width
+        table = self._read(X)
+        with one_blas_thread():
+            return self._intervals.predict_interval(table, self.ensemble_.predict(table)[:, 0], coverage)
 
     def predict_quantiles(self, X: Any, quantiles: ArrayLike = (0.05, 0.5, 0.95)) -> FloatArray:
         """Predict quantiles of the target of each row.
 
-        A quantile is the prediction plus that quantile of the out-of-fold errors. So the quantiles of a row never
-        cross, and on rows like those of the training, about the share q of the targets lies below the quantile q.
+        On rows like those of the training, about the share q of the targets lies below the quantile q. The quantiles
+        of a row never cross, and have the limits of `predict_interval`.
 
         Parameters
         ----------
@@ -175,9 +169,9 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
         shares = np.asarray(quantiles, dtype=np.float64)
         if shares.ndim != 1 or not np.all((shares > 0.0) & (shares < 1.0)):
             raise ValueError(f"quantiles must be a list of numbers between 0 and 1, got {quantiles!r:.60}.")
-        shifts = [_find_quantile(self._residuals, self._residual_weights, share) for share in shares]
-        quantiles_of_rows: FloatArray = self.predict(X)[:, None] + np.array(shifts)
-        return quantiles_of_rows
+        table = self._read(X)
+        with one_blas_thread():
+            return self._intervals.predict_quantiles(table, self.ensemble_.predict(table)[:, 0], shares)
 
     def distil(self, n_hidden: int = 50, *, X: Any = None) -> Pipeline:
         """Train one small network to predict nearly the same.
@@ -276,7 +270,7 @@ class AutoDCONClassifier(ClassifierMixin, AutoEstimator):
         n_rows, n_classes = len(data.table), max(2, data.columns.shape[1])
         return choose_classification_families(data.table.fields, n_rows, n_classes, n_associated)
 
-    def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
+    def _summarise(self, result: TrainedEnsemble, outputs: FloatArray, clock: Clock) -> dict[str, Any]:
         data, rows = result.data, result.data.held_out
         assert data.classes is not None
         is_right = probabilities_of(result.oof_predictions).argmax(axis=1) == data.classes[rows]

@@ -27,6 +27,7 @@ from dconnet.ensemble.families import NOISY, AnyFamily, Family, count_folds
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.fold_runner import FoldRunner
 from dconnet.ensemble.importance import compute_importances
+from dconnet.ensemble.intervals import Intervals
 from dconnet.ensemble.prediction import Ensemble
 from dconnet.ensemble.screening import has_time_for_screening
 from dconnet.estimators.base import unchanged_if_it_fails
@@ -48,6 +49,7 @@ class FittedEnsemble:
     oof_prediction_: FloatArray
     oof_score_: float
     oof_log_loss_: float
+    _intervals: Intervals
     feature_importances_: FloatArray
     fit_time_: float
 
@@ -87,7 +89,7 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
         """Return whether the out-of-fold error is lower than that of the best constant prediction."""
 
     @abstractmethod
-    def _summarise(self, result: TrainedEnsemble, outputs: FloatArray) -> dict[str, Any]:
+    def _summarise(self, result: TrainedEnsemble, outputs: FloatArray, clock: Clock) -> dict[str, Any]:
         """Return fitted attributes; ``outputs`` are the out-of-fold predictions of all rows."""
 
     def fit(
@@ -143,6 +145,7 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
                 if not counts.all():
                     outputs[~counts] = result.ensemble.predict(table.rows(~counts))
                 importances = compute_importances(result.ensemble, result.data, len(raws), is_cut=is_cut)
+                attributes |= self._summarise(result, outputs, clock)
             attributes |= {
                 "schema_": schema,
                 "ensemble_": result.ensemble,
@@ -152,7 +155,6 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
                 "feature_importances_": importances,
                 "_table": data.table,
                 "fit_time_": clock.spent(),
-                **self._summarise(result, outputs),
             }
         self.__dict__.update(attributes)
         if result.is_interrupted:
@@ -220,8 +222,11 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
         with work_bar(int(self.verbose), type(self).__name__, total) as runner.report_progress:
             return train_ensemble(runner, drop_early=self.quality == "default")
 
-    def _predict_outputs(self, X: Any) -> FloatArray:
+    def _read(self, X: Any) -> FieldTable:
         check_is_fitted(self)
-        table = self.schema_.read(check_table(self, X, reset=False))
+        return self.schema_.read(check_table(self, X, reset=False))
+
+    def _predict_outputs(self, X: Any) -> FloatArray:
+        table = self._read(X)
         with one_blas_thread():
             return self.ensemble_.predict(table)

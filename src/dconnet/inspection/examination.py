@@ -162,16 +162,26 @@ class Examination:
     def half_widths(self) -> FloatArray:
         """Half the width of a 90 % interval around predictions of a regressor, for each target.
 
-        Auto estimators have intervals of their own; the median over the rows is returned. For other estimators, the
+        The intervals of auto estimators differ; the median over the rows is returned. For other estimators, the
         half width is the ⌈0.9 (n + 1)⌉-th smallest absolute residual of the n evaluated rows (split conformal
         prediction), or the largest residual of few rows.
         """
         if self.is_auto:
-            low, high = self.estimator.predict_interval(self.X, COVERAGE)
-            return np.atleast_1d(np.median(high - low) / 2.0)
+            low, high = self.intervals
+            return np.asarray(np.median(high - low, axis=0) / 2.0)
         residuals = np.abs(self.y - self.predictions)[self.is_evaluated]
         residuals = np.sort(residuals.reshape(len(residuals), -1), axis=0)
         return np.asarray(residuals[min(int(np.ceil(COVERAGE * (len(residuals) + 1))), len(residuals)) - 1])
+
+    @property
+    def intervals(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of the 90 % interval around each prediction of a regressor, of shape (n_rows, n_targets)."""
+        predictions = self.predictions.reshape(len(self.y), -1)
+        if self.is_auto:
+            table = self.model._read(self.X)
+            low, high = self.model._intervals.predict_interval(table, self.predictions, COVERAGE)
+            return low[:, None], high[:, None]
+        return predictions - self.half_widths, predictions + self.half_widths
 
     @property
     def summary(self) -> str:

@@ -23,8 +23,10 @@ from dconnet.encoding.design import Levels, Linear, Ramps
 from dconnet.encoding.matrix import TableEncoding
 from dconnet.encoding.schema import DATE_PARTS, CategoryColumn, DateColumn, Schema
 from dconnet.ensemble.fold_fits import TreeFit
+from dconnet.ensemble.intervals import Intervals
 from dconnet.ensemble.output_transforms import ClassScore, LogOdds, LogTarget, OutputTransform, TargetValue
 from dconnet.ensemble.prediction import Ensemble, FamilyFit
+from dconnet.ensemble.trees import Trees
 from dconnet.estimators import (
     AutoDCONClassifier,
     AutoDCONRegressor,
@@ -94,7 +96,7 @@ ATTRIBUTES: Mapping[type[BaseEstimator], Mapping[str, Any]] = {
     DCONClassifier: _SHALLOW | {"calibration_": Calibration},
     LayerwiseDCONRegressor: _LAYERWISE,
     LayerwiseDCONClassifier: _LAYERWISE,
-    AutoDCONRegressor: _AUTO | {"_residuals": FloatArray, "_residual_weights": FloatArray},
+    AutoDCONRegressor: _AUTO | {"_intervals": Intervals},
     AutoDCONClassifier: _AUTO | {"classes_": Labels, "oof_log_loss_": float},
     TableEncoder: _SEEN
     | {
@@ -262,12 +264,7 @@ def check_ensemble(estimator: Any) -> None:
     )
     if classes is None:
         require(ensemble.intercepts is None, "a regressor has no intercepts")
-        residuals, weights = estimator._residuals, estimator._residual_weights
-        is_valid = residuals.ndim == 1 and residuals.shape == weights.shape and len(residuals) > 0
-        require(
-            is_valid and bool(np.all(np.diff(residuals) >= 0.0) and np.all(weights > 0.0)),
-            "the residuals must be ascending, and have positive weights",
-        )
+        _check_intervals(estimator._intervals, schema)
     else:
         intercepts = ensemble.intercepts
         require(intercepts is not None and intercepts.shape == (n_outputs,), "every output needs an intercept")
@@ -323,7 +320,10 @@ def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, *, is_regressi
         _check_coder(coder, schema)
     for fold in fit.folds:
         if isinstance(fold, TreeFit):
-            _check_trees(fold, n_members, n_outputs)
+            n_rounds = len(fold.trees.roots)
+            has_rounds = len(fold.rounds) == n_members and all(0 < number <= n_rounds for number in fold.rounds)
+            require(has_rounds, "the trees do not match each other")
+            _check_trees(fold.trees, len(fold.coder.features), n_outputs)
             continue
         n_columns = 1 + sum(feature.n_columns for feature in fold.coder.features)
         n_hidden = fold.alpha.shape[-1] if fold.alpha.ndim else 0
@@ -336,18 +336,31 @@ def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, *, is_regressi
         )
 
 
-def _check_trees(fit: TreeFit, n_members: int, n_outputs: int) -> None:
-    trees, own = fit.trees, np.arange(len(fit.trees.values))
-    n_rounds = len(trees.roots)
+def _check_intervals(intervals: Intervals, schema: Schema) -> None:
+    scores, weights = intervals.scores, intervals.weights
+    require(
+        scores.ndim == 1
+        and scores.shape == weights.shape
+        and len(scores) > 0
+        and bool(np.all(np.diff(scores) >= 0.0) and np.all(weights > 0.0)),
+        "the scores of the intervals must be ascending, and have positive weights",
+    )
+    require(intervals.unit >= 0.0 <= intervals.exponent <= 1.0, "the intervals have an invalid scale")
+    for trees in intervals.trees:
+        require(len(trees.roots) > 0, "every model of the error size needs a tree")
+        _check_trees(trees, 1 + len(schema.fields) * intervals.uses_fields, 1)
+
+
+def _check_trees(trees: Trees, n_inputs: int, n_outputs: int) -> None:
+    own = np.arange(len(trees.values))
     has_shapes = (
-        len(fit.rounds) == n_members
-        and trees.columns.shape == trees.thresholds.shape == trees.values.shape == own.shape
+        trees.columns.shape == trees.thresholds.shape == trees.values.shape == own.shape
         and trees.children.shape == (len(own), 2)
-        and trees.roots.shape == (n_rounds, n_outputs)
+        and trees.roots.shape == (len(trees.roots), n_outputs)
         and trees.baseline.shape == (n_outputs,)
     )
-    require(has_shapes and all(0 < number <= n_rounds for number in fit.rounds), "the trees do not match each other")
-    n_columns = 2 * len(fit.coder.features)  # with missing values to the left and to the right
+    require(has_shapes, "the trees do not match each other")
+    n_columns = 2 * n_inputs  # with missing values to the left and to the right
     is_inside = np.all((trees.columns >= 0) & (trees.columns < n_columns)) and np.all(trees.roots < len(own))
     # Children come after their parent, so that every path ends.
     is_ascending = np.all((trees.children >= own[:, None]) & (trees.children < len(own))) and np.all(trees.roots >= 0)

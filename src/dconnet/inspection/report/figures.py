@@ -35,7 +35,7 @@ from dconnet.inspection.report.dependence import PartialDependence, ReportFeatur
 MAX_TARGETS, MAX_CURVES, MAX_CLASSES, MAX_LEVELS = 6, 6, 6, 12
 # Makes the letters in the figures as large as those of the text.
 REM_PER_INCH = 8.0
-N_RESIDUAL_BINS, N_PROBABILITY_BINS = 40, 10
+N_RESIDUAL_BINS, N_PROBABILITY_BINS, N_INTERVAL_BINS = 40, 10, 12
 PANEL = (2.5, 2.2)
 
 Draw = Callable[[Any], Any]
@@ -61,21 +61,32 @@ class Figure:
 def draw_predictions(examination: Examination, half_widths: FloatArray | None) -> list[Figure]:
     """Draw observed values and residuals for each target, or the reliability of probabilities."""
     if half_widths is not None:
-        return [_draw_residuals(examination, k, float(half)) for k, half in enumerate(half_widths[:MAX_TARGETS])]
+        low, high = examination.intervals
+        return [
+            _draw_residuals(examination, k, float(half), np.column_stack([low[:, k], high[:, k]]))
+            for k, half in enumerate(half_widths[:MAX_TARGETS])
+        ]
     return [] if examination.probabilities is None else [_draw_reliability(examination, examination.probabilities)]
 
 
-def _draw_residuals(examination: Examination, target: int, half_width: float) -> Figure:
-    """Draw observed over predicted values, residuals over predicted values, and a histogram of the residuals."""
+def _draw_residuals(examination: Examination, target: int, half_width: float, intervals: FloatArray) -> Figure:
+    """Draw observed over predicted values, residuals over predicted values, and a histogram of the residuals.
+
+    ``half_width`` is that of the intervals (n_rows, 2), or their median if they differ.
+    """
     name, n_rows = printable(examination.target_names[target]), len(examination.y)
     observed, predicted = (values.reshape(n_rows, -1)[:, target] for values in (examination.y, examination.predictions))
     residuals, groups = observed - predicted, _group_rows(examination)
     ends, shifts = np.array([predicted.min(), predicted.max()]), (-half_width, half_width)
+    parts = np.array_split(np.argsort(predicted, kind="stable"), min(N_INTERVAL_BINS, n_rows))
+    places = np.array([np.median(predicted[rows]) for rows in parts])
+    limits = np.array([np.median(intervals[rows] - predicted[rows, None], axis=0) for rows in parts])
 
     def draw_points(axis: Any, values: FloatArray, line: FloatArray) -> None:
         axis.plot(ends, line, color=INK, linewidth=1.0, zorder=3)
-        for shift in shifts:
-            axis.plot(ends, line + shift, color=INK, linewidth=0.8, linestyle="--", zorder=3)
+        for limit in limits.T:
+            heights = limit + np.interp(places, ends, line)
+            axis.plot(places, heights, color=INK, linewidth=0.8, linestyle="--", zorder=3)
         for rows, colour, label in groups:
             scatter(axis, predicted[rows], values[rows], color=colour, alpha=0.6, label=label)
 
@@ -96,13 +107,15 @@ def _draw_residuals(examination: Examination, target: int, half_width: float) ->
             axis.axvline(shift, color=INK, linewidth=0.8, linestyle="--", zorder=3)
         label_axes(axis, x="residual", y="rows")
 
-    share = np.mean(np.abs(residuals[examination.is_evaluated]) <= half_width)
+    is_inside = (intervals[:, 0] <= observed) & (observed <= intervals[:, 1])
+    share = np.mean(is_inside[examination.is_evaluated])
+    intervals_in_words = f"the {'median ' if examination.is_auto else ''}{100 * COVERAGE:.0f} % interval"
     held_out = "The orange rows were held out: they show how well new rows are predicted. " if len(groups) > 1 else ""
     caption = (
         "First, observed over predicted values; a perfect prediction is on the line. Then the residuals, observed "
-        f"minus predicted. {held_out}The dashed lines are the {100 * COVERAGE:.0f} % interval around "
-        f"predictions, which contains {100.0 * share:.1f} % of the {examination.evaluated_rows}. A trend or a funnel "
-        "in the residuals is structure that the model has missed."
+        f"minus predicted. {held_out}The dashed lines are the ends of {intervals_in_words}. The intervals contain "
+        f"{100.0 * share:.1f} % of the {examination.evaluated_rows}. A trend in the residuals is structure that "
+        "the model has missed."
     )
     panels = {
         "Observed over predicted values.": draw_observed,

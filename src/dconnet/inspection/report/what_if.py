@@ -56,7 +56,7 @@ def build_what_if(examination: Examination, half_widths: FloatArray | None, *, w
     ``half_widths`` (n_targets,) belong to the intervals around predictions of a regressor. The page contains rows of
     the data only with ``with_rows``.
     """
-    distilled = distil_ensemble(examination)
+    distilled, intervals = distil_ensemble(examination), getattr(examination.model, "_intervals", None)
     examination, fidelity = (examination, None) if distilled is None else distilled
     if not examination.is_single_layer:
         return None
@@ -91,7 +91,12 @@ def build_what_if(examination: Examination, half_widths: FloatArray | None, *, w
         "calibration": None if calibration is None else {"slope": calibration.slope, "offset": calibration.offset},
         "interval": None
         if half_widths is None
-        else {"name": f"{100.0 * COVERAGE:.0f} % interval", "half_widths": half_widths.tolist()},
+        else {
+            "name": f"{100.0 * COVERAGE:.0f} % interval",
+            "half_widths": half_widths.tolist(),
+            "low": getattr(intervals, "low", None),
+            "high": getattr(intervals, "high", None),
+        },
         "typical": _find_typical_row(fields, features) if with_rows else [field["quartiles"][1] for field in fields],
         "dependence": {str(i): _mean_curve(dependence, features[i]) for i in order[:MAX_CURVES]},
         "optima": _find_optima(examination, outputs),

@@ -152,12 +152,11 @@ class Panel {
     const high = Math.max(field.high, values[i] ?? field.high);
     const curve = curveOf(data, values, i, k, low, high);
     const shown = shownOf(data, outputs)[k];
-    const half = data.interval === null ? null : data.interval.half_widths[k];
     drawChart(byId("chart"), {
       curve,
       mean,
       point: values[i] === null ? null : [values[i], shown],
-      interval: half === null ? null : [outputs[k] - half, outputs[k] + half],
+      interval: intervalOf(data, outputs, k),
       marks: field.names === null ? [field.low, ...field.quartiles, field.high] : [],
       names: field.names,
       label: field.name,
@@ -231,9 +230,15 @@ function intervalText(data, outputs, k) {
     const probabilities = probabilitiesOf(data, outputs);
     return probabilities === null ? "" : `probability ${formatPercent(probabilities[winnerOf(data, outputs)])}`;
   }
-  if (data.interval === null) return "";
-  const half = data.interval.half_widths[k];
-  return `${data.interval.name}: ${formatNumber(outputs[k] - half)} to ${formatNumber(outputs[k] + half)}`;
+  const interval = intervalOf(data, outputs, k);
+  return interval === null ? "" : `${data.interval.name}: ${interval.map((end) => formatNumber(end)).join(" to ")}`;
+}
+
+/* The ends of the interval around an output, within the limits of the target; null without an interval. */
+function intervalOf(data, outputs, k) {
+  if (data.interval === null) return null;
+  const { half_widths: halves, low, high } = data.interval;
+  return [Math.max(outputs[k] - halves[k], low ?? -Infinity), Math.min(outputs[k] + halves[k], high ?? Infinity)];
 }
 
 /* Name of each class, and its probability or, without a calibration, its output; two classes have one output. */
