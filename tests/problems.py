@@ -11,7 +11,7 @@ from numpy.random import default_rng
 from dconnet._arrays import FloatArray
 from dconnet.certificates import Trajectory
 from dconnet.convex.programme import Programme, get_backend
-from dconnet.model.problem import Problem
+from dconnet.model.problem import Problem, WhitenedProblem
 from dconnet.model.whitening import Whitening
 from dconnet.training.accelerated import AcceleratedDescent
 from dconnet.training.descent import Descent, Options
@@ -33,6 +33,12 @@ class Case:
 def inputs(rng, n_rows, n_features):
     """Return a random M = [X 1]."""
     return np.column_stack([rng.standard_normal((n_rows, n_features)), np.ones(n_rows)])
+
+
+def whitened_problem(Q, y, gamma):
+    """Return the problem of this design, which need not be orthonormal."""
+    identity = np.eye(Q.shape[1])
+    return WhitenedProblem(Whitening(Q, identity, identity), y, gamma, len(y))
 
 
 def dca_programme(design, rng, *, gamma=0.1, alpha=1.0):

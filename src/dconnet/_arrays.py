@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+IndexArray: TypeAlias = NDArray[np.intp]
 
 
 T = TypeVar("T")
@@ -113,6 +114,16 @@ def _has_dates(values: Any) -> bool:
     return any(
         isinstance(cell, (date, time, timedelta, np.datetime64, np.timedelta64)) for cell in np.asarray(values).flat
     )
+
+
+def padded_zeros(n_rows: int, n_columns: int) -> FloatArray:
+    """Return zeros whose rows begin at multiples of four numbers, so that the kernel need not copy them."""
+    return np.zeros((n_rows, padded_width(n_columns)))[:, :n_columns]
+
+
+def padded_width(n_columns: int) -> int:
+    """Return the least multiple of four that is not smaller."""
+    return -(-n_columns // 4) * 4
 
 
 def safe_norm(values: FloatArray) -> float:

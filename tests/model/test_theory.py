@@ -9,6 +9,7 @@ from dconnet.convex.programme import get_backend
 from dconnet.training.dc import SPLITS, NeuronProblem, dca
 from dconnet.training.descent import Descent, Options
 from dconnet.training.sweep import solve_output_weights
+from problems import whitened_problem
 
 
 def weighted_problem(gamma=0.3, seed=0):
@@ -116,7 +117,7 @@ def test_the_output_layer_decreases_enough():
     rng = np.random.default_rng(4)
     Z, y, gamma = rng.normal(size=(30, 5)), rng.normal(size=30), 0.2
     hidden, alpha = np.maximum(Z, 0.0), rng.normal(size=5)
-    best = solve_output_weights(Z, np.eye(5), y, gamma)
+    best = solve_output_weights(whitened_problem(Z, y, gamma), np.eye(5))
     values = [(np.sum((y - hidden @ a) ** 2) + gamma * a @ a) / 30.0 for a in (alpha, best)]
     constants = Problem(rng.normal(size=(30, 1)), y, gamma).constants
     assert values[0] - values[1] >= constants.output_decrease * np.sum((alpha - best) ** 2)
@@ -127,7 +128,7 @@ def test_the_papers_decrease_of_the_output_layer_is_too_large():
     X, y, gamma = np.array([[-1.0], [0.0], [1.0]]), np.zeros(3), 0.5
     problem = Problem(X, y, gamma)
     before = Network(W=[[0.0]], b=[-1.0], alpha=[2.0])
-    alpha = solve_output_weights(before.preactivations(X), np.eye(1), y, gamma)
+    alpha = solve_output_weights(whitened_problem(before.preactivations(X), y, gamma), np.eye(1))
     after = Network(before.W, before.b, alpha)
     decrease = problem.objective(before) - problem.objective(after)
     assert alpha[0] == 0.0

@@ -87,7 +87,7 @@ def test_few_evaluations_of_a_large_design_end_with_the_best_output_weights(many
     assert_descent(solution.history)
     white = many_rows.whitened
     V = white.whiten(solution.network)
-    best = white.regloss(V, solve_output_weights(white.Q, V, white.y, white.gamma))
+    best = white.regloss(V, solve_output_weights(white, V))
     assert best == pytest.approx(solution.objective, rel=1e-5)  # the neurons are balanced after the last step
 
 

@@ -54,7 +54,7 @@ def test_without_time_there_are_the_best_output_weights_of_the_start():
     assert (solution.status, solution.n_epochs) == (Status.TIME_LIMIT, 0)
     np.testing.assert_allclose(solution.network.W, start.W, rtol=1e-10, atol=1e-14)
     white = problem.whitened
-    best = solve_output_weights(white.Q, white.whiten(start), white.y, white.gamma)
+    best = solve_output_weights(white, white.whiten(start))
     np.testing.assert_allclose(solution.network.alpha, best, rtol=1e-10)
 
 
@@ -74,7 +74,7 @@ def test_a_sweep_cut_by_a_limit_ends_with_the_output_layer(monkeypatch):
     white = problem.whitened
     V = white.whiten(solution.network)
     assert np.linalg.norm(V - white.whiten(start)) > 0.1
-    best = solve_output_weights(white.Q, V, white.y, white.gamma)
+    best = solve_output_weights(white, V)
     np.testing.assert_allclose(solution.network.alpha, best, rtol=1e-8)
 
 

@@ -36,7 +36,7 @@ def problem():
 
 
 PASSES = {
-    "output weights": lambda p, n: solve_output_weights(p.whitened.Q, p.whitened.whiten(n), p.whitened.y, p.gamma),
+    "output weights": lambda p, n: solve_output_weights(p.whitened, p.whitened.whiten(n)),
     "RegLoss": lambda p, n: p.objective(n),
     "prediction": lambda p, n: n.predict(p.X),
     "check of the start": check_start,

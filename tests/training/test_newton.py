@@ -37,19 +37,19 @@ def move_to_kinks(n_held=2, n_outputs=None):
 def test_derivatives_match_finite_differences(n_held, n_outputs):
     white, V, alpha = move_to_kinks(n_held, n_outputs)
     piece = Piece.around(white, V, alpha, 1e-9)
-    assert (piece.shape.n_unknowns < V.size + alpha.size) == (n_held > 0)
-    gradient, hessian = piece.gradient_and_hessian()
+    assert (piece.n_unknowns < V.size + alpha.size) == (n_held > 0)
+    gradient, hessian = piece.gradient_and_hessian(white)
     np.testing.assert_array_equal(hessian, hessian.T)
 
     def along(step):
         step_V, step_alpha = piece.spread(step)
-        V, alpha = piece.shape.V + step_V, piece.shape.alpha + step_alpha
+        V, alpha = piece.V + step_V, piece.alpha + step_alpha
         return 0.5 * white.total_weight * white.regloss(V, alpha)
 
     rng, h = np.random.default_rng(1), 1e-4
-    here = along(np.zeros(piece.shape.n_unknowns))
+    here = along(np.zeros(piece.n_unknowns))
     for _ in range(10):
-        direction = rng.standard_normal(piece.shape.n_unknowns)
+        direction = rng.standard_normal(piece.n_unknowns)
         direction /= np.linalg.norm(direction)
         ahead, behind = along(h * direction), along(-h * direction)
         assert (ahead - behind) / (2.0 * h) == pytest.approx(gradient @ direction, rel=1e-5, abs=1e-6)

@@ -6,11 +6,12 @@ from sklearn.linear_model import Ridge
 
 from dconnet.model.rows import QR_ROWS
 from dconnet.training.sweep import solve_output_weights
+from problems import whitened_problem
 
 
 def output_weights(hidden, y, gamma):
     """Return the best output weights of a given hidden layer."""
-    return solve_output_weights(hidden, np.eye(hidden.shape[1]), y, gamma)
+    return solve_output_weights(whitened_problem(hidden, y, gamma), np.eye(hidden.shape[1]))
 
 
 @pytest.mark.parametrize("shape", [(60, 5), (5, 60), (20, 20), (1, 3), (3, 1)])
@@ -48,7 +49,7 @@ def test_many_blocks_are_as_exact_as_one_decomposition(n_rows, closeness, gamma)
     def objective(alpha):
         return np.sum((Y - hidden @ alpha) ** 2, axis=0) + gamma * np.sum(alpha**2, axis=0)
 
-    alpha = solve_output_weights(Q, V, Y, gamma)
+    alpha = solve_output_weights(whitened_problem(Q, Y, gamma), V)
     # Weights that cancel are large, and with them the rounding of the outputs.
     size = np.linalg.norm(Y) + singular[0] * np.abs(alpha).max()
     assert np.all(objective(alpha) <= objective(direct) + 1e-15 * size * np.linalg.norm(Y))

@@ -18,7 +18,7 @@ from dconnet.certificates.stationarity import stationarity, subgradient
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem, WhitenedProblem
 from dconnet.training.kinks import KINK_WIDTH
-from dconnet.training.newton import LocalPieceRows, Piece, PieceShape
+from dconnet.training.newton import Piece
 from dconnet.training.result import History
 
 # Differences of RegLoss below this fraction of it are rounding.
@@ -170,8 +170,7 @@ def _whitened_hessian(white: WhitenedProblem, network: Network) -> FloatArray:
     """Return the Hessian of ``m · RegLoss`` in the order ``(v_1, …, v_N, alpha)``."""
     V, alpha = white.whiten(network), white.output_weights(network)
     free = [np.eye(V.shape[1])] * len(V)
-    piece = Piece(LocalPieceRows(white), PieceShape(V, alpha, np.zeros(len(V)), free))
-    return 2.0 * piece.gradient_and_hessian()[1]
+    return 2.0 * Piece(V, alpha, np.zeros(len(V)), free).gradient_and_hessian(white)[1]
 
 
 def _in_data_coordinates(matrix: FloatArray, white: WhitenedProblem, network: Network) -> FloatArray:

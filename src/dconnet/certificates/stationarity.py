@@ -12,8 +12,8 @@ from dconnet._arrays import BoolArray, FloatArray
 from dconnet.model.network import Network
 from dconnet.model.piecewise import active_neurons
 from dconnet.model.problem import Problem, WhitenedProblem, hidden_layer
-from dconnet.model.rows import blocks
 from dconnet.training.kinks import Kinks, kinks_of
+from dconnet.training.row_work import DataProblem
 
 CONCAVE = ("dca", "best")
 
@@ -60,7 +60,7 @@ class Subgradient:
         return float(np.hypot(np.linalg.norm(self.hidden), self.output_layer))
 
 
-def stationarity(problem: Problem, network: Network, split: str = "net", concave: str = "dca") -> Stationarity:
+def stationarity(problem: DataProblem, network: Network, split: str = "net", concave: str = "dca") -> Stationarity:
     """Measure the distance of the network from the first-order conditions, block by block.
 
     For a neuron with the split ``F = g - h``, it is the norm of the shortest vector of the form (subgradient of g)
@@ -87,14 +87,7 @@ def stationarity(problem: Problem, network: Network, split: str = "net", concave
     True
     """
     kinks, output = _first_order(problem.whitened, network, split)
-    return stationarity_of(kinks, output, problem.whitened.target_norm, concave)
-
-
-def stationarity_of(
-    kinks: Iterator[Kinks], output: FloatArray, target_norm: float, concave: str = "dca"
-) -> Stationarity:
-    """Compute `stationarity` from the kinks of every neuron and the gradient in the output weights."""
-    unit = 2.0 * target_norm or 1.0
+    unit = 2.0 * problem.whitened.target_norm or 1.0
     neurons = [np.linalg.norm(_shortest(each, concave)[0]) / unit for each in kinks]
     return Stationarity(np.array(neurons), float(np.linalg.norm(output)) / unit)
 
@@ -128,11 +121,15 @@ def subgradient(problem: Problem, network: Network, split: str = "net", concave:
 def _first_order(white: WhitenedProblem, network: Network, split: str) -> tuple[Iterator[Kinks], FloatArray]:
     """Return the kinks of every neuron, and the gradient of ``m · RegLoss`` in the output weights."""
     V, alpha = white.whiten(network), white.output_weights(network)
-    gradient = white.gamma * alpha
-    for rows in blocks(len(white.y)):
-        hidden = hidden_layer(white.Q[rows], V)
-        gradient -= hidden.T @ (white.y[rows] - hidden @ alpha)
-    return kinks_of(white, V, alpha, split), 2.0 * gradient
+    half = white.merge_leaves(_output_gradient, np.add, V, alpha) + white.gamma * alpha
+    return kinks_of(white, V, alpha, split), 2.0 * half
+
+
+def _output_gradient(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray) -> FloatArray:
+    """Return half of the gradient of the squared error of some rows in the output weights."""
+    hidden = hidden_layer(Q, V)
+    gradient: FloatArray = hidden.T @ (hidden @ alpha - y)
+    return gradient
 
 
 def _shortest(kinks: Kinks, concave: str, matrix: FloatArray | None = None) -> tuple[FloatArray, bool]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dconnet import _native
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, padded_width
 from dconnet.convex.programme import ConvexSolution, Programme
 
 
@@ -42,23 +42,15 @@ class Native:
         return _native.Sweep(pad_rows(design), design.shape[1], n_hidden, n_outputs, team)
 
 
-def padded_width(n_columns: int) -> int:
-    """Return the length of a padded row."""
-    return -(-n_columns // 4) * 4
-
-
 def pad_rows(design: FloatArray) -> FloatArray:
     """Return the design with rows padded by zeros to a multiple of four, without a copy if they already are."""
     n_rows, n_columns = design.shape
-    width = padded_width(n_columns)
     whole = design.base
-    if isinstance(whole, np.ndarray) and whole.shape == (n_rows, width):
+    if isinstance(whole, np.ndarray) and whole.shape == (n_rows, padded_width(n_columns)):
         same_rows = whole.flags.c_contiguous and design.strides == whole.strides
         if same_rows and not whole[:, n_columns:].any():
             return whole
-    padded = np.zeros((n_rows, width))
-    padded[:, :n_columns] = design
-    return padded
+    return np.pad(design, ((0, 0), (0, padded_width(n_columns) - n_columns)))
 
 
 def as_columns(values: FloatArray) -> FloatArray:

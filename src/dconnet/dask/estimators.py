@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from contextlib import ExitStack
 from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -39,6 +37,7 @@ from dconnet.estimators.dcon import DCONClassifier, DCONRegressor, _Shallow
 from dconnet.estimators.fit_observer import FitObserver
 from dconnet.estimators.gamma_choice import MOST_ROWS
 from dconnet.estimators.layer import Layer
+from dconnet.estimators.parameters import parameters
 from dconnet.model.targets import Targets
 from dconnet.training.observer import Validation
 
@@ -47,17 +46,12 @@ Local = TypeVar("Local", bound=_Shallow)
 CLIENT_CONSTRAINT: dict[str, list[Any]] = {"client": [HasMethods(["run", "compute"]), None]}
 
 
-def _add_client(init: Callable[..., None]) -> inspect.Signature:
-    signature = inspect.signature(init)
-    client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
-    return signature.replace(parameters=[*signature.parameters.values(), client])
-
-
+@parameters
 class _DaskEstimator(_Shallow, Generic[Local]):
     """Fit and predict with Dask collections; ``_local`` is the estimator on one machine."""
 
     _local: ClassVar[type[_Shallow]]
-    client: Client | None
+    client: Client | None = None
 
     def fit(
         self,
@@ -265,13 +259,8 @@ class DaskDCONRegressor(_DaskEstimator[DCONRegressor], DCONRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = DCONRegressor._parameter_constraints | CLIENT_CONSTRAINT
     _local = DCONRegressor
 
-    def __init__(self, n_hidden: int | str = 20, *, client: Client | None = None, **parameters: Any) -> None:
-        DCONRegressor.__init__(self, n_hidden, **parameters)
-        self.client = client
 
-    __init__.__signature__ = _add_client(DCONRegressor.__init__)  # type: ignore[attr-defined]
-
-
+@parameters
 class DaskDCONClassifier(_DaskEstimator[DCONClassifier], DCONClassifier):
     """`DCONClassifier` on a Dask cluster: the same descent on rows that stay with the workers.
 
@@ -296,12 +285,6 @@ class DaskDCONClassifier(_DaskEstimator[DCONClassifier], DCONClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = DCONClassifier._parameter_constraints | CLIENT_CONSTRAINT
     _local = DCONClassifier
-
-    def __init__(self, n_hidden: int | str = 20, *, client: Client | None = None, **parameters: Any) -> None:
-        DCONClassifier.__init__(self, n_hidden, **parameters)
-        self.client = client
-
-    __init__.__signature__ = _add_client(DCONClassifier.__init__)  # type: ignore[attr-defined]
 
     def _find_targets(self, partitions: Partitions) -> tuple[Targets, ClassWeights | None]:
         found = [summary for summary in partitions.summaries if summary.n_rows > 0]

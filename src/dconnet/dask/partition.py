@@ -17,16 +17,15 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from dconnet import _native
-from dconnet._arrays import FloatArray, refuse_unusable
-from dconnet.convex.native import as_columns, padded_width
+from dconnet._arrays import FloatArray, padded_width, refuse_unusable
+from dconnet.convex.native import as_columns
 from dconnet.dask.storage import Storage, release_pages
 from dconnet.estimators.data import ClassWeights, Units, refuse_unusable_labels
 from dconnet.model.network import Network
-from dconnet.model.rows import Block, blocks, joined_triangle, leaf_triangle, leaves, tree_of
+from dconnet.model.rows import Block, blocks, leaf_triangle, leaves, merge_triangles, tree_of
 from dconnet.model.targets import Targets
-from dconnet.model.whitening import Basis, corrected, gram
+from dconnet.model.whitening import Basis, apply_correction, gram
 from dconnet.training.checkpoint import hash_arrays
-from dconnet.training.kinks import largest_preactivations
 
 T = TypeVar("T")
 
@@ -178,7 +177,7 @@ class Partition:
     def correct_whitening(self, correction: FloatArray) -> None:
         """Remove the rounding errors in the directions of the smallest singular values."""
         for rows in leaves(self.n_rows):
-            self.Q[rows] = corrected(self.Q[rows], correction)
+            self.Q[rows] = apply_correction(self.Q[rows], correction)
 
     # --- units and whitening ---
 
@@ -226,7 +225,7 @@ class Partition:
             return self._design(rows) / scale
 
         triangles = (leaf_triangle(scaled_design, leaf, len(scale)) for leaf in leaves(self.n_rows))
-        return self._merge(triangles, joined_triangle)
+        return self._merge(triangles, merge_triangles)
 
     def design_rows(self, numbers: NDArray[np.intp], scale: FloatArray) -> FloatArray:
         """Return some rows of the weighted design, whose columns are divided by ``scale``."""
@@ -253,16 +252,12 @@ class Partition:
             self._targets[column] = self.storage.keep((root if y.ndim == 1 else root[:, None]) * y)
         return self._targets[column]
 
-    def map_leaves(self, function: Callable[..., T], column: int, *arguments: Any) -> list[T]:
-        """Return ``function(Q, y, *arguments)`` for the whitened rows and targets of each leaf."""
-        y = self.white_targets(column)
-        return [function(self.Q[rows], y[rows], *arguments) for rows in leaves(self.n_rows)]
-
     def merge_leaves(
         self, function: Callable[..., T], merge: Callable[[T, T], T], column: int, *arguments: Any
     ) -> list[Block[T]]:
-        """Merge ``function(Q, y, *arguments)`` over the leaves."""
-        return self._merge(self.map_leaves(function, column, *arguments), merge)
+        """Merge ``function(Q, y, *arguments)`` over the whitened rows and targets of the leaves."""
+        y = self.white_targets(column)
+        return self._merge((function(self.Q[rows], y[rows], *arguments) for rows in leaves(self.n_rows)), merge)
 
     def network_sums(
         self, column: int, unit: float, n_hidden: int, kind: int, weights: FloatArray
@@ -289,11 +284,6 @@ class Partition:
         return self.padded[numbers], as_columns(self.white_targets(column)[numbers] / unit)
 
     # --- certificates and validation ---
-
-    def largest_preactivations(self, V: FloatArray) -> FloatArray:
-        """Return the largest preactivation of every neuron."""
-        found = [largest_preactivations(self.Q[rows], V) for rows in leaves(self.n_rows)]
-        return np.max(found, axis=0) if found else np.zeros(len(V))
 
     def rounding_error(self, network: Network, V: FloatArray, alpha: FloatArray) -> tuple[float, int]:
         """Compare a network in the units of the data with its whitened form.

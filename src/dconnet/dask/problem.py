@@ -6,42 +6,33 @@ A few rounds encode the targets of a partitioned table, choose units and whiten 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dconnet import _native
-from dconnet._arrays import FloatArray
-from dconnet.certificates.stationarity import Stationarity, stationarity_of
-from dconnet.convex.native import as_columns
+from dconnet._arrays import FloatArray, IndexArray
 from dconnet.convex.programme import Backend
 from dconnet.dask.driver import Partitions
 from dconnet.dask.partition import N_PROBES, Partition
 from dconnet.estimators.data import ClassWeights, Rows, Units
 from dconnet.model.network import Network
-from dconnet.model.problem import WhitenedProblem, hidden_layer, squared_error, weight_penalty
-from dconnet.model.rows import LEAF, joined_triangle, leaves, qr_blocks, tree_of, triangle_of
+from dconnet.model.problem import WhitenedProblem, weight_penalty
+from dconnet.model.rows import LEAF, leaves, merge_triangles, qr_blocks, tree_of, triangle_of
 from dconnet.model.targets import Targets
 from dconnet.model.whitening import Basis, Coordinates, Whitening, column_scale
-from dconnet.training.kinks import KINK_WIDTH, Kinks, NetKinks, kinks_of_passes
-from dconnet.training.newton import PieceShape, held_rows, newton_step
 from dconnet.training.observer import Validation
 from dconnet.training.row_work import Explorer
-from dconnet.training.sweep import Sweep, Tally, make_sweep, output_triangle, ridge_of_triangle
+from dconnet.training.sweep import Sweep, Tally, make_sweep
 
 T = TypeVar("T")
 
 # Numbers of the rows that the driver fetches at most: for the samples on which a search begins half a gigabyte, and for
 # sweeps 128 MiB. Sweeps over more rows would keep the workers waiting for longer than all other steps of an epoch.
 MAX_SAMPLED_NUMBERS, MAX_SWEPT_NUMBERS = 1 << 26, 1 << 24
-# Attributes and methods of a `WhitenedProblem` that do not depend on its rows.
-WITHOUT_ROWS = frozenset(
-    {"gamma", "total_weight", "intercept", "unit", "n_outputs", "output_shape", "rank"}
-    | {"penalty", "whiten", "output_weights", "network"}
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,32 +48,31 @@ class RemoteProblem:
     @property
     def gamma(self) -> float:
         """Strength of the regularisation."""
-        return self.whitened.without_rows.gamma
+        return self.whitened.gamma
 
     @property
     def intercept(self) -> float | FloatArray:
         """Output intercept of the networks."""
-        return self.whitened.without_rows.intercept
+        return self.whitened.intercept
 
     @property
     def n_features(self) -> int:
         """Number of inputs."""
-        return int(self.whitened.without_rows.whitening.to_white.shape[1]) - 1
+        return int(self.whitened.whitening.to_white.shape[1]) - 1
 
     @property
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the targets of one row."""
-        return self.whitened.without_rows.output_shape
+        return self.whitened.output_shape
 
     @property
     def zero_objective(self) -> float:
         """RegLoss of the network whose weights are all zero."""
-        return self.whitened.target_norm**2 / self.whitened.without_rows.total_weight
+        return self.whitened.target_norm**2 / self.whitened.total_weight
 
     def with_gamma(self, gamma: float) -> RemoteProblem:
         """Return the same problem with another gamma."""
-        without_rows = replace(self.whitened.without_rows, gamma=gamma)
-        return replace(self, whitened=replace(self.whitened, without_rows=without_rows))
+        return replace(self, whitened=replace(self.whitened, gamma=gamma))
 
     def mse(self, network: Network) -> float:
         """Return the mean squared error."""
@@ -94,42 +84,26 @@ class RemoteProblem:
         white = self.whitened
         V, alpha = white.whiten(network), white.output_weights(network)
         mse = white.mse(V, alpha)
-        return mse + white.without_rows.penalty(V, alpha) + self._rounding_error(network, V, alpha, mse)
-
-    def _rounding_error(self, network: Network, V: FloatArray, alpha: FloatArray, mse: float) -> float:
-        """Estimate how much RegLoss differs in the units of the data; zero if not by more than usual rounding."""
-        found = self.whitened.partitions.map(Partition.rounding_error, network, V, alpha)
+        # How much RegLoss differs in the units of the data, if by more than usual rounding.
+        found = white.partitions.map(Partition.rounding_error, network, V, alpha)
         squares, n_rows = (sum(values) for values in zip(*found, strict=True))
         mean_square = squares / max(1, n_rows)
         difference = float(mean_square + 2.0 * np.sqrt(mse * mean_square))
-        return difference if difference > np.sqrt(N_PROBES * np.finfo(float).eps) * self.zero_objective else 0.0
+        is_large = difference > np.sqrt(N_PROBES * np.finfo(float).eps) * self.zero_objective
+        return mse + white.penalty(V, alpha) + (difference if is_large else 0.0)
 
     def parameters(self, network: Network) -> FloatArray:
         """Return ``network.parameters``, the output weights in the units of ``output_scale``."""
-        scale = self.whitened.without_rows.output_scale
-        return (network if scale is None else Network(network.W, network.b, network.alpha / scale)).parameters
-
-    def stationarity(self, network: Network) -> Stationarity:
-        """Return the distance from the first-order conditions; see `dconnet.certificates.stationarity`."""
-        white = self.whitened
-        V, alpha = white.whiten(network), white.output_weights(network)
-        gradient = white.output_gradient(V, alpha)
-        return stationarity_of(white.kinks(V, alpha), gradient, white.target_norm)
+        return Network(network.W, network.b, self.whitened.output_weights(network)).parameters
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RemoteWhitened:
-    """The problem in whitened coordinates; the members in `WITHOUT_ROWS` are those of ``without_rows``."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RemoteWhitened(WhitenedProblem):
+    """The problem in whitened coordinates; ``whitening`` and ``y`` have no rows, which are on workers."""
 
     partitions: Partitions
     column: int  # number of the network
-    without_rows: WhitenedProblem  # the same problem without any rows
-    target_norm: float
-
-    def __getattr__(self, name: str) -> Any:
-        if name in WITHOUT_ROWS:
-            return getattr(self.without_rows, name)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+    norm: float  # of the targets
 
     @property
     def n_rows(self) -> int:
@@ -137,56 +111,30 @@ class RemoteWhitened:
         return self.partitions.n_rows
 
     @property
+    def target_norm(self) -> float:
+        """Norm of the targets."""
+        return self.norm
+
+    @property
     def has_sweeps(self) -> bool:
         """Whether the rows are few enough for sweeps on the driver."""
-        return self.n_rows * self.without_rows.rank <= MAX_SWEPT_NUMBERS
+        return self.n_rows * self.rank <= MAX_SWEPT_NUMBERS
 
     def fetch(self) -> WhitenedProblem:
         """Return the same problem with its rows, which the driver fetches."""
         Q, y = zip(*self.partitions.map(Partition.white_rows, self.column), strict=True)
-        whitening = replace(self.without_rows.whitening, Q=np.concatenate(Q))
-        return replace(self.without_rows, whitening=whitening, y=np.concatenate(y))
+        known = {each.name: getattr(self, each.name) for each in fields(WhitenedProblem)}
+        rows = {"whitening": replace(self.whitening, Q=np.concatenate(Q)), "y": np.concatenate(y)}
+        return WhitenedProblem(**known | rows)
 
     def rows(self, n_threads: int) -> RemoteRows:
         """Return the work of a descent on the rows; the threads are those of sweeps."""
         return RemoteRows(self, n_threads)
 
-    def merge(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
-        """Merge ``function(Q, y, *arguments)`` over all leaves."""
+    def merge_leaves(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
+        """Merge ``function(Q, y, *arguments)`` over all leaves, on the workers as far as possible."""
         total: T = self.partitions.reduce(merge, Partition.merge_leaves, function, merge, self.column, *arguments)
         return total
-
-    def map(self, function: Callable[..., T], *arguments: Any) -> list[T]:
-        """Return ``function(Q, y, *arguments)`` for every leaf."""
-        found = self.partitions.map(Partition.map_leaves, function, self.column, *arguments)
-        return [value for own in found for value in own]
-
-    def mse(self, V: FloatArray, alpha: FloatArray) -> float:
-        """Return the mean squared error."""
-        return self.merge(squared_error, float.__add__, V, alpha) / self.without_rows.total_weight
-
-    def largest_preactivations(self, V: FloatArray) -> FloatArray:
-        """Return the largest preactivation of every neuron."""
-        largest: FloatArray = np.max(self.partitions.map(Partition.largest_preactivations, V), axis=0)
-        return largest
-
-    def held_rows(self, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
-        """See `PieceRows.held_rows`."""
-        return [np.concatenate(own) for own in zip(*self.map(held_rows, V, alpha, band), strict=True)]
-
-    def derivatives(self, shape: PieceShape) -> FloatArray:
-        """See `PieceRows.derivatives`."""
-        return self.merge(_derivatives, np.add, shape)
-
-    def output_gradient(self, V: FloatArray, alpha: FloatArray) -> FloatArray:
-        """Return the gradient of F in the output weights."""
-        half: FloatArray = self.merge(_output_gradient, np.add, V, alpha) + self.without_rows.gamma * alpha
-        return 2.0 * half
-
-    def kinks(self, V: FloatArray, alpha: FloatArray) -> Iterator[Kinks]:
-        """Return the kinks of every neuron."""
-        band = KINK_WIDTH * self.largest_preactivations(V)
-        return kinks_of_passes(self.map(_net_kinks, V, alpha, band), V, self.gamma)
 
 
 @dataclass(slots=True, eq=False)
@@ -199,12 +147,6 @@ class RemoteRows:
 
     def __post_init__(self) -> None:
         self._counts = self.problem.partitions.n_rounds, self.problem.partitions.n_bytes
-
-    def output_weights(self, V: FloatArray) -> FloatArray:
-        """See `RowWork.output_weights`."""
-        problem = self.problem
-        triangle = problem.merge(_output_triangle, joined_triangle, V)
-        return ridge_of_triangle(triangle, len(V), problem.output_shape, problem.gamma)
 
     def sweep(self, backend: Backend, n_hidden: int, **options: Any) -> Sweep:
         """See `RowWork.sweep`."""
@@ -226,10 +168,6 @@ class RemoteRows:
             **plan,
         )
 
-    def newton_step(self, V: FloatArray, alpha: FloatArray, width: float) -> tuple[FloatArray, FloatArray] | None:
-        """See `RowWork.newton_step`."""
-        return newton_step(self.problem, V, alpha, width)
-
     def spent(self) -> dict[str, int]:
         """See `RowWork.spent`. Called between two epochs, it also moves partitions to workers that joined."""
         partitions, (n_rounds, n_bytes) = self.problem.partitions, self._counts
@@ -247,12 +185,7 @@ class DriverSweep:
     _sweep: Sweep | None = None
 
     def run(
-        self,
-        V: FloatArray,
-        alpha: FloatArray,
-        order: NDArray[np.intp],
-        seconds: float,
-        kinks: FloatArray | None = None,
+        self, V: FloatArray, alpha: FloatArray, order: IndexArray, seconds: float, kinks: FloatArray | None = None
     ) -> Tally:
         """See `Sweep.run`."""
         began = time.perf_counter()
@@ -261,24 +194,6 @@ class DriverSweep:
         if self._sweep is None:
             self._sweep = self.make(self.problem.fetch())
         return self._sweep.run(V, alpha, order, seconds - (time.perf_counter() - began), kinks)
-
-
-def _output_triangle(Q: FloatArray, y: FloatArray, V: FloatArray) -> FloatArray:
-    return output_triangle(Q, V, y, slice(0, len(Q)))
-
-
-def _net_kinks(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> NetKinks:
-    return NetKinks.of(Q, as_columns(y), V, alpha, band)
-
-
-def _derivatives(Q: FloatArray, y: FloatArray, shape: PieceShape) -> FloatArray:
-    return shape.derivatives(Q, y)
-
-
-def _output_gradient(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray) -> FloatArray:
-    hidden = hidden_layer(Q, V)
-    gradient: FloatArray = hidden.T @ (hidden @ alpha - y)
-    return gradient
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -372,18 +287,19 @@ def build_problems(
     def build_problem(column: int) -> RemoteProblem:
         squares = partitions.reduce(float.__add__, Partition.merge_leaves, _squares, float.__add__, column)
         unit = 1.0 if units.coordinates is None else float(np.sqrt(squares / partitions.total_weight)) or 1.0
-        intercept = units.intercepts if is_shared else float(units.intercepts[column])
-        no_targets = np.empty((0, len(units.intercepts))) if is_shared else np.empty(0)
-        without_rows = WhitenedProblem(
-            whitening,
-            no_targets,
-            1.0,
-            partitions.total_weight,
-            intercept=intercept,
+        whitened = RemoteWhitened(
+            whitening=whitening,
+            y=np.empty((0, len(units.intercepts))) if is_shared else np.empty(0),
+            gamma=1.0,
+            total_weight=partitions.total_weight,
+            intercept=units.intercepts if is_shared else float(units.intercepts[column]),
             unit=unit,
             output_scale=units.output_scale,
+            partitions=partitions,
+            column=column,
+            norm=float(np.sqrt(squares)),
         )
-        return RemoteProblem(RemoteWhitened(partitions, column, without_rows, float(np.sqrt(squares))), shrinkage)
+        return RemoteProblem(whitened, shrinkage)
 
     return [build_problem(column) for column in range(1 if is_shared else len(units.intercepts))]
 
@@ -395,7 +311,7 @@ def _squares(Q: FloatArray, y: FloatArray) -> float:
 def _whiten(partitions: Partitions, units: Units, penalty: FloatArray | None) -> Whitening:
     """Whiten the rows of all partitions by a QR factorisation, whose triangles are merged as a tree."""
     scale = column_scale(np.max(partitions.map(Partition.largest_entries), axis=0), penalty)
-    triangle = partitions.reduce(joined_triangle, Partition.design_triangle, scale)
+    triangle = partitions.reduce(merge_triangles, Partition.design_triangle, scale)
     basis = Basis.of(fix_signs(triangle, partitions, scale), scale, penalty)
     partitions.update(Partition.whiten, basis)
     correction = basis.correction(partitions.reduce(np.add, Partition.gram))

@@ -362,6 +362,6 @@ def refuse_unusable_labels(labels: object) -> None:
         raise ValueError(
             "y mixes text with other class labels. Convert all of them to text, for example y.astype(str)."
         )
-    padded = next((cell for cell in cells if isinstance(cell, str) and cell.endswith("\0")), None)
-    if padded is not None:
-        raise ValueError(f"The class label {padded!r} ends in a NUL character, which arrays of text drop. Remove it.")
+    with_nul = next((cell for cell in cells if isinstance(cell, str) and cell.endswith("\0")), None)
+    if with_nul is not None:
+        raise ValueError(f"The class label {with_nul!r} ends in a NUL character, which arrays of text drop. Remove it.")

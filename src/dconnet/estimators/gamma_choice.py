@@ -101,7 +101,7 @@ def merge_rows(rows: Rows, rng: np.random.Generator | None = None, max_rows: int
     groups = Problem(rows.X, rows.Y[:, 0], 1.0, rows.weight, copy=False, check_finite=False).groups
     weight, Y, first = rows.weight[groups.order], rows.Y[groups.order], rows.Y[groups.first]
     total = groups.sums(weight)
-    shift = [groups.sums(weight * column) / total for column in (Y - groups.spread_out(first)).T]
+    shift = [groups.sums(weight * column) / total for column in (Y - groups.repeat(first)).T]
     Y = first + np.column_stack(shift)
     if rng is None or max_rows is None or len(total) <= max_rows:
         return Rows(rows.X[groups.first], Y, total)

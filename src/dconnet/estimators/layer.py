@@ -84,12 +84,7 @@ class Layer:
     def stationarities(self) -> FloatArray:
         """Return the norm of a subgradient at each network."""
         pairs = zip(self.problems, self.networks, strict=True)
-        return np.array(
-            [
-                (stationarity(p, network) if isinstance(p, Problem) else p.stationarity(network)).norm  # type: ignore[attr-defined]
-                for p, network in pairs
-            ]
-        )
+        return np.array([stationarity(problem, network).norm for problem, network in pairs])
 
     @property
     def is_interrupted(self) -> bool:

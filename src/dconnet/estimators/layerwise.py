@@ -69,7 +69,7 @@ class _Layerwise(DCONEstimator):
             if layers and observer.clock.left() < _estimate_seconds(*features.shape):
                 break
             # Features of distinct rows, repeated, so that rows with equal inputs have equal features to the last bit.
-            problems = build_problems(Rows(groups.spread_out(features), Y, weight), gammas[depth])
+            problems = build_problems(Rows(groups.repeat(features), Y, weight), gammas[depth])
             generators = rng.spawn(targets.n_columns)
             known = before[depth] if depth < len(before) else ()
             starts = [solution.network for solution in known]

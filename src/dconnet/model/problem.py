@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,8 @@ from dconnet.model.network import Network
 from dconnet.model.rows import Groups, blocks, leaves, tree_of
 from dconnet.model.theory import Constants
 from dconnet.model.whitening import Coordinates, Whitening
+
+T = TypeVar("T")
 
 # The kernel numbers rows in 32 bits.
 MOST_ROWS = 2**32 - 1
@@ -274,9 +277,9 @@ class Problem(Frozen):
         y, first = (
             _in_units(self.y[rows] - self.intercept, self.output_scale) for rows in (groups.order, groups.first)
         )
-        shift = groups.sums(_for_rows(weight, y) * (y - groups.spread_out(first)))
+        shift = groups.sums(_for_rows(weight, y) * (y - groups.repeat(first)))
         mean = first + shift / _for_rows(total, y)  # exact where all targets of a group are equal
-        deviations = y - groups.spread_out(mean)
+        deviations = y - groups.repeat(mean)
         scatter = float(np.sum(weight @ deviations**2))
         y = _for_rows(np.sqrt(total), y) * mean
         unit = float(np.sqrt((np.vdot(y, y) + scatter) / self.total_weight)) or 1.0
@@ -365,8 +368,12 @@ class WhitenedProblem(Frozen):
 
     def mse(self, V: FloatArray, alpha: FloatArray) -> float:
         """Return the mean squared error, summed over leaves since the whole hidden layer may exceed the data."""
-        squares = (squared_error(self.Q[rows], self.y[rows], V, alpha) for rows in leaves(len(self.y)))
-        return (self.scatter + tree_of(squares, float.__add__).total()) / self.total_weight
+        return (self.scatter + self.merge_leaves(squared_error, float.__add__, V, alpha)) / self.total_weight
+
+    def merge_leaves(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
+        """Merge ``function(Q, y, *arguments)`` over all leaves of the rows, as a tree; the rows may be on a cluster."""
+        parts = (function(self.Q[rows], self.y[rows], *arguments) for rows in leaves(self.n_rows))
+        return tree_of(parts, merge).total()
 
     def preactivations(self, V: FloatArray) -> FloatArray:
         """Return ``Q v_l`` of every neuron, of shape (n_rows, n_hidden) in Fortran order."""

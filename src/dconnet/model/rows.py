@@ -75,7 +75,7 @@ class Groups(Frozen):
         """Sum values that are in sorted order over each group."""
         return np.add.reduceat(values, self.starts)
 
-    def spread_out(self, values: FloatArray) -> FloatArray:
+    def repeat(self, values: FloatArray) -> FloatArray:
         """Repeat the value of each group for all its rows, in sorted order."""
         return np.repeat(values, np.diff(self.starts, append=len(self.order)), axis=0)
 
@@ -177,6 +177,6 @@ def leaf_triangle(block: Callable[[slice], FloatArray], leaf: slice, n_columns: 
     return triangle_of(block(slice(leaf.start + rows.start, leaf.start + rows.stop)) for rows in parts)
 
 
-def joined_triangle(above: FloatArray, below: FloatArray) -> FloatArray:
+def merge_triangles(above: FloatArray, below: FloatArray) -> FloatArray:
     """Return R of two matrices one below the other; either may be replaced by its own R."""
     return triangle_of([above, below])

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from dconnet._arrays import FloatArray, Frozen
+from dconnet._arrays import FloatArray, Frozen, padded_zeros
 from dconnet.model.network import Network
-from dconnet.model.rows import joined_triangle, leaf_triangle, leaves, tree_of
+from dconnet.model.rows import leaf_triangle, leaves, merge_triangles, tree_of
 
 # Directions of M (columns scaled to one) whose singular value is below this fraction of the largest are
 # taken as dependent. Weights along them could not be mapped back to u with more than five digits.
@@ -70,13 +70,13 @@ class Whitening(Frozen):
         cls, n_rows: int, block: Callable[[slice], FloatArray], penalty: FloatArray | None = None
     ) -> Whitening:
         """Factorise the design M, whose rows ``block`` returns slice by slice, with the rows P of the ``penalty``."""
-        M = padded((n_rows, block(slice(0, 0)).shape[1]))
+        M = padded_zeros(n_rows, block(slice(0, 0)).shape[1])
         for rows in leaves(n_rows):
             M[rows] = block(rows)
         scale = column_scale(np.max([np.max(np.abs(M[rows]), axis=0) for rows in leaves(n_rows)], axis=0), penalty)
         triangles = (leaf_triangle(lambda rows: M[rows] / scale, rows, len(scale)) for rows in leaves(n_rows))
-        basis = Basis.of(tree_of(triangles, joined_triangle).total(), scale, penalty)
-        Q = M if basis.rank == len(scale) else padded((n_rows, basis.rank))
+        basis = Basis.of(tree_of(triangles, merge_triangles).total(), scale, penalty)
+        Q = M if basis.rank == len(scale) else padded_zeros(n_rows, basis.rank)
 
         def rough_gram(rows: slice) -> FloatArray:
             Q[rows] = basis.rough(M[rows])
@@ -84,7 +84,7 @@ class Whitening(Frozen):
 
         correction = basis.correction(tree_of(map(rough_gram, leaves(n_rows)), np.add).total())
         for rows in leaves(n_rows):
-            Q[rows] = corrected(Q[rows], correction)
+            Q[rows] = apply_correction(Q[rows], correction)
         return cls(Q, *basis.maps(correction))
 
 
@@ -92,8 +92,8 @@ class Whitening(Frozen):
 class Basis:
     """The independent directions of a design whose columns were scaled, from the triangle of its QR factorisation.
 
-    Rows of the design become rows of Q in two steps: `rough`, and then `corrected`, which removes the rounding of the
-    first step by the Gram matrix of all rough rows. Each worker of a cluster applies both steps to its own rows.
+    Rows of the design become rows of Q in two steps: `rough`, and then `apply_correction`, which removes the rounding
+    of the first step by the Gram matrix of all rough rows. Each worker of a cluster applies both to its own rows.
     """
 
     triangle: FloatArray  # (≤ n_columns, n_columns), of the scaled design with the penalty below it
@@ -107,7 +107,7 @@ class Basis:
         """Find the independent directions of the scaled design with this triangle."""
         P = np.empty((0, len(scale))) if penalty is None else penalty / scale
         if len(P):
-            triangle = joined_triangle(triangle, P)
+            triangle = merge_triangles(triangle, P)
         _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
         rank = int(np.count_nonzero(singular > RANK_TOLERANCE * singular[0]))
         return cls(triangle, scale, P, singular[:rank], right[:rank])
@@ -134,13 +134,13 @@ class Basis:
     def maps(self, correction: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return ``to_white`` and ``from_white`` of `Whitening`."""
         to_white: FloatArray = correction @ (self.singular[:, None] * self.right * self.scale)
-        from_white = corrected(self.directions, correction) / self.scale[:, None]
+        from_white = apply_correction(self.directions, correction) / self.scale[:, None]
         if self.rank == len(self.scale):
             return to_white, from_white
         return to_white, _minimum_norm_inverse(self.triangle * self.scale, to_white, from_white)
 
 
-def corrected(rough: FloatArray, correction: FloatArray) -> FloatArray:
+def apply_correction(rough: FloatArray, correction: FloatArray) -> FloatArray:
     """Multiply rows by the inverse of the correction."""
     return np.asarray(linalg.solve_triangular(correction, rough.T, trans="T", check_finite=False).T)
 
@@ -148,12 +148,6 @@ def corrected(rough: FloatArray, correction: FloatArray) -> FloatArray:
 def gram(rows: FloatArray) -> FloatArray:
     """Return the Gram matrix of the columns."""
     return np.asarray(rows.T @ rows)
-
-
-def padded(shape: tuple[int, int]) -> FloatArray:
-    """Return zeros whose rows begin at multiples of four numbers, so that the kernel need not copy them."""
-    n_rows, n_columns = shape
-    return np.zeros((n_rows, -(-n_columns // 4) * 4))[:, :n_columns]
 
 
 def column_scale(largest: FloatArray, penalty: FloatArray | None = None) -> FloatArray:

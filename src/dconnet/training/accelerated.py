@@ -19,7 +19,7 @@ from dconnet.convex.programme import Backend
 from dconnet.model.piecewise import output_strengths
 from dconnet.training.checkpoint import Snapshot
 from dconnet.training.descent import Descent, Options, State
-from dconnet.training.newton import LARGEST_WORK, newton_work
+from dconnet.training.newton import LARGEST_WORK, newton_step, newton_work
 from dconnet.training.observer import Validation
 from dconnet.training.row_work import DataProblem
 from dconnet.training.sweep import Tally
@@ -221,7 +221,7 @@ class AcceleratedDescent(Descent):
 
     def newton_step(self, state: State, width: float) -> bool:
         """Take a Newton step, or a part of it, if RegLoss falls enough; return whether that was more than rounding."""
-        step, before = self.rows.newton_step(state.V, state.alpha, width), self.objective(state)
+        step, before = newton_step(self.problem, state.V, state.alpha, width), self.objective(state)
         taken = step is not None and any(self.advance(state, t * step[0], t * step[1]) for t in NEWTON_LENGTHS)
         return taken and before - self.objective(state) > NEWTON_GAIN * before
 

@@ -19,7 +19,7 @@ from dconnet.training.dc import ROUNDING
 from dconnet.training.observer import Observer, Validation
 from dconnet.training.result import Epoch, History, Solution, Status
 from dconnet.training.row_work import DataProblem, rows_of
-from dconnet.training.sweep import Tally
+from dconnet.training.sweep import Tally, solve_output_weights
 
 # RegLoss in the units of the data may differ by this share from the one in whitened coordinates.
 LOST = 1e-3
@@ -246,7 +246,7 @@ class Descent:
 
     def improve_output_layer(self, state: State) -> None:
         """Solve the problem of the output weights."""
-        alpha = self.rows.output_weights(state.V)
+        alpha = solve_output_weights(self.problem, state.V)
         self.update_mse(state)
         mse = self.problem.mse(state.V, alpha)
         before, after = self.objective(state), mse + self.problem.penalty(state.V, alpha)

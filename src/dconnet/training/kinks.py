@@ -16,7 +16,7 @@ the DCA from a tangent of h that leads down from a fixed point that is no local 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
@@ -29,7 +29,6 @@ from dconnet._arrays import BoolArray, FloatArray
 from dconnet.convex.native import Native, as_columns
 from dconnet.convex.programme import Programme, Solver
 from dconnet.model.problem import WhitenedProblem
-from dconnet.model.rows import blocks
 from dconnet.training.dc import KINK_TOLERANCE, DCAOutcome, NeuronProblem, dca
 
 # In certificates, a row is at the kink if its preactivation is below this fraction of the neuron's largest one.
@@ -233,18 +232,16 @@ def _shares(columns: FloatArray, target: FloatArray) -> FloatArray:
 
 def kinks_of(white: WhitenedProblem, V: FloatArray, alpha: FloatArray, split: str) -> Iterator[Kinks]:
     """Return the kinks of every neuron of a network with these weights."""
-    if split == "net":  # as `Kinks.at`, but in two passes over the rows, block by block
-        y = as_columns(white.y)
-        largest = np.max([largest_preactivations(white.Q[rows], V) for rows in blocks(len(y))], axis=0)
-        passes = [NetKinks.of(white.Q[rows], y[rows], V, alpha, KINK_WIDTH * largest) for rows in blocks(len(y))]
-        return kinks_of_passes(passes, V, white.gamma)
+    if split == "net":  # as `Kinks.at`, but in two passes over the rows, leaf by leaf
+        band = KINK_WIDTH * white.merge_leaves(largest_preactivations, np.maximum, V)
+        return white.merge_leaves(NetKinks.of, NetKinks.merge, V, alpha, band).of_neurons(V, white.gamma)
     Z = white.preactivations(V)
     neurons = (NeuronProblem.of(white, np.maximum(Z, 0.0), alpha, unit, split) for unit in range(len(V)))
     return (Kinks.at(neuron, v, z, KINK_WIDTH) for neuron, v, z in zip(neurons, V, Z.T, strict=True))
 
 
-def largest_preactivations(Q: FloatArray, V: FloatArray) -> FloatArray:
-    """Return the largest ``|q_j v_l|`` of every neuron."""
+def largest_preactivations(Q: FloatArray, y: FloatArray, V: FloatArray) -> FloatArray:
+    """Return the largest ``|q_j v_l|`` of every neuron, for `WhitenedProblem.merge_leaves`."""
     return np.asarray(np.max(np.abs(V @ Q.T), axis=1, initial=0.0))
 
 
@@ -261,12 +258,12 @@ class NetKinks:
 
     @classmethod
     def of(cls, Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> NetKinks:
-        """Find the kinks of rows with targets y (n, n_outputs); rows within the band of a neuron are at its kink."""
+        """Find the kinks of rows with targets y; rows within the band of a neuron are at its kink."""
         weights = as_columns(alpha)  # (n_hidden, n_outputs)
         curvature = np.sum(weights**2, axis=1)
         Z = V @ Q.T  # (n_hidden, n)
         active = np.maximum(Z, 0.0)
-        bends = -2.0 * (weights @ (y - active.T @ weights).T + curvature[:, None] * active)
+        bends = -2.0 * (weights @ (as_columns(y) - active.T @ weights).T + curvature[:, None] * active)
         kinked = np.abs(Z) <= band[:, None]
         slope = np.where((Z > 0.0) & ~kinked, bends, 0.0) + 2.0 * curvature[:, None] * active
         neuron, row = np.nonzero(kinked & (bends != 0.0))
@@ -274,18 +271,26 @@ class NetKinks:
         kinked_squares = np.bincount(neuron, bend**2, minlength=len(V)).astype(np.float64)
         return cls(slope @ Q, np.einsum("ij,ij->i", slope, slope), kinked_squares, neuron, Q[row], bend)
 
+    def merge(self, other: NetKinks) -> NetKinks:
+        """Return the contribution of these rows followed by others."""
+        return NetKinks(
+            self.smooth + other.smooth,
+            self.squares + other.squares,
+            self.kinked_squares + other.kinked_squares,
+            np.concatenate([self.neurons, other.neurons]),
+            np.concatenate([self.rows, other.rows]),
+            np.concatenate([self.slopes, other.slopes]),
+        )
 
-def kinks_of_passes(passes: Sequence[NetKinks], V: FloatArray, gamma: float) -> Iterator[Kinks]:
-    """Yield the kinks of every neuron from the contributions of all rows."""
-    pull = 2.0 * gamma * V
-    smooth = pull + sum(part.smooth for part in passes)
-    squares, kinked_squares = (sum(getattr(part, name) for part in passes) for name in ("squares", "kinked_squares"))
-    size = np.sqrt(squares) + np.sqrt(kinked_squares) + np.linalg.norm(pull, axis=1)
-    for unit in range(len(V)):  # lazily, since all rows are kinked at a dead neuron with an output weight
-        own = [part.neurons == unit for part in passes]
-        rows = np.concatenate([part.rows[here] for part, here in zip(passes, own, strict=True)])
-        slopes = np.concatenate([part.slopes[here] for part, here in zip(passes, own, strict=True)])
-        yield Kinks(smooth[unit], rows, np.maximum(slopes, 0.0), np.maximum(-slopes, 0.0), float(size[unit]))
+    def of_neurons(self, V: FloatArray, gamma: float) -> Iterator[Kinks]:
+        """Yield the kinks of every neuron, if these are all rows."""
+        pull = 2.0 * gamma * V
+        smooth = pull + self.smooth
+        size = np.sqrt(self.squares) + np.sqrt(self.kinked_squares) + np.linalg.norm(pull, axis=1)
+        for unit in range(len(V)):  # lazily, since all rows are kinked at a dead neuron with an output weight
+            own = self.neurons == unit
+            rising, falling = np.maximum(self.slopes[own], 0.0), np.maximum(-self.slopes[own], 0.0)
+            yield Kinks(smooth[unit], self.rows[own], rising, falling, float(size[unit]))
 
 
 # Restarts for one neuron in one visit; the next epoch may continue.

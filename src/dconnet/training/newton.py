@@ -12,7 +12,6 @@ which share V; the unknowns are V and the output weights of all outputs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ from scipy import linalg
 from dconnet._arrays import FloatArray
 from dconnet.convex.native import as_columns
 from dconnet.model.problem import WhitenedProblem
-from dconnet.model.rows import leaves, tree_of
 from dconnet.training.dc import KINK_TOLERANCE
 from dconnet.training.kinks import largest_preactivations
 
@@ -35,35 +33,31 @@ INDEPENDENT = 1e-9
 SHIFTS = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 10.0, 100.0)
 
 
-class PieceRows(Protocol):
-    """Passes over the rows that a Newton step needs; the rows may be on other machines."""
-
-    @property
-    def gamma(self) -> float:
-        """Strength of the regularisation."""
-        ...
-
-    def largest_preactivations(self, V: FloatArray) -> FloatArray:
-        """Return the largest preactivation of every neuron."""
-        ...
-
-    def held_rows(self, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
-        """Return for every neuron the rows held at its kink, of shape (n_held, rank); see `held_rows`."""
-        ...
-
-    def derivatives(self, shape: PieceShape) -> FloatArray:
-        """Return the sum of `PieceShape.derivatives` over all rows."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class PieceShape:
-    """A piece of F around a network, without the rows."""
+class Piece:
+    """A piece of F around a network."""
 
     V: FloatArray  # (n_hidden, rank), with held rows exactly at their kinks
     alpha: FloatArray  # (n_hidden,) or (n_hidden, n_outputs)
     noise: FloatArray  # (n_hidden,); a row is active if its preactivation is larger
     directions: list[FloatArray]  # (rank, n_free) for every neuron, orthonormal, in which held rows stay at the kink
+
+    @classmethod
+    def around(cls, problem: WhitenedProblem, V: FloatArray, alpha: FloatArray, width: float) -> Piece:
+        """Return the piece next to these weights.
+
+        Rows nearer to a convex kink than ``width``, as a fraction of the neuron's largest preactivation, are moved to
+        the kink.
+        """
+        band = width * problem.merge_leaves(largest_preactivations, np.maximum, V)
+        held = problem.merge_leaves(_held_rows, _concatenate_rows, V, alpha, band)
+        directions = [
+            orthogonal_to(own) if near > 0.0 else np.empty((V.shape[1], 0))
+            for own, near in zip(held, band, strict=True)
+        ]
+        V = np.array([basis @ (basis.T @ v) for basis, v in zip(directions, V, strict=True)])
+        noise = KINK_TOLERANCE * problem.merge_leaves(largest_preactivations, np.maximum, V)
+        return cls(V, alpha, noise, directions)
 
     @property
     def n_unknowns(self) -> int:
@@ -82,72 +76,22 @@ class PieceShape:
         free = np.arange(n_free)
         return [(weights[:, k], np.append(free, places[:, k])) for k in range(weights.shape[1])]
 
-    def derivatives(self, Q: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the contribution of rows to the derivatives of F / 2: the gradient, and below it the Hessian."""
-        size = self.n_unknowns
-        gradient, hessian = np.zeros(size), np.zeros((size, size))
-        Z = (self.V @ Q.T).T
-        active = self.noise < Z
-        residual = as_columns(y) - np.maximum(Z, 0.0) @ as_columns(self.alpha)
-        hidden = [a[:, None] * (Q @ basis) for a, basis in zip(active.T, self.directions, strict=True)]
-        for k, (weights, unknowns) in enumerate(self.outputs):
-            weighted = [weight * part for weight, part in zip(weights, hidden, strict=True)]
-            J, r = np.column_stack([*weighted, active * Z]), residual[:, k]
-            gradient[unknowns] -= J.T @ r
-            hessian[np.ix_(unknowns, unknowns)] += J.T @ J
-            first = 0
-            for unit, part in enumerate(hidden):
-                own, output = slice(first, first + part.shape[1]), unknowns[unit - len(weights)]
-                # The output is the product of both weights of a neuron; its second derivative multiplies the residual.
-                pull = part.T @ r
-                hessian[own, output] -= pull
-                hessian[output, own] -= pull
-                first = own.stop
-        return np.vstack([gradient, hessian])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
-    """A piece of F around a network, with its rows."""
-
-    rows: PieceRows
-    shape: PieceShape
-
-    @classmethod
-    def around(cls, rows: PieceRows | WhitenedProblem, V: FloatArray, alpha: FloatArray, width: float) -> Piece:
-        """Return the piece next to these weights.
-
-        Rows nearer to a convex kink than ``width``, as a fraction of the neuron's largest preactivation, are moved to
-        the kink.
-        """
-        rows = LocalPieceRows(rows) if isinstance(rows, WhitenedProblem) else rows
-        band = width * rows.largest_preactivations(V)
-        held = rows.held_rows(V, alpha, band)
-        directions = [
-            orthogonal_to(own) if near > 0.0 else np.empty((V.shape[1], 0))
-            for own, near in zip(held, band, strict=True)
-        ]
-        V = np.array([basis @ (basis.T @ v) for basis, v in zip(directions, V, strict=True)])
-        noise = KINK_TOLERANCE * rows.largest_preactivations(V)
-        return cls(rows, PieceShape(V, alpha, noise, directions))
-
-    def gradient_and_hessian(self) -> tuple[FloatArray, FloatArray]:
+    def gradient_and_hessian(self, problem: WhitenedProblem) -> tuple[FloatArray, FloatArray]:
         """Return gradient and Hessian of F / 2 in the free directions and the output weights."""
-        gamma = self.rows.gamma
-        sums = self.rows.derivatives(self.shape)
-        free = [basis.T @ v for basis, v in zip(self.shape.directions, self.shape.V, strict=True)]
-        gradient = sums[0] + gamma * np.concatenate([*free, self.shape.alpha.ravel()])
-        return gradient, sums[1:] + gamma * np.eye(self.shape.n_unknowns)
+        sums = problem.merge_leaves(_derivatives, np.add, self)
+        free = [basis.T @ v for basis, v in zip(self.directions, self.V, strict=True)]
+        gradient = sums[0] + problem.gamma * np.concatenate([*free, self.alpha.ravel()])
+        return gradient, sums[1:] + problem.gamma * np.eye(self.n_unknowns)
 
     def spread(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Convert a step of the unknowns to a step of (V, alpha)."""
-        ends = np.cumsum([basis.shape[1] for basis in self.shape.directions])
+        ends = np.cumsum([basis.shape[1] for basis in self.directions])
         parts = np.split(step, ends)
-        V = np.array([basis @ part for basis, part in zip(self.shape.directions, parts[:-1], strict=True)])
-        return V, parts[-1].reshape(self.shape.alpha.shape)
+        V = np.array([basis @ part for basis, part in zip(self.directions, parts[:-1], strict=True)])
+        return V, parts[-1].reshape(self.alpha.shape)
 
 
-def held_rows(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
+def _held_rows(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
     """Return for every neuron the rows within its band whose kink is convex."""
     Z = (V @ Q.T).T
     residual = y - np.maximum(Z, 0.0) @ alpha
@@ -158,33 +102,32 @@ def held_rows(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray, ba
     ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LocalPieceRows:
-    """Rows in this process; see `PieceRows`."""
+def _concatenate_rows(above: list[FloatArray], below: list[FloatArray]) -> list[FloatArray]:
+    return [np.concatenate(own) for own in zip(above, below, strict=True)]
 
-    problem: WhitenedProblem
 
-    @property
-    def gamma(self) -> float:
-        """Strength of the regularisation."""
-        return self.problem.gamma
-
-    def largest_preactivations(self, V: FloatArray) -> FloatArray:
-        """Return the largest preactivation of every neuron."""
-        Q = self.problem.Q
-        return np.asarray(np.max([largest_preactivations(Q[rows], V) for rows in leaves(len(Q))], axis=0))
-
-    def held_rows(self, V: FloatArray, alpha: FloatArray, band: FloatArray) -> list[FloatArray]:
-        """See `PieceRows.held_rows`."""
-        Q, y = self.problem.Q, self.problem.y
-        parts = [held_rows(Q[rows], y[rows], V, alpha, band) for rows in leaves(len(Q))]
-        return [np.concatenate(own) for own in zip(*parts, strict=True)]
-
-    def derivatives(self, shape: PieceShape) -> FloatArray:
-        """See `PieceRows.derivatives`."""
-        Q, y = self.problem.Q, self.problem.y
-        total: FloatArray = tree_of((shape.derivatives(Q[rows], y[rows]) for rows in leaves(len(Q))), np.add).total()
-        return total
+def _derivatives(Q: FloatArray, y: FloatArray, piece: Piece) -> FloatArray:
+    """Return the contribution of rows to the derivatives of F / 2: the gradient, and below it the Hessian."""
+    size = piece.n_unknowns
+    gradient, hessian = np.zeros(size), np.zeros((size, size))
+    Z = (piece.V @ Q.T).T
+    active = piece.noise < Z
+    residual = as_columns(y) - np.maximum(Z, 0.0) @ as_columns(piece.alpha)
+    hidden = [a[:, None] * (Q @ basis) for a, basis in zip(active.T, piece.directions, strict=True)]
+    for k, (weights, unknowns) in enumerate(piece.outputs):
+        weighted = [weight * part for weight, part in zip(weights, hidden, strict=True)]
+        J, r = np.column_stack([*weighted, active * Z]), residual[:, k]
+        gradient[unknowns] -= J.T @ r
+        hessian[np.ix_(unknowns, unknowns)] += J.T @ J
+        first = 0
+        for unit, part in enumerate(hidden):
+            own, output = slice(first, first + part.shape[1]), unknowns[unit - len(weights)]
+            # The output is the product of both weights of a neuron; its second derivative multiplies the residual.
+            pull = part.T @ r
+            hessian[own, output] -= pull
+            hessian[output, own] -= pull
+            first = own.stop
+    return np.vstack([gradient, hessian])
 
 
 def newton_work(n_rows: int, rank: int, n_outputs: int, n_hidden: int) -> float:
@@ -194,7 +137,7 @@ def newton_work(n_rows: int, rank: int, n_outputs: int, n_hidden: int) -> float:
 
 
 def newton_step(
-    problem: WhitenedProblem | PieceRows, V: FloatArray, alpha: FloatArray, width: float = KINK_TOLERANCE
+    problem: WhitenedProblem, V: FloatArray, alpha: FloatArray, width: float = KINK_TOLERANCE
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return the step of ``V`` and ``alpha`` to the minimiser of the second-order model of their piece.
 
@@ -202,12 +145,12 @@ def newton_step(
     may raise F, which has other pieces.
     """
     piece = Piece.around(problem, V, alpha, width)
-    gradient, hessian = piece.gradient_and_hessian()
+    gradient, hessian = piece.gradient_and_hessian(problem)
     factor = factorise(hessian, SHIFTS)
     if factor is None:
         return None
     step_V, step_alpha = piece.spread(-linalg.cho_solve(factor, gradient, check_finite=False))
-    return piece.shape.V + step_V - V, step_alpha
+    return piece.V + step_V - V, step_alpha
 
 
 def factorise(matrix: FloatArray, ridges: tuple[float, ...], *, lower: bool = False) -> tuple[FloatArray, bool] | None:

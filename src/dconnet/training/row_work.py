@@ -1,11 +1,12 @@
 """Interfaces between a descent and its problem, whose rows are in this process or on a cluster.
 
-A descent handles networks and a few numbers. All passes over the rows go through `RowWork`; `LocalRows` lets the kernel
-compute on arrays of this process.
+A descent handles networks and a few numbers. Sums over the rows go through `WhitenedProblem.merge_leaves`, sweeps and
+searches through `RowWork`; `LocalRows` lets the kernel compute on arrays of this process.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from dconnet import _native
@@ -14,8 +15,7 @@ from dconnet.convex.native import as_columns, pad_rows
 from dconnet.convex.programme import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import WhitenedProblem
-from dconnet.training.newton import newton_step
-from dconnet.training.sweep import Sweep, make_sweep, solve_output_weights
+from dconnet.training.sweep import Sweep, make_sweep
 
 
 class Explorer(Protocol):
@@ -41,34 +41,6 @@ class Explorer(Protocol):
         ...
 
 
-class WhiteProblem(Protocol):
-    """A problem in whitened coordinates, as a descent uses it; see `WhitenedProblem`."""
-
-    @property
-    def gamma(self) -> float: ...  # noqa: D102
-    @property
-    def total_weight(self) -> float: ...  # noqa: D102
-    @property
-    def intercept(self) -> float | FloatArray: ...  # noqa: D102
-    @property
-    def unit(self) -> float: ...  # noqa: D102
-    @property
-    def n_outputs(self) -> int: ...  # noqa: D102
-    @property
-    def output_shape(self) -> tuple[int, ...]: ...  # noqa: D102
-    @property
-    def n_rows(self) -> int: ...  # noqa: D102
-    @property
-    def rank(self) -> int: ...  # noqa: D102
-    @property
-    def target_norm(self) -> float: ...  # noqa: D102
-    def mse(self, V: FloatArray, alpha: FloatArray) -> float: ...  # noqa: D102
-    def penalty(self, V: FloatArray, alpha: FloatArray) -> float: ...  # noqa: D102
-    def whiten(self, network: Network) -> FloatArray: ...  # noqa: D102
-    def output_weights(self, network: Network) -> FloatArray: ...  # noqa: D102
-    def network(self, V: FloatArray, alpha: FloatArray) -> Network: ...  # noqa: D102
-
-
 class DataProblem(Protocol):
     """A problem in the coordinates of the data, as a descent uses it; see `Problem`."""
 
@@ -85,7 +57,7 @@ class DataProblem(Protocol):
     @property
     def zero_objective(self) -> float: ...  # noqa: D102
     @property
-    def whitened(self) -> WhiteProblem: ...  # noqa: D102
+    def whitened(self) -> WhitenedProblem: ...  # noqa: D102
     def mse(self, network: Network) -> float: ...  # noqa: D102
     def objective(self, network: Network) -> float: ...  # noqa: D102
     def parameters(self, network: Network) -> FloatArray: ...  # noqa: D102
@@ -93,11 +65,7 @@ class DataProblem(Protocol):
 
 
 class RowWork(Protocol):
-    """All computations on the rows of one problem."""
-
-    def output_weights(self, V: FloatArray) -> FloatArray:
-        """Return the output weights that minimise RegLoss for these hidden weights."""
-        ...
+    """Sweeps and searches on the rows of one problem."""
 
     def sweep(
         self, backend: Backend, n_hidden: int, *, split: str, max_dca_iter: int, restart: bool, inexact: bool
@@ -107,10 +75,6 @@ class RowWork(Protocol):
 
     def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
         """Return a search with these settings, for targets and gamma in units of ``problem.unit``."""
-        ...
-
-    def newton_step(self, V: FloatArray, alpha: FloatArray, width: float) -> tuple[FloatArray, FloatArray] | None:
-        """Return a Newton step on all weights; None if no shift makes the Hessian positive definite."""
         ...
 
     def spent(self) -> dict[str, int]:
@@ -123,10 +87,6 @@ class LocalRows:
 
     def __init__(self, problem: WhitenedProblem, n_threads: int) -> None:
         self.problem, self.team = problem, _native.Team(n_threads)
-
-    def output_weights(self, V: FloatArray) -> FloatArray:
-        """See `RowWork.output_weights`."""
-        return solve_output_weights(self.problem.Q, V, self.problem.y, self.problem.gamma)
 
     def sweep(
         self, backend: Backend, n_hidden: int, *, split: str, max_dca_iter: int, restart: bool, inexact: bool
@@ -143,18 +103,12 @@ class LocalRows:
         design = pad_rows(problem.Q)
         return _native.Explorer(design, problem.rank, y, problem.gamma / problem.unit, n_hidden, team=self.team, **plan)
 
-    def newton_step(self, V: FloatArray, alpha: FloatArray, width: float) -> tuple[FloatArray, FloatArray] | None:
-        """See `RowWork.newton_step`."""
-        return newton_step(self.problem, V, alpha, width)
-
     def spent(self) -> dict[str, int]:
         """See `RowWork.spent`; there is no traffic in one process."""
         return {}
 
 
-def rows_of(problem: WhiteProblem, n_threads: int) -> RowWork:
+def rows_of(problem: WhitenedProblem, n_threads: int) -> RowWork:
     """Return the computations on the rows of a problem, by threads of this process or on the cluster with the rows."""
-    if isinstance(problem, WhitenedProblem):
-        return LocalRows(problem, n_threads)
-    remote: RowWork = problem.rows(n_threads)  # type: ignore[attr-defined]
-    return remote
+    on_cluster: Callable[[int], RowWork] | None = getattr(problem, "rows", None)
+    return LocalRows(problem, n_threads) if on_cluster is None else on_cluster(n_threads)

@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, IndexArray
 from dconnet._native import Team
 from dconnet._threads import check_stop
 from dconnet.convex.native import Native, as_columns
 from dconnet.convex.programme import Backend, Solver
 from dconnet.model.problem import WhitenedProblem, hidden_layer
-from dconnet.model.rows import joined_triangle, leaf_triangle, leaves, tree_of
+from dconnet.model.rows import merge_triangles, qr_blocks, triangle_of
 from dconnet.training.dc import DCAOutcome, NeuronProblem, dca
 from dconnet.training.kinks import dca_with_restarts
 
@@ -61,12 +60,7 @@ class Sweep(Protocol):
     """A sweep over the neurons of one problem."""
 
     def run(
-        self,
-        V: FloatArray,
-        alpha: FloatArray,
-        order: NDArray[np.intp],
-        seconds: float,
-        kinks: FloatArray | None = None,
+        self, V: FloatArray, alpha: FloatArray, order: IndexArray, seconds: float, kinks: FloatArray | None = None
     ) -> Tally:
         """Improve the neurons in place, in this order; start none after ``seconds``.
 
@@ -109,12 +103,7 @@ class PythonSweep:
     solver: Solver = field(init=False)
 
     def run(
-        self,
-        V: FloatArray,
-        alpha: FloatArray,
-        order: NDArray[np.intp],
-        seconds: float,
-        kinks: FloatArray | None = None,
+        self, V: FloatArray, alpha: FloatArray, order: IndexArray, seconds: float, kinks: FloatArray | None = None
     ) -> Tally:
         """See `Sweep.run`."""
         deadline = time.perf_counter() + seconds
@@ -160,12 +149,7 @@ class NativeSweep:
         self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1], team)
 
     def run(
-        self,
-        V: FloatArray,
-        alpha: FloatArray,
-        order: NDArray[np.intp],
-        seconds: float,
-        kinks: FloatArray | None = None,
+        self, V: FloatArray, alpha: FloatArray, order: IndexArray, seconds: float, kinks: FloatArray | None = None
     ) -> Tally:
         """See `Sweep.run`."""
         counts = self.kernel.run(
@@ -184,7 +168,7 @@ class NativeSweep:
         return Tally(*counts)
 
 
-def solve_output_weights(Q: FloatArray, V: FloatArray, y: FloatArray, gamma: float) -> FloatArray:
+def solve_output_weights(problem: WhitenedProblem, V: FloatArray) -> FloatArray:
     """Return the alpha that minimises ``|y - Σ alpha|² + gamma |alpha|²``, where Σ = max(Q Vᵀ, 0) is the hidden layer.
 
     The QR factorisation of [Σ y] reduces the problem to min(n_rows, n_hidden) rows, and the singular values of the rest
@@ -192,26 +176,18 @@ def solve_output_weights(Q: FloatArray, V: FloatArray, y: FloatArray, gamma: flo
     block by block, since it may be larger than the data. The kernel uses the faster normal equations within its hops,
     where L-BFGS continues and the last digits do not matter.
     """
-    triangles = (output_triangle(Q, V, y, rows) for rows in leaves(len(Q)))
-    return ridge_of_triangle(tree_of(triangles, joined_triangle).total(), len(V), y.shape[1:], gamma)
-
-
-def output_triangle(Q: FloatArray, V: FloatArray, y: FloatArray, leaf: slice) -> FloatArray:
-    """Return R of [Σ y] for the rows of a leaf."""
-
-    def block(rows: slice) -> FloatArray:
-        return np.column_stack([hidden_layer(Q[rows], V), y[rows]])
-
-    return leaf_triangle(block, leaf, len(V))
-
-
-def ridge_of_triangle(triangle: FloatArray, n_hidden: int, outputs: tuple[int, ...], gamma: float) -> FloatArray:
-    """Return the output weights from R of [Σ y]; ``outputs`` is the shape of a row of y."""
-    hidden, target = triangle[:, :n_hidden], triangle[:, n_hidden:] if outputs else triangle[:, -1]
-    alpha = np.zeros((n_hidden, *outputs))
+    outputs = problem.output_shape
+    triangle = problem.merge_leaves(_output_triangle, merge_triangles, V)
+    hidden, target = triangle[:, : len(V)], triangle[:, len(V) :] if outputs else triangle[:, -1]
+    alpha = np.zeros((len(V), *outputs))
     alive = hidden.any(axis=0)  # the weight of a dead neuron is exactly zero, without rounding
     left, singular, right = np.linalg.svd(hidden[:, alive], full_matrices=False)
     with np.errstate(divide="ignore", over="ignore"):
-        shrinkage = 1.0 / (singular + gamma / singular)  # s / (s² + gamma), without the square of s
+        shrinkage = 1.0 / (singular + problem.gamma / singular)  # s / (s² + gamma), without the square of s
     alpha[alive] = right.T @ ((shrinkage[:, None] if outputs else shrinkage) * (left.T @ target))
     return alpha
+
+
+def _output_triangle(Q: FloatArray, y: FloatArray, V: FloatArray) -> FloatArray:
+    """Return R of [Σ y] for the rows of a leaf."""
+    return triangle_of(np.column_stack([hidden_layer(Q[rows], V), y[rows]]) for rows in qr_blocks(len(Q), len(V)))
