@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import BoolArray, FloatArray, IndexArray
 from dconnet.model.network import Network
 from dconnet.model.piecewise import active_neurons
 from dconnet.model.problem import Problem, WhitenedProblem, hidden_layer
@@ -161,7 +160,7 @@ class LocalOptimality:
 
     dca: FloatArray  # (n_hidden,), distance from ∂g of the tangent of h that the DCA takes; zero if it has converged
     worst: FloatArray  # (n_hidden,), largest distance from ∂g of the tangents of h that were tried
-    choices: NDArray[np.intp]  # (n_hidden,), rows at a concave kink; each doubles the number of tangents
+    choices: IndexArray  # (n_hidden,), rows at a concave kink; each doubles the number of tangents
     complete: BoolArray  # (n_hidden,), whether all tangents were tried
     tol: float  # distance up to which a tangent counts as a subgradient of g
 

@@ -25,8 +25,8 @@ from dask.delayed import delayed
 from dask.utils import parse_timedelta
 from distributed import CancelledError, Client, Future, KilledWorker, wait
 from distributed import TimeoutError as DaskTimeoutError
-from numpy.typing import NDArray
 
+from dconnet._arrays import IndexArray
 from dconnet.dask import worker
 from dconnet.dask.collections import Blocks
 from dconnet.dask.partition import ExpectedData, Partition, Summary
@@ -184,7 +184,7 @@ class Partitions:
         """Total weight of all rows."""
         return float(sum(weight for _, weight in self.row_counts))
 
-    def split_row_numbers(self, numbers: NDArray[np.intp]) -> dict[int, NDArray[np.intp]]:
+    def split_row_numbers(self, numbers: IndexArray) -> dict[int, IndexArray]:
         """Group ascending row numbers by partition, counted from its first row."""
         ends = np.cumsum([n_rows for n_rows, _ in self.row_counts])
         holders = np.searchsorted(ends, numbers, side="right")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from dconnet import _native
-from dconnet._arrays import FloatArray, padded_width, refuse_unusable
+from dconnet._arrays import FloatArray, IndexArray, padded_width, refuse_unusable
 from dconnet.convex.native import as_columns
 from dconnet.dask.storage import Storage, release_pages
 from dconnet.estimators.data import ClassWeights, Units, refuse_unusable_labels
@@ -195,7 +195,7 @@ class Partition:
         highs = [np.max(values, axis=0, initial=-np.inf) for values in both]
         return np.concatenate(lows), np.concatenate(highs)
 
-    def data_rows(self, numbers: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def data_rows(self, numbers: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return some rows of X, Y and the weights."""
         return self.original_rows[numbers], self.Y[numbers], self.weight[numbers]
 
@@ -227,7 +227,7 @@ class Partition:
         triangles = (leaf_triangle(scaled_design, leaf, len(scale)) for leaf in leaves(self.n_rows))
         return self._merge(triangles, merge_triangles)
 
-    def design_rows(self, numbers: NDArray[np.intp], scale: FloatArray) -> FloatArray:
+    def design_rows(self, numbers: IndexArray, scale: FloatArray) -> FloatArray:
         """Return some rows of the weighted design, whose columns are divided by ``scale``."""
         return self._design(numbers) / scale
 
@@ -235,7 +235,7 @@ class Partition:
         """Return the Gram matrix of the whitened rows."""
         return self._merge((gram(self.Q[rows]) for rows in leaves(self.n_rows)), np.add)
 
-    def _design(self, rows: slice | NDArray[np.intp]) -> FloatArray:
+    def _design(self, rows: slice | IndexArray) -> FloatArray:
         X, coordinates = self.original_rows[rows], self.units.coordinates
         X = X if coordinates is None else coordinates.standardise(X)
         return np.column_stack([X, np.ones(len(X))]) * np.sqrt(self.weight[rows])[:, None]
@@ -279,7 +279,7 @@ class Partition:
         """Return all whitened rows and targets."""
         return np.ascontiguousarray(self.Q), self.white_targets(column)
 
-    def padded_rows(self, column: int, unit: float, numbers: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+    def padded_rows(self, column: int, unit: float, numbers: IndexArray) -> tuple[FloatArray, FloatArray]:
         """Return some padded rows of Q, and their targets divided by ``unit``."""
         return self.padded[numbers], as_columns(self.white_targets(column)[numbers] / unit)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import BoolArray, FloatArray, IndexArray
 from dconnet.encoding.design import CATEGORY, CodedDesign, Feature, Levels, Linear, Ramps
 from dconnet.encoding.schema import Field, FieldTable
 
@@ -82,7 +82,7 @@ class Coder:
         return cls(coding, plain, (), tuple(coding.fit_feature(table.fields[j], table.values[j]) for j in plain))
 
     def cross_fit(
-        self, table: FieldTable, target: FloatArray, weight: FloatArray, classes: NDArray[np.intp] | None, seed: int
+        self, table: FieldTable, target: FloatArray, weight: FloatArray, classes: IndexArray | None, seed: int
     ) -> tuple[Coder, list[FloatArray]]:
         """Fit the target means as well; return the coder, and the values of each feature in the training rows.
 
@@ -120,7 +120,7 @@ class Coder:
         n_means = (len(self.features) - len(self.plain)) // max(len(self.means), 1)
         return [*self.plain, *(means.field for means in self.means for _ in range(n_means))]
 
-    def sources(self, fields: Sequence[Field]) -> NDArray[np.intp]:
+    def sources(self, fields: Sequence[Field]) -> IndexArray:
         """Return the column of the table that each feature of the design came from."""
         own = [(self.features[k].kind, fields[j].column) for k, j in enumerate(self.fields_of_features())]
         return np.array([column for _, column in sorted(own, key=lambda pair: pair[0])], dtype=np.intp)
@@ -133,9 +133,7 @@ class Coder:
         return np.concatenate([np.zeros(0, dtype=np.bool_), *soft])
 
 
-def compute_level_means(
-    codes: NDArray[np.intp], n_levels: int, target: FloatArray, sample_weight: FloatArray
-) -> FloatArray:
+def compute_level_means(codes: IndexArray, n_levels: int, target: FloatArray, sample_weight: FloatArray) -> FloatArray:
     """Return means of the target (n_rows, n_columns) for each level, shrunk to the overall mean.
 
     The empirical Bayes estimate of scikit-learn's `TargetEncoder`, with sample weights: levels with fewer rows or more
@@ -161,8 +159,8 @@ def deal(
     n_folds: int,
     seed: int,
     labels: NDArray[Any] | None = None,
-    groups: NDArray[np.intp] | None = None,
-) -> list[NDArray[np.intp]]:
+    groups: IndexArray | None = None,
+) -> list[IndexArray]:
     """Return the rows of each fold, in ascending order.
 
     The rows of every class in ``labels`` are spread over all folds. Rows of the same group, numbered from zero, are in

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dconnet import _native
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import BoolArray, FloatArray, IndexArray
 from dconnet.model.rows import blocks
 
 LINEAR, RAMPS, CATEGORY = 0, 1, 2
@@ -29,7 +29,7 @@ FEW_VALUES, MIN_ROWS_APART = 64, 9
 # Bound on shares, because they are stored in single precision and outputs of networks must stay finite.
 MAX_SHARE = 1e30
 
-Codes = tuple[NDArray[np.intp], FloatArray]  # place and share of each row
+Codes = tuple[IndexArray, FloatArray]  # place and share of each row
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class CodedDesign:
         layout = _layout(self.features)
         return layout | {"places": np.ascontiguousarray(self.places), "shares": np.ascontiguousarray(self.shares)}
 
-    def rows(self, chosen: NDArray[np.intp]) -> CodedDesign:
+    def rows(self, chosen: IndexArray) -> CodedDesign:
         """Return some of the rows."""
         return CodedDesign(self.features, self.places[chosen], self.shares[chosen])
 

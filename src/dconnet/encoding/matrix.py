@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, IndexArray
 from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.columns import RawColumn
 from dconnet.encoding.design import CATEGORY, LINEAR
@@ -27,7 +26,7 @@ class TargetColumns:
     """
 
     columns: FloatArray
-    classes: NDArray[np.intp] | None
+    classes: IndexArray | None
     seed: int
 
 
@@ -86,7 +85,7 @@ class TableEncoding:
         return sum(feature.n_columns for feature in self.coder.features)
 
     @property
-    def sources(self) -> NDArray[np.intp]:
+    def sources(self) -> IndexArray:
         """The column of the table that each column of the matrix came from."""
         of_field, features, known = self.coder.fields_of_features(), self.coder.features, self.schema.fields
         own = [np.full(features[f].n_columns, known[of_field[f]].column) for f in self.order]

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import BoolArray, FloatArray, IndexArray
 from dconnet.encoding.cell_formats import PLAIN, CellFormat
 from dconnet.encoding.columns import RawColumn, as_dates, as_labels, as_numbers, infer_type
 from dconnet.encoding.design import FEW_VALUES
@@ -231,7 +231,7 @@ class FieldTable:
     def __len__(self) -> int:
         return self.n_rows
 
-    def rows(self, chosen: NDArray[np.intp] | BoolArray | slice) -> FieldTable:
+    def rows(self, chosen: IndexArray | BoolArray | slice) -> FieldTable:
         """Return some of the rows."""
         some = tuple(values[chosen] for values in self.values)
         return FieldTable(self.fields, some, len(np.arange(self.n_rows)[chosen]))
@@ -241,7 +241,7 @@ class FieldTable:
         pairs = zip(self.values, other.values, strict=True)
         return FieldTable(self.fields, tuple(np.concatenate(pair) for pair in pairs), len(self) + len(other))
 
-    def duplicate_groups(self) -> NDArray[np.intp] | None:
+    def duplicate_groups(self) -> IndexArray | None:
         """Return a number for each row that is equal for duplicate rows; None if there are no duplicates.
 
         Equal rows are not duplicates if no number varies much: different cases may then look alike.

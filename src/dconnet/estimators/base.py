@@ -35,7 +35,7 @@ from dconnet.estimators.data import (
     Units,
     check_labels,
     checked_weight,
-    explain_gaps,
+    explain_refusal,
     has_several_columns,
     names_of_columns,
     refuse_several_columns,
@@ -247,19 +247,8 @@ class DCONEstimator(
         return [s for s in layer.solutions if s.status.is_limit]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the target of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_targets)
-            Predicted targets or class labels.
-        """
-        outputs = self._predict_outputs(X)
+        """Predict the target or class label of each row, of shape (n_samples,) or (n_samples, n_targets)."""
+        outputs = self._predict_outputs(X)  # first, as it checks that the estimator is fitted
         return self.targets_.predictions(outputs)
 
     def _predict_outputs(self, X: ArrayLike) -> FloatArray:
@@ -279,39 +268,16 @@ class DCONEstimator(
         return ClassifierChain(scores, tuple(targets.classes.tolist()), logits)
 
     def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> list[Problem]:
-        """Return the problem of each network of the top layer, on these data.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets or class labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        list of Problem
-            One problem for each of ``solutions_``.
-        """
+        """Return the problem of each network of the top layer, in the order of ``solutions_``, on data as for `fit`."""
         check_is_fitted(self)
         rows, stack = self._check_rows(X, y, sample_weight, self.targets_), self._stack
         rows = replace(rows, X=Stack(stack.skip, stack.layers[:-1]).features(rows.X))
         return build_problems(rows, *self._problem_settings(), shared=self.targets_.shared, copy=True)
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Return the activations of the last hidden layer as features.
+        """Return the activations of the last hidden layer as features, of shape (n_samples, n_neurons).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        array of shape (n_samples, n_neurons)
-            Activations ``max(<w, x> + b, 0)`` of the neurons of one network after the other.
+        These are ``max(<w, x> + b, 0)`` for the neurons of one network after the other.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             checked = self._check_inputs(X)
@@ -354,7 +320,7 @@ class DCONEstimator(
         """Return the inputs as an array, checked against the features of the fit."""
         check_is_fitted(self)
         refuse_unusable(X)
-        with explain_gaps(self):
+        with explain_refusal(self):
             checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         return checked
 
@@ -368,7 +334,7 @@ class DCONEstimator(
         elif y is not None:
             y = check_labels(y, name)
         options: dict[str, Any] = {"y_numeric": not is_classifier(self), "multi_output": several, "reset": reset}
-        with explain_gaps(self):
+        with explain_refusal(self):
             inputs, target = validate_data(self, X, y, dtype=np.float64, **options)
         return inputs, target
 

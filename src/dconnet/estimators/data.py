@@ -17,7 +17,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from dconnet._arrays import FloatArray, refuse_masked
+from dconnet._arrays import FloatArray, IndexArray, refuse_masked
 from dconnet._text import count, printable
 from dconnet.encoding.columns import RawColumn, as_labels, find_invalid_row, is_missing, read_columns
 from dconnet.encoding.schema import CategoryColumn, DateColumn, DroppedColumn, NumberColumn, Schema
@@ -310,9 +310,7 @@ class ClassWeights:
         return np.array([self.factors.get(label, 1.0) for label in labels.tolist()])
 
 
-def split_rows(
-    n_rows: int, fraction: float, seed: int, labels: NDArray[Any] | None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def split_rows(n_rows: int, fraction: float, seed: int, labels: NDArray[Any] | None) -> tuple[IndexArray, IndexArray]:
     """Split rows into a training and a validation part, stratified by class.
 
     If some class is too small for that, each class gives at most its share, and never its last row.
@@ -335,12 +333,17 @@ def split_rows(
 
 
 @contextmanager
-def explain_gaps(estimator: object) -> Iterator[None]:
-    """Point to the estimators that take missing values if scikit-learn refuses them in X."""
+def explain_refusal(estimator: object) -> Iterator[None]:
+    """Say what to do if scikit-learn refuses an X with missing values or without columns."""
     name = type(estimator).__name__
     try:
         yield
     except ValueError as error:
+        if str(error).startswith("Found array with 0 feature"):
+            raise ValueError(
+                f"X has no column to learn from: a TableEncoder, for example, drops columns that do not vary. Add a "
+                f"column that does. ({error})"
+            ) from error
         if not str(error).startswith("Input X contains NaN"):
             raise
         other = "AutoDCONClassifier" if "Classifier" in name else "AutoDCONRegressor"

@@ -310,37 +310,16 @@ class DCONClassifier(Classification, _Shallow):
         }
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Predict the probabilities of the classes of each row.
+        """Predict the probabilities of the classes, of shape (n_samples, n_classes), in the order of ``classes_``.
 
         They are ``expit(slope * output)`` for the second of two classes and ``softmax(slope * outputs)`` for more, with
         the slope of ``calibration_``. The class that `predict` gives is the most probable one.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``.
         """
         outputs = self._predict_outputs(X)
         return self.calibration_.probabilities(outputs)
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Predict the logarithms of the probabilities of the classes of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Logarithms, in the order of ``classes_``; finite also where a probability is too small for a number.
-        """
+        """Predict the logarithms of the probabilities, finite also where a probability is too small for a number."""
         outputs = self._predict_outputs(X)
         return self.calibration_.log_probabilities(outputs)
 

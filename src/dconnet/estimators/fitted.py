@@ -85,16 +85,8 @@ class Classification(ClassifierMixin):
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return the outputs of the networks; the larger an output, the more likely its class.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
-            With two classes the output of the network, positive for ``classes_[1]``. With more, a column for each
-            class. The targets of the training were plus one for the rows of the class and minus one for all others.
+        With two classes it has the shape (n_samples,) and is positive for ``classes_[1]``. With more, it has a column
+        for each class. The targets of the training were plus one for the rows of the class and minus one for others.
         """
         outputs: FloatArray = self._predict_outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, IndexArray
 from dconnet._threads import in_threads, run_parallel
 from dconnet.encoding.design import CodedDesign, Linear, Standardisation
 from dconnet.estimators.data import Rows, Units
@@ -16,7 +17,7 @@ from dconnet.model.problem import Problem
 from dconnet.model.targets import Calibration
 from dconnet.model.whitening import Coordinates
 from dconnet.training.checkpoint import Snapshot
-from dconnet.training.clock import Clock
+from dconnet.training.clock import Clock, Turns
 from dconnet.training.short_fits import ShortFits, short_fits
 
 # Candidates by default, in units of the target's standard deviation.
@@ -30,7 +31,7 @@ TESTED_ROWS = 4_000
 # Small networks get stuck more often and have several starts, with this number of neurons together.
 NEURONS = 20
 
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # training rows and test rows
+Fold = tuple[IndexArray, IndexArray]  # training rows and test rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +135,83 @@ def stratified_folds(Y: FloatArray, n_folds: int, rng: np.random.Generator) -> l
     return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in np.unique(fold)]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _CrossValidation:
+    """Short fits with all candidates of gamma outside a fold, and their errors on its rows."""
+
+    rows: Rows
+    units: Units
+    design: CodedDesign
+    standardisation: Standardisation  # of the columns whose weights the shrinkage penalises
+    gammas: FloatArray
+    n_hidden: int
+    shrinkage: float
+    calibrate: bool
+    clock: Clock
+    turns: Turns | None  # of the fits, if time is limited
+
+    @classmethod
+    def of(cls, rows: Rows, units: Units, *arguments: Any) -> _CrossValidation:
+        """Code the columns of the rows; the shrinkage acts on standardised weights, or on those of the data."""
+        columns = Coordinates.of(rows.X, rows.weight)
+        features = [Linear(mean, scale) for mean, scale in zip(columns.mean, columns.scale, strict=True)]
+        standardisation = Standardisation(np.zeros_like(columns.mean), np.ones_like(columns.scale))
+        if units.coordinates is None:
+            standardisation = Standardisation(-columns.mean / columns.scale, 1.0 / columns.scale)
+        return cls(rows, units, CodedDesign.of(features, list(rows.X.T)), standardisation, *arguments)
+
+    def test(self, fold: tuple[IndexArray, IndexArray, IndexArray]) -> tuple[FloatArray, NDArray[np.float32]] | None:
+        """Return the error of each candidate on a fold, and its outputs if probabilities are calibrated.
+
+        The fold has training rows, test rows and the seeds of the fits. Return None if there was no time for all fits.
+        """
+        if self.clock.left() <= 0.0:
+            return None
+        train, test, seeds = fold
+        units, weight = self.units, self.rows.weight
+        centers = units.intercepts
+        if units.coordinates is not None:
+            centers = np.average(self.rows.Y[train], axis=0, weights=weight[train])
+        targets = (self.rows.Y - centers) / units.measure
+        networks = self.train(self.design.rows(train), targets[train], weight[train], seeds)
+        if networks is None:
+            return None
+        outputs = self.design.rows(test).predict(*networks).reshape(len(test), len(centers), len(self.gammas))
+        # Outputs are clipped to three times the range of the targets: an outlying row would otherwise dominate.
+        low, range_ = targets[train].min(axis=0)[:, None], np.ptp(targets[train], axis=0)[:, None]
+        clipped = np.clip(outputs, low - range_, low + 2.0 * range_)
+        squares = np.sum((targets[test][:, :, None] - clipped) ** 2, axis=1)
+        errors = units.size**2 * np.average(squares, axis=0, weights=weight[test])
+        return errors, (centers[:, None] + units.size * outputs if self.calibrate else outputs[:0]).astype(np.float32)
+
+    def train(
+        self, design: CodedDesign, targets: FloatArray, weight: FloatArray, seeds: IndexArray
+    ) -> ShortFits | None:
+        """Return the fit of least RegLoss of each column and gamma; None if there was no time for all fits."""
+        from_white = self.standardisation.from_white(design.gram(weight), self.shrinkage)
+        columns = range(targets.shape[1])
+        which, gamma, seed = (part.ravel() for part in np.meshgrid(columns, self.gammas, seeds, indexing="ij"))
+        fits = short_fits(
+            design,
+            from_white,
+            targets.T,
+            gammas=gamma,
+            seeds=seed,
+            which=which,
+            n_hidden=self.n_hidden,
+            evaluations=EVALUATIONS,
+            sample_weight=weight,
+            seconds=None if self.turns is None else self.turns.next,
+        )
+        if len(fits.V) < len(which):
+            return None
+        squares = weight @ (targets[:, which] - design.predict(*fits)) ** 2
+        penalties = np.sum(fits.V**2, axis=(1, 2)) + np.sum(fits.alpha**2, axis=1)
+        regloss = (squares + gamma * penalties).reshape(-1, len(seeds))
+        best = np.arange(len(regloss)) * len(seeds) + regloss.argmin(axis=1)
+        return ShortFits(fits.V[best], fits.alpha[best], from_white)
+
+
 def choose_gamma(
     rows: Rows,
     units: Units,
@@ -164,75 +242,22 @@ def choose_gamma(
             folds = folds[: int(np.searchsorted(n_tested, TESTED_ROWS)) + 1]
     else:
         rows, folds = merge_rows_in_folds(rows, folds)
+    nothing = GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
     if len(folds) == 0 or (len(gammas) == 1 and not calibrate) or clock.left() <= 0.0:
-        return GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
-    for train, test in folds:
-        if not (np.any(rows.weight[train] > 0.0) and np.any(rows.weight[test] > 0.0)):
-            raise ValueError("A fold of the cross-validation has no rows of positive weight.")
-    coordinates = Coordinates.of(rows.X, rows.weight)
-    features = [Linear(mean, scale) for mean, scale in zip(coordinates.mean, coordinates.scale, strict=True)]
-    design = CodedDesign.of(features, list(rows.X.T))
-    # The shrinkage acts on the weights of the standardised columns, or on those of the data.
-    penalised = Standardisation(np.zeros_like(coordinates.mean), np.ones_like(coordinates.scale))
-    if units.coordinates is None:
-        penalised = Standardisation(-coordinates.mean / coordinates.scale, 1.0 / coordinates.scale)
+        return nothing
+    if any(rows.weight[part].max(initial=0.0) == 0.0 for fold in folds for part in fold):
+        raise ValueError("A fold of the cross-validation has no rows of positive weight.")
     n_starts = max(1, NEURONS // n_hidden)
     seeds = [rng.integers(np.iinfo(np.int32).max, size=n_starts) for _ in folds]
     turns = clock.turns(len(folds) * rows.Y.shape[1] * len(gammas) * n_starts, n_jobs) if clock.has_limit else None
-
-    def best_fits(
-        training: CodedDesign, targets: FloatArray, weight: FloatArray, seeds: NDArray[np.int64]
-    ) -> ShortFits | None:
-        """Return the fit of least RegLoss of each column and gamma; None if there was no time for all fits."""
-        from_white = penalised.from_white(training.gram(weight), shrinkage)
-        columns = range(targets.shape[1])
-        which, gamma, seed = (part.ravel() for part in np.meshgrid(columns, gammas, seeds, indexing="ij"))
-        fits = short_fits(
-            training,
-            from_white,
-            targets.T,
-            gammas=gamma,
-            seeds=seed,
-            which=which,
-            n_hidden=n_hidden,
-            evaluations=EVALUATIONS,
-            sample_weight=weight,
-            seconds=None if turns is None else turns.next,
-        )
-        if len(fits.V) < len(which):
-            return None
-        squares = weight @ (targets[:, which] - training.predict(*fits)) ** 2
-        penalties = np.sum(fits.V**2, axis=(1, 2)) + np.sum(fits.alpha**2, axis=1)
-        regloss = (squares + gamma * penalties).reshape(-1, len(seeds))
-        best = np.arange(len(regloss)) * len(seeds) + regloss.argmin(axis=1)
-        return ShortFits(fits.V[best], fits.alpha[best], from_white)
-
-    def test_fold(k: int) -> tuple[FloatArray, NDArray[np.float32]] | None:
-        if clock.left() <= 0.0:
-            return None
-        train, test = folds[k]
-        training = rows.select(train)
-        centers = units.intercepts
-        if units.coordinates is not None:
-            centers = np.average(training.Y, axis=0, weights=training.weight)
-        targets = (rows.Y - centers) / units.measure
-        networks = best_fits(design.rows(train), targets[train], training.weight, seeds[k])
-        if networks is None:
-            return None
-        outputs = design.rows(test).predict(*networks).reshape(len(test), len(centers), len(gammas))
-        # Outputs are clipped to three times the range of the targets: an outlying row would otherwise dominate.
-        low, range_ = targets[train].min(axis=0)[:, None], np.ptp(targets[train], axis=0)[:, None]
-        clipped = np.clip(outputs, low - range_, low + 2.0 * range_)
-        squares = np.sum((targets[test][:, :, None] - clipped) ** 2, axis=1)
-        errors = units.size**2 * np.average(squares, axis=0, weights=rows.weight[test])
-        return errors, (centers[:, None] + units.size * outputs if calibrate else outputs[:0]).astype(np.float32)
-
+    validation = _CrossValidation.of(rows, units, gammas, n_hidden, shrinkage, calibrate, clock, turns)
     # A limit of time is shared by threads, and cannot be shared by machines.
     run = run_parallel if turns is None else in_threads
-    results = run(test_fold, range(len(folds)), min(n_jobs, len(folds)))
+    tasks = [(*fold, own) for fold, own in zip(folds, seeds, strict=True)]
+    results = run(validation.test, tasks, min(n_jobs, len(folds)))
     tests = [test for (_, test), result in zip(folds, results, strict=True) if result is not None]
     if not tests:
-        return GammaChoice(gammas, np.zeros((len(gammas), 0)), np.zeros(0))
+        return nothing
     errors, outputs = zip(*(result for result in results if result is not None), strict=True)
     choice = GammaChoice(gammas, np.column_stack(errors), np.array([rows.weight[test].sum() for test in tests]))
     if not calibrate:

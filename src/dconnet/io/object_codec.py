@@ -29,8 +29,7 @@ BLOCK_SIZE = 4096
 NUMBER_DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
 MAY_BE_NAN = "may be NaN"
-#: Types of fields whose numbers need not be finite.
-FloatOrNaN = Annotated[float, MAY_BE_NAN]
+#: Type of fields whose numbers need not be finite.
 FloatArrayWithNaN = Annotated[FloatArray, MAY_BE_NAN]
 
 

@@ -54,8 +54,6 @@ Parameters = Annotated[dict[str, Any], "parameters"]
 
 # Parameters that belong to the process or the machine of the fit: a file must not decide where files are written.
 NOT_STORED_PARAMETERS = frozenset({"callback", "checkpoint"})
-# Attributes that are not stored: the training data.
-NOT_STORED_ATTRIBUTES = frozenset({"_table", "metadata_"})
 
 _SEEN = {"n_features_in_": int, "feature_names_in_": NotRequired[Names]}
 _NETWORKS = {
@@ -75,10 +73,7 @@ _SHALLOW = {
     "stationarities_": FloatArrayWithNaN,
     "_units": Units,
 }
-_LAYERWISE = {
-    **_NETWORKS,
-    "stationarities_": FloatArrayWithNaN,
-}
+_LAYERWISE = {**_NETWORKS, "stationarities_": FloatArrayWithNaN}
 _AUTO = {
     **_SEEN,
     "schema_": Schema,
@@ -105,15 +100,16 @@ ATTRIBUTES: Mapping[type[BaseEstimator], Mapping[str, Any]] = {
         "_sklearn_output_config": NotRequired[dict[str, str]],
     },
 }
-IMPLEMENTATIONS: Mapping[type, tuple[type, ...]] = {
-    OutputTransform: (TargetValue, LogTarget, ClassScore, LogOdds),
-}
+IMPLEMENTATIONS: Mapping[type, tuple[type, ...]] = {OutputTransform: (TargetValue, LogTarget, ClassScore, LogOdds)}
 
 
 @cache
 def registry() -> Registry:
     """Return all classes that a model file may hold: estimators, and the dataclasses of their attributes."""
-    forms = {kind: _form_of_estimator(kind) for kind in ATTRIBUTES}
+    forms = {
+        kind: Form({"parameters": Parameters, **attributes}, _take_apart, partial(_build_estimator, kind))
+        for kind, attributes in ATTRIBUTES.items()
+    }
     forms[Pipeline] = Form(
         {"steps": tuple[tuple[str, Any], ...]},
         lambda pipeline: {"steps": tuple(map(tuple, pipeline.steps))},
@@ -133,10 +129,6 @@ def registry() -> Registry:
         remaining += [*get_args(hint), *IMPLEMENTATIONS.get(hint, ())] if hint.__hash__ else get_args(hint)
     assert len({kind.__name__ for kind in forms}) == len(forms), "the names of stored classes must differ"
     return Registry(forms, (Status,), IMPLEMENTATIONS)
-
-
-def _form_of_estimator(kind: type[BaseEstimator]) -> Form:
-    return Form({"parameters": Parameters, **ATTRIBUTES[kind]}, _take_apart, partial(_build_estimator, kind))
 
 
 def _take_apart(estimator: BaseEstimator) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dconnet._arrays import BoolArray, FloatArray, frozen_copy
+from dconnet._arrays import BoolArray, FloatArray, IndexArray, frozen_copy
 from dconnet.model.network import Network
 
 # A neuron whose contribution is below this fraction of the whole is dead: it adds less than 1e-8 to the mean square. In
@@ -89,7 +89,7 @@ class Hinges:
         Change of slope across the hinge, ``alpha_l |w_l|``: positive where the function bends upwards.
     """
 
-    neurons: NDArray[np.intp]
+    neurons: IndexArray
     places: FloatArray
     bends: FloatArray
 

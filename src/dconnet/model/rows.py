@@ -14,10 +14,9 @@ from functools import lru_cache, reduce
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from dconnet._arrays import BoolArray, FloatArray, Frozen
+from dconnet._arrays import BoolArray, FloatArray, Frozen, IndexArray
 
 T = TypeVar("T")
 
@@ -49,11 +48,11 @@ class Groups(Frozen):
         Where in ``order`` each group begins.
     """
 
-    order: NDArray[np.intp]
-    starts: NDArray[np.intp]
+    order: IndexArray
+    starts: IndexArray
 
     @classmethod
-    def of(cls, X: FloatArray, selected: NDArray[np.intp]) -> Groups:
+    def of(cls, X: FloatArray, selected: IndexArray) -> Groups:
         """Group the selected rows of ``X``."""
         values = X[selected, 0]
         order = np.argsort(values, kind="stable")
@@ -67,7 +66,7 @@ class Groups(Frozen):
         return cls(order, np.flatnonzero(differs))
 
     @property
-    def first(self) -> NDArray[np.intp]:
+    def first(self) -> IndexArray:
         """One row of each group."""
         return self.order[self.starts]
 

@@ -152,18 +152,6 @@ class Targets:
         return predicted
 
 
-def winning_classes(outputs: FloatArray) -> NDArray[np.intp]:
-    """Return the index of the class whose output is closest to one, for each row of ``outputs``.
-
-    This is the rule of the paper in its MNIST experiment. The estimators predict the class with the largest output,
-    which differs only where an output is above one.
-    """
-    if outputs.shape[1] == 1:
-        return (outputs[:, 0] > 0.0).astype(np.intp)
-    closest: NDArray[np.intp] = np.abs(outputs - 1.0).argmin(axis=1)
-    return closest
-
-
 # The ridge on the slope, in rows: it keeps the slope finite where a threshold on the outputs separates the classes.
 RIDGE = 0.05
 # Keeps the probabilities in the order of the outputs, even where the networks have learnt nothing.

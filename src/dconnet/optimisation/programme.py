@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dconnet._arrays import BoolArray, FloatArray, Frozen, frozen_copy
+from dconnet._arrays import BoolArray, FloatArray, Frozen, IndexArray, frozen_copy
 from dconnet.export.chain import Affine, Exportable
 from dconnet.model.network import Network
 
@@ -170,7 +170,7 @@ def _whiten(rows: FloatArray) -> FloatArray:
     return white
 
 
-def _find_outermost(white: FloatArray, deadline: float) -> NDArray[np.intp]:
+def _find_outermost(white: FloatArray, deadline: float) -> IndexArray:
     """Return the indices of up to `MAX_CORNERS` rows that are extreme along the axes or in random directions."""
     rng = np.random.default_rng(0)
     axes = np.eye(white.shape[1])

@@ -23,11 +23,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from dconnet import _native
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import BoolArray, FloatArray, IndexArray
 from dconnet.model.problem import WhitenedProblem
 
 # Largest rank whose cells are enumerated.
@@ -197,7 +196,7 @@ class Arcs:
 
     begin: FloatArray  # (n_arcs,), angles where the arcs begin, ascending; each ends where the next begins
     sums: FloatArray  # (n_arcs, n, ...), sums of the vectors or matrices of points with a positive product on the arc
-    point: NDArray[np.intp]  # (n_arcs,), the point whose product changes its sign where the arc begins
+    point: IndexArray  # (n_arcs,), the point whose product changes its sign where the arc begins
     sign: FloatArray  # (n_arcs,), the sign of that product on the arc
 
     @classmethod

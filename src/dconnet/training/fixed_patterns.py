@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import BoolArray, FloatArray, IndexArray
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.newton import factorise, orthogonal_to
 
@@ -173,7 +172,7 @@ class PatternDescent:
         np.add.at(step, owner, free[:, None] * rows)
         return step
 
-    def derivatives(self, rows: FloatArray, owner: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+    def derivatives(self, rows: FloatArray, owner: IndexArray) -> tuple[FloatArray, FloatArray]:
         """Return gradient and Hessian of F / 2 along the free directions ``rows`` of the neurons ``owner``."""
         Q, gamma = self.problem.Q, self.problem.gamma
         Z = Q @ self.W.T
@@ -191,7 +190,7 @@ class PatternDescent:
             hessian[own, own] += gamma / lengths[unit] * (np.eye(n_free[unit]) - np.outer(along[own], along[own]))
         return gradient, hessian
 
-    def restricted_gram(self, rows: FloatArray, owner: NDArray[np.intp]) -> FloatArray:
+    def restricted_gram(self, rows: FloatArray, owner: IndexArray) -> FloatArray:
         """Return the products of outputs along the free directions ``rows`` (n_free, rank) of the neurons ``owner``."""
         n, rank = self.W.shape
         square, first = self.gram.reshape(n * rank, n * rank), owner * rank
@@ -313,7 +312,7 @@ class PatternDescent:
         return reached
 
 
-def _independent(Q: FloatArray, rows: NDArray[np.intp]) -> tuple[list[int], FloatArray]:
+def _independent(Q: FloatArray, rows: IndexArray) -> tuple[list[int], FloatArray]:
     """Return independent rows that leave a direction free, and a basis of their orthogonal complement."""
     selected: list[int] = []
     basis = np.eye(Q.shape[1])

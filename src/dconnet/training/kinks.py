@@ -22,10 +22,10 @@ from enum import Enum
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import lsq_linear
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import BoolArray, FloatArray, IndexArray
 from dconnet.convex.native import Native, as_columns
 from dconnet.convex.programme import Programme, Solver
 from dconnet.model.problem import WhitenedProblem
@@ -252,7 +252,7 @@ class NetKinks:
     smooth: FloatArray  # (n_hidden, rank), contribution of rows away from their kinks to the subgradients
     squares: FloatArray  # (n_hidden,), sums of the squared slopes of these rows
     kinked_squares: FloatArray  # (n_hidden,), and of the rows at their kinks
-    neurons: NDArray[np.intp]  # (n_kinked,), neuron of each row at a kink
+    neurons: IndexArray  # (n_kinked,), neuron of each row at a kink
     rows: FloatArray  # (n_kinked, rank), its row of the design
     slopes: FloatArray  # (n_kinked,), its net slope
 

@@ -14,10 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from dconnet._arrays import FloatArray
+from dconnet._arrays import FloatArray, IndexArray
 from dconnet.convex.native import as_columns
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.dc import KINK_TOLERANCE
@@ -65,7 +64,7 @@ class Piece:
         return self.alpha.size + sum(int(basis.shape[1]) for basis in self.directions)
 
     @property
-    def outputs(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
+    def outputs(self) -> list[tuple[FloatArray, IndexArray]]:
         """Weights (n_hidden,) of each output, and the indices of its unknowns.
 
         These are the free directions of all neurons, followed by its own output weights.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dconnet._arrays import FloatArray
+from dconnet._text import count
 from dconnet.model.network import Network
 
 if TYPE_CHECKING:
@@ -41,21 +42,13 @@ class Status(Enum):
 
     def message(self, n_epochs: int, progress: str = "", patience: int | None = None) -> str:
         """Return the message with its figures."""
-        return self.value.format(epochs=_count_epochs(n_epochs), progress=progress, patience=_count_epochs(patience))
+        figures = {"epochs": count(n_epochs, "epoch"), "patience": count(patience or 0, "epoch")}
+        return self.value.format(progress=progress, **figures)
 
     @property
     def is_limit(self) -> bool:
         """Whether a limit on epochs, time, evaluations or work kept the fit from convergence."""
         return self in (Status.EPOCH_LIMIT, Status.TIME_LIMIT, Status.EVALUATION_LIMIT, Status.WORK_LIMIT)
-
-    @property
-    def is_success(self) -> bool:
-        """Whether the fit converged or was stopped early, rather than by a limit, a callback or an interrupt."""
-        return self in (Status.CONVERGED, Status.EARLY_STOPPED)
-
-
-def _count_epochs(number: int | None) -> str:
-    return f"{number} epoch" if number == 1 else f"{number} epochs"
 
 
 @dataclass(frozen=True, slots=True)
