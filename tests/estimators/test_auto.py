@@ -327,6 +327,21 @@ def test_duplicate_rows_do_not_predict_each_other():
     assert regressor().fit(np.tile(noise[:, :2], (4, 1)), np.tile(noise[:, 2], 4)).oof_score_ < 0.1
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_distilled_classifiers_have_nearly_the_same_probabilities(n_classes):
+    rng = np.random.default_rng(0)
+    table, new = rng.normal(size=(400, 3)), rng.normal(size=(500, 3))
+    score = np.sin(table[:, 0]) + table[:, 1] + 0.5 * rng.normal(size=400)
+    labels = np.array(["low", "middle", "high"])[np.digitize(score, [-0.5, 0.8][: n_classes - 1])]
+    model = classifier(members="networks").fit(table, labels)
+    small = model.distil(20)
+    expected, found = model.predict_proba(new), small.predict_proba(new)
+    assert small.classes_.tolist() == model.classes_.tolist()
+    assert np.abs(found - expected).mean() < 0.03
+    assert np.mean(small.predict(new) == model.predict(new)) > 0.93
+    assert small[-1].network_.n_hidden == 20
+
+
 def test_distilled_networks_predict_nearly_the_same():
     model = quick(regressor()).fit(FRAME, Y)
     small = model.distil(10)

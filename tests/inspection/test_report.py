@@ -94,7 +94,7 @@ def test_pages_are_well_formed_accessible_and_self_contained(case):
     assert len(parsed.all("img")) >= 4
     assert all(image["alt"] for image in parsed.all("img"))
     assert all(cell["scope"] in ("row", "col") for cell in parsed.all("th"))
-    has_tool = found.is_single_layer or hasattr(found.model, "distil")
+    has_tool = found.is_single_layer or found.is_auto
     assert tuple(parsed.all("script")) == (Page.SCRIPTS if has_tool else ())
     assert ("What if" in parsed.headings) == has_tool
     assert ("Certificate" in parsed.headings) == bool(found.networks)

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import nnls
 from sklearn.inspection import partial_dependence
 
-from dconnet import AutoDCONRegressor, Network
+from dconnet import AutoDCONClassifier, AutoDCONRegressor, Network
 from dconnet.inspection.examine import examine
 from dconnet.inspection.report.dependence import PartialDependence, read_features
 from dconnet.inspection.report.what_if import MAX_ROWS, build_what_if
@@ -29,10 +29,12 @@ def test_page_contains_the_networks(classes):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_page_of_an_ensemble_contains_a_network_that_imitates_it():
+@pytest.mark.parametrize("kind", [AutoDCONRegressor, AutoDCONClassifier])
+def test_page_of_an_ensemble_contains_a_network_that_imitates_it(kind):
     table, y = make_table()
-    estimator = AutoDCONRegressor(random_state=0, max_seconds=1e-6).fit(table, y)
-    data = build(examine(estimator, table, y))
+    target = y if kind is AutoDCONRegressor else np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    estimator = kind(random_state=0, max_seconds=1e-6).fit(table, target)
+    data = build(examine(estimator, table, target))
     assert data["fidelity"] > 0.95
     assert len(data["networks"]) == 1
     assert {field["name"] for field in data["fields"]} == {"age", "colour", "city", "sold", "day"}

@@ -70,7 +70,7 @@ def _find_network(model: Any) -> Any:
     if not isinstance(network, Exportable):
         raise ValueError(
             "Only a network can be exported, not an ensemble or encoder. Train one with dconnet fit --single, or with "
-            "AutoDCONRegressor.distil in Python."
+            "the method distil of an automatic model in Python."
         )
     names = model.metadata_.feature_names
     inputs = names if network is model else model[:-1].get_feature_names_out(names)

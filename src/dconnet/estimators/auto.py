@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from dconnet._arrays import FloatArray
 from dconnet._threads import one_blas_thread
-from dconnet.encoding.schema import FieldTable
 from dconnet.ensemble.ensemble_training import TrainedEnsemble
 from dconnet.ensemble.families import (
     AnyFamily,
@@ -25,17 +19,15 @@ from dconnet.ensemble.families import (
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.intervals import Intervals
 from dconnet.ensemble.stacking import one_hot
-from dconnet.ensemble.synthetic_rows import interpolate_rows
 from dconnet.estimators.auto_base import AutoEstimator
-from dconnet.estimators.data import ClassWeights, check_labels, check_table, check_target, checked_weight
-from dconnet.estimators.dcon import DCONRegressor
+from dconnet.estimators.data import ClassWeights, check_labels, check_target, checked_weight
+from dconnet.estimators.dcon import DCONClassifier, DCONRegressor
 from dconnet.estimators.parameters import documented, parameters
-from dconnet.estimators.table_encoder import TableEncoder
-from dconnet.model.targets import Targets, probabilities_of
+from dconnet.model.targets import Calibration, Targets, probabilities_of
 from dconnet.training.clock import Clock
 
-# For `distil`: training rows at most, synthetic rows for each, ramps of a number, and gamma.
-MAX_DISTILLED, SYNTHETIC_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6, 0.01
+# Least weight of a row whose class is certain, for `distil`.
+MIN_DISTILLED_WEIGHT = 0.05
 
 ATTRIBUTES = """columns_ : list of dict
         Name, kind and treatment of each column of the table; ``pandas.DataFrame(model.columns_)`` shows them.
@@ -120,6 +112,9 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
     def _beats_baseline(self, data: TrainingSet) -> bool:
         return self.oof_score_ > 0.0 or float(np.ptp(data.columns)) == 0.0
 
+    def _distil_network(self, network: DCONRegressor, inputs: FloatArray, outputs: FloatArray) -> DCONRegressor:
+        return network.fit(inputs, outputs[:, 0])
+
     def predict(self, X: Any) -> FloatArray:
         """Predict the target of each row of a table, never outside the range of the training targets."""
         return self._predict_outputs(X)[:, 0]
@@ -173,43 +168,6 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
         with one_blas_thread():
             return self._intervals.predict_quantiles(table, self.ensemble_.predict(table)[:, 0], shares)
 
-    def distil(self, n_hidden: int = 50, *, X: Any = None) -> Pipeline:
-        """Train one small network to predict nearly the same.
-
-        It learns the predictions of this estimator for the training rows, and for four synthetic rows between
-        neighbours for each of them.
-
-        Parameters
-        ----------
-        n_hidden : int, default=50
-            Number of hidden neurons.
-        X : DataFrame or array-like of shape (n_samples, n_features), optional
-            Rows to learn on, without targets. By default the training rows, which are not saved with a model.
-
-        Returns
-        -------
-        Pipeline
-            A `TableEncoder` and a fitted `DCONRegressor`.
-        """
-        check_is_fitted(self)
-        if X is None and not hasattr(self, "_table"):
-            raise ValueError("The training table was not saved with this model; pass X=...")
-        table: FieldTable = self._table if X is None else self.schema_.read(check_table(self, X, reset=False))
-        if len(table) < 2 or not table.fields:
-            raise ValueError(f"Cannot distil from {len(table)} row(s) of {len(table.fields)} field(s) that vary.")
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        some = table.rows(np.sort(rng.permutation(len(table))[:MAX_DISTILLED]))
-        with one_blas_thread():
-            rows = some.append(interpolate_rows(some, SYNTHETIC_PER_ROW * len(some), rng))
-            predicted = self.ensemble_.predict(rows)[:, 0]
-        encoder = TableEncoder(DISTILLED_BINS).fit_fields(self.schema_, some, like=self)
-        network = DCONRegressor(n_hidden, gamma=DISTILLED_GAMMA, max_epochs=1, random_state=self.random_state)
-        with warnings.catch_warnings():
-            # The predictions have errors of their own, so there is no need to follow them to convergence.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            network.fit(encoder.encoding_.encode(rows), predicted)
-        return Pipeline([("encoder", encoder), ("network", network)])
-
 
 @_document
 @parameters
@@ -248,6 +206,9 @@ class AutoDCONClassifier(ClassifierMixin, AutoEstimator):
     True
     >>> model.predict_proba(X[:3]).shape
     (3, 3)
+    >>> small = model.distil(n_hidden=10)
+    >>> bool((small.predict(X) == model.predict(X)).mean() > 0.9)
+    True
     """
 
     class_weight: dict[Any, float] | str | None = None
@@ -303,3 +264,15 @@ class AutoDCONClassifier(ClassifierMixin, AutoEstimator):
         likeliest = self.predict_proba(X).argmax(axis=1)
         predicted: NDArray[Any] = self.classes_[likeliest]
         return predicted
+
+    def _distil_network(self, network: DCONRegressor, inputs: FloatArray, outputs: FloatArray) -> DCONClassifier:
+        """Train a network on the log-odds of the ensemble; it becomes a classifier whose outputs are log-odds."""
+        centred = outputs - outputs.mean(axis=1, keepdims=True) if outputs.shape[1] > 1 else outputs
+        # A change of log-odds changes the probabilities most where these are near one half.
+        weight = np.maximum(1.0 - np.sum(probabilities_of(outputs) ** 2, axis=1), MIN_DISTILLED_WEIGHT)
+        network.fit(inputs, centred if outputs.shape[1] > 1 else centred[:, 0], weight)
+        classifier = DCONClassifier(**network.get_params(), multi_class="shared")
+        fitted = {name: value for name, value in vars(network).items() if name not in network.get_params()}
+        targets = Targets(self.classes_, shared=True)
+        classifier.__dict__.update(fitted | {"targets_": targets, "calibration_": Calibration(1.0)})
+        return classifier

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,12 +31,18 @@ from dconnet.ensemble.importance import compute_importances
 from dconnet.ensemble.intervals import Intervals
 from dconnet.ensemble.prediction import Ensemble
 from dconnet.ensemble.screening import has_time_for_screening
+from dconnet.ensemble.synthetic_rows import interpolate_rows
 from dconnet.estimators.base import unchanged_if_it_fails
 from dconnet.estimators.data import TakesTables, check_table, warn_about_columns
+from dconnet.estimators.dcon import DCONClassifier, DCONRegressor
 from dconnet.estimators.gamma_choice import check_folds
 from dconnet.estimators.parameters import parameters
+from dconnet.estimators.table_encoder import TableEncoder
 from dconnet.training.clock import Clock
 from dconnet.training.observer import work_bar
+
+# For `distil`: training rows at most, synthetic rows for each, ramps of a number, and gamma.
+MAX_DISTILLED, SYNTHETIC_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6, 0.01
 
 
 class FittedEnsemble:
@@ -91,6 +98,12 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
     @abstractmethod
     def _summarise(self, result: TrainedEnsemble, outputs: FloatArray, clock: Clock) -> dict[str, Any]:
         """Return fitted attributes; ``outputs`` are the out-of-fold predictions of all rows."""
+
+    @abstractmethod
+    def _distil_network(
+        self, network: DCONRegressor, inputs: FloatArray, outputs: FloatArray
+    ) -> DCONRegressor | DCONClassifier:
+        """Return a network that was trained to predict the outputs of the ensemble for encoded rows."""
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
@@ -174,6 +187,43 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
                 stacklevel=2,
             )
         return self
+
+    def distil(self, n_hidden: int = 50, *, X: Any = None) -> Pipeline:
+        """Train one small network to predict nearly the same.
+
+        It learns the predictions of this estimator, or its log-odds of the classes, for the training rows, and for four
+        synthetic rows between neighbours for each of them.
+
+        Parameters
+        ----------
+        n_hidden : int, default=50
+            Number of hidden neurons.
+        X : DataFrame or array-like of shape (n_samples, n_features), optional
+            Rows to learn on, without targets. By default the training rows, which are not saved with a model.
+
+        Returns
+        -------
+        Pipeline
+            A `TableEncoder`, and a fitted `DCONRegressor` or `DCONClassifier`.
+        """
+        check_is_fitted(self)
+        if X is None and not hasattr(self, "_table"):
+            raise ValueError("The training table was not saved with this model; pass X=...")
+        table: FieldTable = self._table if X is None else self._read(X)
+        if len(table) < 2 or not table.fields:
+            raise ValueError(f"Cannot distil from {len(table)} row(s) of {len(table.fields)} field(s) that vary.")
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        some = table.rows(np.sort(rng.permutation(len(table))[:MAX_DISTILLED]))
+        with one_blas_thread():
+            rows = some.append(interpolate_rows(some, SYNTHETIC_PER_ROW * len(some), rng))
+            outputs = self.ensemble_.predict(rows)
+        encoder = TableEncoder(DISTILLED_BINS).fit_fields(self.schema_, some, like=self)
+        network = DCONRegressor(n_hidden, gamma=DISTILLED_GAMMA, max_epochs=1, random_state=self.random_state)
+        with warnings.catch_warnings():
+            # The predictions have errors of their own, so there is no need to follow them to convergence.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            distilled = self._distil_network(network, encoder.encoding_.encode(rows), outputs)
+        return Pipeline([("encoder", encoder), ("network", distilled)])
 
     def _make_training_set(
         self,

@@ -36,16 +36,20 @@ Entry = dict[str, Any]
 def distil_ensemble(examination: Examination) -> tuple[Examination, float] | None:
     """Return the examination of a network that imitates an ensemble, and its R² against the ensemble.
 
+    The R² is that of the predictions of a regressor, or of the probabilities of a classifier.
+
     None if the estimator is not an ensemble that can be distilled.
     """
     model = examination.model
-    if not hasattr(model, "distil") or len(examination.y) < 2 or not model.schema_.fields:
+    if not examination.is_auto or len(examination.y) < 2 or not model.schema_.fields:
         return None
     pipeline = model.distil(N_DISTILLED, X=examination.X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the ensemble has warned of the same rows
         inputs = np.asarray(pipeline[0].transform(examination.X))
-    fidelity = float(r2_score(model.predict(examination.X), pipeline[-1].predict(inputs)))
+    method = "predict" if examination.classes is None else "predict_proba"
+    expected, found = getattr(model, method)(examination.X), getattr(pipeline[-1], method)(inputs)
+    fidelity = float(r2_score(expected, found, multioutput="variance_weighted"))
     return replace(examination, model=pipeline[-1], encoder=pipeline[0], inputs=inputs), fidelity
 
 
