@@ -212,26 +212,6 @@ void test_explorer(Data data, Hop hop) {
   check(data.V == V && data.alpha == alpha, "nothing moves after a stop");
 }
 
-void test_samples(const Data& data) {
-  const auto explored = [&](std::size_t samples, std::size_t calls, Exploration& told) {
-    Data at = data;
-    Explorer explorer(at.design(), at.y.data(), kGamma, at.n_hidden, at.n_outputs,
-                      {1, samples, true, Hop::kNone, 0.01, 3, false}, 7);
-    std::size_t asked = 0;
-    told = explorer.explore(30, [&] { return asked++ < calls; }, at.V.data(), at.alpha.data());
-    return at;
-  };
-  Exploration told, same, without;
-  const Data reached = explored(12, 100000, told), again = explored(12, 100000, same);
-  check(reached.V == again.V && told.evaluations == same.evaluations, "the same seed draws the same samples");
-  check(told.evaluations >= 12 && told.evaluations <= 36, "work on samples counts by their share");
-  check(explored(0, 100000, without).V != reached.V, "samples lead another way");
-  double last = data.naive_value(kGamma);
-  for (std::size_t calls : {0, 1, 2, 5, 40, 100, 100000}) {
-    check(explored(12, calls, told).naive_value(kGamma) <= last * (1.0 + 1e-12), "F is lower after any stop");
-  }
-}
-
 // The same to the bit, whoever does which leaf.
 void test_team(const Data& data) {
   std::vector<Vector> found;
@@ -256,23 +236,6 @@ void test_twister() {
   }
 }
 
-void test_random_goes_on() {
-  Random random(3), other(4);
-  for (int draws = 0; draws < 700; ++draws) {
-    random.normal();
-    std::vector<std::uint64_t> state;
-    random.save(state);
-    check(state.size() == Random::kStateSize && other.restore(state.data()), "a state can be restored");
-    Random copy = random;
-    check(other.normal() == copy.normal() && other.uniform() == copy.uniform(), "the same numbers follow");
-  }
-  std::vector<std::uint64_t> state;
-  random.save(state);
-  state[Twister::kWords] = Twister::kWords + 1;
-  check(!other.restore(state.data()), "no place is beyond the last word");
-  check(!other.restore(std::vector<std::uint64_t>(Random::kStateSize).data()), "not all words are zero");
-}
-
 }  // namespace
 
 int main() {
@@ -295,11 +258,8 @@ int main() {
     test_newcomer(data);
     for (Hop hop : {Hop::kNone, Hop::kPerturb, Hop::kRestart}) test_explorer(data, hop);
   }
-  test_samples(Data(4000, 3, 4, 1, 3002));
-  test_samples(Data(4000, 3, 4, 2, 3003));
   test_team(Data(10'000, 3, 4, 1, 2000));
   test_team(Data(10'000, 3, 4, 2, 2001));
   test_twister();
-  test_random_goes_on();
   return finish_tests();
 }

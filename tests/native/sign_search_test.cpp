@@ -3,7 +3,6 @@
 // constraints and kinks.
 
 #include "random.hpp"
-#include "relaxation.hpp"
 #include "sign_search.hpp"
 #include "testing.hpp"
 
@@ -81,11 +80,10 @@ struct Case {
     return all;
   }
 
-  template <typename Function>
-  double largest(Function function) const {
+  double largest_value() const {
     double best = -kInfinity;
     for (const Vector& x : corners(lines())) {
-      if (is_feasible(x)) best = std::max(best, function(x));
+      if (is_feasible(x)) best = std::max(best, value(x));
     }
     return best;
   }
@@ -106,7 +104,7 @@ void finish(SignSearch& search) {
 void test_search(const Case& given) {
   SignSearch search = given.search();
   finish(search);
-  const double expected = given.largest([&](const Vector& x) { return given.value(x); });
+  const double expected = given.largest_value();
   check(search.has_point() == (expected > -kInfinity), "a point is found where there is one");
   if (!search.has_point()) return;
   check(given.is_feasible(search.point()), "the point is feasible");
@@ -134,44 +132,6 @@ void test_integers(Case given) {
   if (search.has_point()) check(close(search.best(), expected), "the maximum is that of all points of the grid");
 }
 
-// A concave objective with kinks: programmes one after the other, with bounds that change between them.
-void test_relaxation(Case given, Random& random) {
-  Relaxation relaxation(given.G.data(), given.g.data(), given.rows, kColumns);
-  for (int round = 0; round < 8; ++round) {
-    for (std::size_t j = 0; j < relaxation.variables(); ++j) {
-      relaxation.low[j] = given.low[j];
-      relaxation.high[j] = given.high[j];
-      relaxation.constant[j] = 0.0;
-      relaxation.right[j] = random.normal();
-      relaxation.left[j] = relaxation.right[j] + (j < kColumns ? 0.0 : std::fabs(random.normal()));
-    }
-    const std::size_t cut = kColumns + static_cast<std::size_t>(round) % given.rows;
-    Case part = given;
-    part.low[cut] += 0.8 * random.uniform() * (part.high[cut] - part.low[cut]);
-    relaxation.low[cut] = part.low[cut];
-    const auto objective = [&](const Vector& x) {
-      double sum = 0.0;
-      for (std::size_t j = 0; j < relaxation.variables(); ++j) {
-        const double v = part.variable(j, x);
-        sum += (v < 0.0 ? relaxation.left[j] : relaxation.right[j]) * v;
-      }
-      return sum;
-    };
-    const double expected = part.largest(objective);
-    const Relaxation::End end = relaxation.solve(-kInfinity);
-    if (expected == -kInfinity) {
-      check(end == Relaxation::End::infeasible, "a programme without a feasible point is found to be one");
-      continue;
-    }
-    Vector x(kColumns);
-    relaxation.point(x.data());
-    check(end == Relaxation::End::optimal, "the programme is solved");
-    check(part.is_feasible(x) && close(objective(x), expected), "the point of the programme is optimal");
-    check(close(relaxation.bound(), expected), "the multipliers prove it");
-    check(relaxation.solve(expected + 1.0) == Relaxation::End::below_cutoff, "the cutoff ends it");
-  }
-}
-
 }  // namespace
 
 int main() {
@@ -182,7 +142,6 @@ int main() {
         const Case given(neurons, constraints, random);
         test_search(given);
         test_integers(given);
-        test_relaxation(given, random);
       }
     }
   }
