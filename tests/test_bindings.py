@@ -9,7 +9,6 @@ import pytest
 
 from dconnet import Problem, _native
 from dconnet.convex.native import pad_rows
-from dconnet.encoding.design import CodedDesign, Linear
 from dconnet.model.problem import MOST_ROWS
 
 N_ROWS, RANK, N_HIDDEN = 3000, 4, 5
@@ -81,22 +80,6 @@ def explorer_arguments():
     return {"evaluations": 20, "seconds": np.inf} | output_arguments()
 
 
-def coded():
-    return CodedDesign.of([Linear(0.0, 1.0)] * RANK, list(Q.T)).kernel_arguments()
-
-
-def predict_arguments():
-    U, alpha = np.ones((2, RANK + 1, N_HIDDEN)), np.ones((2, N_HIDDEN))
-    return coded() | {"U": U, "alpha": alpha, "outputs": np.zeros((N_ROWS, 2))}
-
-
-def short_fit_arguments():
-    first = np.zeros(2, dtype=np.uintp)
-    data = {"from_white": np.eye(RANK + 1), "weights": np.ones(N_ROWS), "targets": Y.T.copy()}
-    fits = {"which": first, "gammas": np.ones(2), "seeds": first, "evaluations": 3, "seconds": np.inf}
-    return coded() | data | fits | {"V": np.zeros((2, N_HIDDEN, RANK + 1)), "alpha": np.zeros((2, N_HIDDEN))}
-
-
 # --- one thread at a time ---
 
 KERNELS = {
@@ -151,11 +134,6 @@ def test_threads_must_not_share_states_or_teams(shared):
         "team of a new object": [lambda: first.run(**sweep_arguments()), lambda: sweep(team)],
     }
     assert {type(error) for error in run_at_once(calls[shared])} == {RuntimeError}
-
-
-def test_threads_with_their_own_objects_do_not_collide():
-    kernels = sweep(), sweep()
-    assert run_at_once([lambda kernel=kernel: kernel.run(**sweep_arguments()) for kernel in kernels], 20) == []
 
 
 # --- signals ---
@@ -223,8 +201,6 @@ CALLS_WITH_ARRAYS = {
     "Objective.solve_output_weights": (lambda: objective().solve_output_weights, output_arguments, ["alpha"]),
     "Explorer": (lambda: explorer, lambda: DESIGN_AND_Y, ["design", "y"]),
     "Explorer.explore": (lambda: explorer().explore, explorer_arguments, ["V", "alpha"]),
-    "predict": (lambda: _native.predict, predict_arguments, ["outputs"]),
-    "short_fits": (lambda: _native.short_fits, short_fit_arguments, ["V", "alpha"]),
 }
 
 

@@ -54,19 +54,6 @@ def test_search_agrees_with_enumeration(n_features):
     assert searched.proved_bound <= exact.bound
 
 
-def test_repeated_rows_and_dependent_features_do_not_change_the_bound():
-    X, y = data(2, n_rows=20)
-    network, counts = trained(X, y, 0.5, n_hidden=3, tol=1e-3), np.arange(20) % 3
-    weighted = global_gap(Problem(X, y, 0.5, counts), network)
-    X, y = np.repeat(X, counts, axis=0), np.repeat(y, counts)
-    repeated = global_gap(Problem(X, y, 0.5), network)
-    wide = np.column_stack([X, X[:, 0] + X[:, 1], np.full(len(X), 3.0)])
-    widened = Network(np.column_stack([network.W, np.zeros((3, 2))]), network.b, network.alpha)
-    dependent = global_gap(Problem(wide, y, 0.5), widened)
-    assert dependent.exact
-    np.testing.assert_allclose([repeated.bound, dependent.bound], weighted.bound, rtol=1e-9)
-
-
 @pytest.mark.parametrize("n_features", [3, 4])
 def test_growth_and_branch_and_bound_improve_the_proved_bound(n_features):
     X, y = data(n_features, seed=1, n_rows=60)

@@ -169,13 +169,6 @@ def test_without_pandas_the_error_names_the_extra(table, monkeypatch, capsys):
     assert "pip install 'dconnet[cli]'" in fails(capsys, "fit", "table.csv", "--target", "y")
 
 
-def test_the_same_command_gives_the_same_model(table):
-    for name in ("one.json", "two.json"):
-        run("fit", "table.csv", "--target", "y", "-q", "-o", name, "--seed", "5")
-    one, two = (json.loads(Path(name).read_text()) for name in ("one.json", "two.json"))
-    assert one["blocks"] == two["blocks"]
-
-
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [

@@ -17,8 +17,6 @@ from dconnet.ensemble.ensemble_training import train_ensemble
 from dconnet.ensemble.families import (
     Family,
     TreeFamily,
-    choose_classification_families,
-    choose_regression_families,
 )
 from dconnet.ensemble.fold_fits import FoldDesign, TrainingSet, fit_fold
 from dconnet.ensemble.fold_runner import FoldRunner
@@ -27,7 +25,6 @@ from dconnet.ensemble.prediction import FamilyFit
 from dconnet.ensemble.stacking import one_hot
 from dconnet.training import clock as clock_module
 from dconnet.training.clock import NONE_LEFT, Clock
-from dconnet.training.short_fits import short_fits
 
 RNG = np.random.default_rng(0)
 M = 90
@@ -135,16 +132,6 @@ def test_factors_of_logarithms_are_those_of_least_squares():
         assert value == TargetValue(0.1, 1e3)
 
 
-def test_families_have_unique_names_and_logarithms_need_a_wide_positive_target():
-    fields = training_set().table.fields
-    wide = np.geomspace(1.0, 100.0, M)
-    for y, expected in ((wide, True), (wide - 1.0, False), (np.linspace(10.0, 12.0, M), False)):
-        families = choose_regression_families(fields, y, 3)
-        assert any(family.log_target for family in families) == expected
-    for families in (choose_regression_families(fields, wide, 1), choose_classification_families(fields, M, 3, 1)):
-        assert len({family.name for family in families}) == len(families)
-
-
 # --- ensembles ---
 
 
@@ -186,28 +173,6 @@ def test_after_the_limit_classes_have_no_logistic_regressions(monkeypatch):
     result = train_ensemble(FoldRunner(FAMILIES, data, clock=Clock(1e-9)))
     assert {(member.family, member.kind) for member in result.members} == {("linear", ClassScore().kind)}
     assert np.isfinite(result.oof_predictions).all()
-
-
-@pytest.mark.parametrize(("n_seconds", "is_whole"), [(6, False), (7, False), (9, False), (100, True)])
-def test_the_clock_is_checked_between_logistic_regressions(monkeypatch, n_seconds, is_whole):
-    """The three networks call for the first three times, and a check follows them."""
-    calls, data = iter([1e3] * n_seconds), training_set(classes=CLASSES)
-    fit, outputs = fit_fold(FAMILIES[0], 0, data, 0, [0], lambda: next(calls, NONE_LEFT), True)
-    assert outputs.shape[1] == len(fit.alpha) == (2 if is_whole else 1)
-    calls = iter([1e3] * n_seconds)
-    assert (fit_fold(FAMILIES[0], 0, data, 0, [0], lambda: next(calls, NONE_LEFT), False) is None) == (not is_whole)
-
-
-def test_after_the_limit_the_rest_of_the_networks_is_trained_on_a_part_of_the_rows(monkeypatch):
-    family, data, sizes = FAMILIES[0], training_set(), []
-    monkeypatch.setattr(fold_fits, "short_fits", lambda *a, **k: sizes.append(len(a[0])) or short_fits(*a, **k))
-    monkeypatch.setattr(fold_fits, "MIN_WORK", 10 * family.n_hidden * family.evaluations * len(FRAME.columns))
-    calls = iter([1e3])
-    found = fit_fold(family, 0, data, 0, [0, 1], lambda: next(calls, NONE_LEFT), True)[1]
-    assert sizes == [len(data.outside(0)), 9]
-    whole = fit_fold(family, 0, data, 0, [0, 1])[1]
-    np.testing.assert_array_equal(found[:, 0], whole[:, 0])
-    assert (found[:, 1] != whole[:, 1]).any()
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

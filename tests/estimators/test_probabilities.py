@@ -72,15 +72,3 @@ def test_without_folds_the_slope_is_that_of_least_squares():
     model = DCONClassifier(2, **QUICK).fit(np.ones((9, 2)), [0, 1, 1, 0, 1, 0, 1, 1, 1])
     assert model.calibration_.slope == PLAIN_SLOPE
     np.testing.assert_allclose(model.predict_proba([[1.0, 1.0]]), [[1 / 3, 2 / 3]], atol=0.02)
-
-
-def test_repeated_rows_equal_weights_in_given_folds():
-    weight, group = np.arange(150) % 3, np.arange(150) // 5 % 3
-
-    def slope_with(rows, weight):
-        folds = [(np.flatnonzero(group[rows] != k), np.flatnonzero(group[rows] == k)) for k in range(3)]
-        model = DCONClassifier(3, gamma=[0.1, 1.0], cv=folds, **QUICK)
-        return model.fit(X[rows], LABELS[rows], sample_weight=weight).calibration_.slope
-
-    repeated = np.repeat(np.arange(150), weight)
-    assert slope_with(np.arange(150), weight) == pytest.approx(slope_with(repeated, None), rel=1e-12)

@@ -49,18 +49,6 @@ def test_integer_weights_count_like_repeated_rows(data, shrinkage):
     assert len(weighted.whitened.y) == np.count_nonzero(weight)
 
 
-def test_derived_problems_share_the_factorisation(data):
-    X, y, network = data
-    Y, weight = np.column_stack([y, -y]), np.linspace(1.0, 2.0, 12)
-    first, second = Problem.of_columns(X, Y, 0.3, weight, shrinkage=0.1)
-    stronger = first.with_gamma(0.6)
-    assert second.whitening is stronger.whitening is first.whitening
-    for derived, targets, gamma in [(second, -y, 0.3), (stronger, y, 0.6)]:
-        expected = Problem(X, targets, gamma, weight, shrinkage=0.1)
-        assert derived.objective(network) == expected.objective(network)
-        np.testing.assert_array_equal(derived.whitened.y, expected.whitened.y)
-
-
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
 def test_arrays_are_read_only_also_in_copies(data, duplicate):
     X, y, network = data
@@ -102,6 +90,10 @@ def test_inputs_are_copied_unless_asked_otherwise(data):
         ({"sample_weight": [1.0, 1.0]}, "sample_weight has 2 entries"),
         ({"sample_weight": [1.0, -1.0, 1.0]}, "must not be negative"),
         ({"sample_weight": [0.0, 0.0, 0.0]}, "zero everywhere"),
+        ({"intercept": [1.0, 2.0]}, "intercept must be a number"),
+        ({"y": np.ones((3, 2)), "intercept": [1.0]}, "intercept must be a number or have one for each output"),
+        ({"y": np.ones((3, 2)), "output_scale": [1.0, 0.0]}, "output_scale must be positive"),
+        ({"y": np.ones((3, 0))}, "at least one column"),
     ],
 )
 def test_invalid_problems_are_refused(changes, message):

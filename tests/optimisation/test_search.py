@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import Bounds
-from scipy.spatial import ConvexHull
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -155,16 +154,6 @@ def test_the_time_limit_ends_the_search_for_corners():
     found = optimise(random_network(0, 30, 10), near=rows, max_seconds=1e-3)
     assert found.status is OptimumStatus.TIME_LIMIT
     assert random_network(0, 30, 10).predict(corners).max() <= found.bound
-
-
-def test_the_message_reports_a_hull_of_some_rows_only():
-    network = random_network(2, n_features=2)
-    rows = np.random.default_rng(0).uniform(-1.0, 1.0, size=(1500, 2))
-    some = optimise(network, near=rows)
-    every = optimise(network, near=rows[ConvexHull(rows).vertices])
-    assert "of 1500 different rows" in some.message
-    assert "rows" not in every.message
-    assert some.value == pytest.approx(every.value, rel=1e-6)
 
 
 def test_infeasible():

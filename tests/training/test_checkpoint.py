@@ -98,14 +98,6 @@ def test_the_time_of_a_snapshot_counts():
     assert stopped.n_epochs == 3
 
 
-def test_a_stopped_descent_stays_stopped():
-    case, memory = CASES["accelerated"], Memory(act=lambda n: "stop" if n == 2 else None)
-    stopped = case.run(memory)
-    assert stopped.status is Status.STOPPED_BY_CALLBACK
-    assert stopped.n_epochs == 2
-    assert_same(case.run(Memory(memory.kept[-1])), stopped)
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "fit.npz"

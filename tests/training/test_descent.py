@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet import Network, PaperAlgorithm, Problem, Status
+from dconnet import PaperAlgorithm, Status
 from dconnet.certificates import stationarity
 from dconnet.convex.programme import get_backend
 from dconnet.convex.reference import Reference
@@ -47,17 +47,6 @@ def test_backends_agree_after_an_epoch(split):
     assert reached[0] == pytest.approx(reached[1], rel=1e-6)
 
 
-def test_without_time_there_are_the_best_output_weights_of_the_start():
-    problem = make_problem()
-    descent, start = make_descent(problem, max_seconds=1e-9)
-    solution = descent.run(start)
-    assert (solution.status, solution.n_epochs) == (Status.TIME_LIMIT, 0)
-    np.testing.assert_allclose(solution.network.W, start.W, rtol=1e-10, atol=1e-14)
-    white = problem.whitened
-    best = solve_output_weights(white, white.whiten(start))
-    np.testing.assert_allclose(solution.network.alpha, best, rtol=1e-10)
-
-
 def test_a_sweep_cut_by_a_limit_ends_with_the_output_layer(monkeypatch):
     problem = make_problem()
     descent, start = make_descent(problem, max_seconds=100.0)
@@ -93,22 +82,6 @@ def test_an_interrupt_within_an_epoch_returns_the_network_reached(monkeypatch):
     assert solution.status is Status.INTERRUPTED
     assert problem.objective(solution.network) < problem.objective(start)
     assert solution.history.objective[-1] == pytest.approx(problem.objective(solution.network), rel=1e-12)
-
-
-def test_rank_deficient_design_reaches_the_loss_of_its_full_rank_part():
-    """A duplicated column changes the weights but not what the network can do."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(60, 2))
-    y = np.abs(X[:, 0]) + X[:, 1]
-    start = xavier(2, 4, rng)
-    doubled = Network(np.column_stack([start.W[:, 0], start.W[:, 1] / 2, start.W[:, 1] / 2]), start.b, start.alpha)
-    reached = []
-    for problem, begin in [(Problem(X, y, 0.1), start), (Problem(X[:, [0, 1, 1]], y, 0.1), doubled)]:
-        descent = Descent(problem, get_backend("native"), Options(max_epochs=20), np.random.default_rng(5))
-        reached.append(descent.run(begin))
-    assert reached[0].history.objective[-1] == pytest.approx(reached[1].history.objective[-1], rel=1e-8)
-    W = reached[1].network.W
-    np.testing.assert_allclose(W[:, 1], W[:, 2], atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ import pytest
 
 from dconnet import Network, Problem
 from dconnet.certificates import stationarity
-from dconnet.estimators.data import Rows
-from dconnet.estimators.gamma_choice import MOST_ROWS, merge_rows
 from dconnet.training.initialization import check_start
 from dconnet.training.sweep import solve_output_weights
 
@@ -50,12 +48,6 @@ def test_no_pass_needs_the_whole_hidden_layer(name, problem):
     network = Network(rng.normal(size=(N_HIDDEN, 2)), rng.normal(size=N_HIDDEN), rng.normal(size=N_HIDDEN))
     # Blocks of 8192 rows are a tenth of all, and no pass holds more than seven matrices of a block.
     assert peak_of(lambda: PASSES[name](problem, network)) < 8 * N_ROWS * N_HIDDEN * 0.7
-
-
-def test_the_choice_of_gamma_copies_no_more_rows_than_it_uses():
-    rng = np.random.default_rng(6)
-    rows = Rows(rng.normal(size=(3 * MOST_ROWS, 30)), rng.normal(size=(3 * MOST_ROWS, 1)), np.ones(3 * MOST_ROWS))
-    assert peak_of(lambda: merge_rows(rows, np.random.default_rng(0), MOST_ROWS)) < 0.7 * rows.X.nbytes
 
 
 # Print the peak memory of fits as a multiple of X, for the search and for sweeps, as the operating system measures it:

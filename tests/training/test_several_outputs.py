@@ -55,32 +55,6 @@ def test_the_objective_is_the_formula_in_both_coordinates(scale):
     assert problem.zero_objective == pytest.approx(problem.objective(zero), rel=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("n_outputs", "options", "message"),
-    [
-        (3, {"intercept": [1.0, 2.0]}, "intercept must be a number or have one for each output"),
-        (None, {"intercept": [1.0, 2.0]}, "intercept must be a number"),
-        (3, {"output_scale": [1.0, 0.0, 1.0]}, "output_scale must be positive"),
-        (None, {"output_scale": 2.0}, "output_scale must be positive"),
-        (0, {}, "at least one column"),
-    ],
-)
-def test_invalid_shapes_are_refused(n_outputs, options, message):
-    X, Y = data(n_rows=5)
-    with pytest.raises(ValueError, match=message):
-        Problem(X, Y[:, 0] if n_outputs is None else Y[:, :n_outputs], 0.1, **options)
-
-
-def test_networks_of_other_shapes_are_refused():
-    problem = Problem(*data(n_rows=5), 0.1)
-    for network in (xavier(3, 2, np.random.default_rng(0)), start_of(n_outputs=2)):
-        for use in (problem.objective, problem.whitened.whiten, lambda n: descend(problem, n)):
-            with pytest.raises(ValueError, match="output weights of shape"):
-                use(network)
-    with pytest.raises(ValueError, match="output intercept"):
-        problem.whitened.whiten(start_of().with_intercept(1.0))
-
-
 @pytest.mark.parametrize("algorithm", DESCENTS)
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_objective_never_rises_and_ends_at_a_stationary_network(algorithm, split):
