@@ -50,17 +50,6 @@ def test_halves_have_equal_size_and_no_common_origin():
         assert len(choosing) - len(reporting) in (0, 1)
 
 
-@pytest.mark.parametrize("name", datasets.BY_NAME)
-def test_tables_are_as_described(name):
-    dataset = datasets.BY_NAME[name]
-    if dataset.missing:
-        pytest.skip(dataset.missing)
-    table, target = datasets.load(name)
-    assert len(table) == len(target) == dataset.rows
-    assert datasets.is_numeric(table) == (dataset.kind == datasets.NUMERIC)
-    assert np.isfinite(target).all()
-
-
 def test_splits_are_disjoint_repeatable_and_stratified():
     iris = datasets.BY_NAME["iris"]
     (training, table, y), (again, *_), (other, *_) = (runs.split_table(iris, split) for split in (3, 3, 4))

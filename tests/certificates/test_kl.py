@@ -74,12 +74,3 @@ def test_neurons_with_the_same_active_rows_make_the_hessian_singular():
     assert found.twins == ((0, 1),)
     assert found.at_zero == 0
     assert abs(found.smallest) < 1e-6
-
-
-def test_a_dead_neuron_has_all_its_preactivations_at_zero():
-    problem, network = random_case()
-    dead = Network(network.W * [[0], [1], [1]], network.b * [0, 1, 1], network.alpha * [0, 1, 1])
-    found = kl_exponent(problem, dead)
-    assert found.at_zero == 30
-    assert not found.holds
-    assert found.margin == 0.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dconnet import Network, Problem
+from dconnet import Problem
 from dconnet.certificates import subgradient
 from dconnet.training.initialization import xavier
 from problems import trace
@@ -47,23 +47,3 @@ def test_measurements_agree_with_the_history():
     np.testing.assert_allclose(trajectory.sufficient_decrease().ratios, -np.diff(objective) / steps**2, rtol=1e-9)
     norms = [subgradient(trajectory.problem, network, "net").norm for network in trajectory.networks[1:]]
     np.testing.assert_allclose(trajectory.relative_error().ratios, norms / steps, rtol=1e-9)
-
-
-def test_the_accelerated_algorithm_has_no_theoretical_constant():
-    X, y, _ = data("plain")
-    problem, start = Problem(X, y, 0.1), xavier(3, 4, np.random.default_rng(1))
-    decrease = trace(problem, start, max_epochs=3, algorithm="accelerated").sufficient_decrease()
-    assert decrease.measured > 0.0
-    assert np.isnan(decrease.theoretical)
-    assert not decrease.holds
-
-
-def test_a_descent_without_progress_gives_no_estimate():
-    problem = Problem([[1.0], [2.0]], [0.0, 0.0], 0.1)
-    zero = Network(W=np.zeros((2, 1)), b=np.zeros(2), alpha=np.zeros(2))
-    trajectory = trace(problem, zero, max_epochs=2)
-    decrease, error = trajectory.sufficient_decrease(), trajectory.relative_error()
-    assert np.isnan(decrease.measured)
-    assert np.isnan(error.measured)
-    assert decrease.holds
-    assert error.holds

@@ -2,8 +2,6 @@
 
 import gc
 import os
-import subprocess
-import sys
 
 import numpy as np
 import psutil
@@ -51,21 +49,6 @@ def test_released_and_deleted_arrays_need_no_memory(tmp_path):
     del array
     assert memory() < before - 50 * MEGABYTE
     np.testing.assert_array_equal(other, np.arange(1000))
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
-def test_a_forked_process_leaves_the_arrays_of_its_parent(tmp_path):
-    code = f"""if True:
-        import os, sys
-        import numpy as np
-        from dconnet.dask.storage import Storage
-        array = Storage({str(tmp_path)!r}, 8).keep(np.arange(1000.0))
-        child = os.fork()
-        if child:
-            os.waitpid(child, 0)
-            assert np.array_equal(array, np.arange(1000.0))
-        sys.exit()"""
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 CASES = {

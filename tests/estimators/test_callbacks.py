@@ -122,29 +122,6 @@ def test_fits_without_the_callbacks_of_scikit_learn():
     assert printed.split() == ["STOPPED_BY_CALLBACK", "False"]
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_the_estimator_after_an_epoch_is_that_of_a_fit_stopped_there(name):
-    recorder = Recorder()
-    model = fit(name, recorder)
-    solutions, width = [solution for layer in model._layers for solution in layer], len(model.solutions_)
-    for number in sorted({0, len(solutions) // 2, len(solutions) - 1}):
-        n_epochs = max(1, solutions[number].n_epochs - 1)
-        depth, column = divmod(number, width)
-
-        def stop(epoch, *, depth=depth, column=column, n_epochs=n_epochs):
-            is_layer = not epoch.label.startswith("layer") or epoch.label.startswith(f"layer {depth + 1}")
-            return is_layer and (epoch.column, epoch.number) == (column, n_epochs)
-
-        reached, stopped = recorder.estimators[0, number, n_epochs - 1], fit(name, callback=stop)
-        # A stopped fit also has the layers above, with optimal output weights alone.
-        for layer, expected in zip(reached._layers, stopped._layers, strict=False):
-            for one, other in zip(layer, expected, strict=True):
-                assert np.array_equal(one.network.parameters, other.network.parameters)
-                assert (one.objective, one.n_epochs) == (other.objective, other.n_epochs)
-        assert reached._layers[-1][column].status is Status.RUNNING
-    assert np.array_equal(reached.predict(X), stopped.predict(X))  # after the last network, there are all layers
-
-
 # --- stops ---
 
 

@@ -105,20 +105,6 @@ def test_a_long_certificate_is_skipped_when_time_is_over(monkeypatch):
     assert np.isfinite(model.objective_)
 
 
-def test_no_fold_begins_after_the_time_of_the_short_fits(monkeypatch, now):
-    limits, short_fits, now.tick = [], gamma_choice.short_fits, 1e-8
-
-    def slow(*arguments, seconds, **options):
-        fits = short_fits(*arguments, seconds=lambda: limits.append(seconds()) or limits[-1], **options)
-        now.seconds += 21.0
-        return fits
-
-    monkeypatch.setattr(gamma_choice, "short_fits", slow)
-    model = DCONRegressor(20, max_seconds=60.0, **QUICK).fit(X, Y)
-    assert len(limits) == 7  # the gammas of the first fold
-    assert model.mse_path_.shape == (7, 1)
-
-
 def test_a_fold_without_time_for_all_fits_is_left_out(monkeypatch, now):
     n_fits, short_fits, now.tick = [], gamma_choice.short_fits, 1e-8
 

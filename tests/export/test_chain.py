@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from chains import random_chain
-from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONClassifier, LayerwiseDCONRegressor, Network
+from dconnet import DCONRegressor, LayerwiseDCONRegressor, Network
 from dconnet.export.chain import Affine, Chain, ClassifierChain, dtype_name, select_output
 from dconnet.model.stack import Stack
 
@@ -67,19 +67,6 @@ class TestEstimators:
     def test_layerwise(self, skip):
         model = LayerwiseDCONRegressor((4, 3), gamma=0.1, skip=skip, tol=0.1, random_state=0).fit(X, np.abs(X[:, 0]))
         assert_same(model.to_chain(), model.predict(X))
-
-    def test_layerwise_classes(self):
-        labels = np.digitize(X[:, 0], [-1.0, 1.0])
-        model = LayerwiseDCONClassifier((3, 3), gamma=0.1, tol=0.1, random_state=0).fit(X, labels)
-        assert_same(model.to_chain(), model._predict_outputs(X))
-        assert model.to_chain().output_names == ("0", "1", "2")
-
-    def test_names_of_a_frame(self):
-        pd = pytest.importorskip("pandas", reason="names come from a DataFrame")
-        frame = pd.DataFrame(X, columns=["a", "b", "c"])
-        model = DCONClassifier(2, gamma=0.1, tol=0.1, random_state=0).fit(frame, np.where(X[:, 0] > 0, "yes", "no"))
-        assert model.to_chain().feature_names == ("a", "b", "c")
-        assert model.to_chain().output_names == ("yes",)
 
 
 class TestClassifierChains:

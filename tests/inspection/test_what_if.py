@@ -9,7 +9,7 @@ from dconnet import AutoDCONClassifier, AutoDCONRegressor, Network
 from dconnet.inspection.examine import examine
 from dconnet.inspection.report.dependence import PartialDependence, read_features
 from dconnet.inspection.report.what_if import MAX_ROWS, build_what_if
-from inspection_cases import examine_network, examine_outputs, examine_table, examine_with_held_out_rows, make_table
+from inspection_cases import examine_network, examine_table, examine_with_held_out_rows, make_table
 
 
 def build(found, **options):
@@ -86,25 +86,3 @@ def test_optima_are_within_the_convex_hull_of_the_data():
     rows = np.vstack([found.inputs.T, 1e3 * np.ones(len(found.y))])
     for entry in (largest, smallest):
         assert nnls(rows, [*entry["values"], 1e3])[1] < 1e-5
-
-
-@pytest.mark.parametrize(
-    ("make", "n_optima"),
-    [
-        (lambda: examine_network(classes=["no", "yes"]), 2),
-        (lambda: examine_network(classes=["a", "b", "c"]), 3),
-        (lambda: examine_outputs(["a", "b", "c"]), 3),
-        (examine_outputs, 4),
-        (examine_table, 0),
-    ],
-)
-def test_optima_of_classes_targets_and_tables(make, n_optima):
-    found = make()
-    entries = build(found)["optima"]
-    assert len(entries) == n_optima
-    if found.classes is not None:
-        outputs = found.model.decision_function([entry["values"] for entry in entries])
-        if len(found.classes) == 2:
-            assert outputs[0] > outputs[1]
-        else:
-            assert np.all(np.diag(outputs) >= found.model.decision_function(found.inputs).max(axis=0) - 1e-6)

@@ -10,7 +10,6 @@ from browser import evaluate
 from dconnet import DCONRegressor
 from dconnet.inspection.examine import examine
 from dconnet.inspection.report import render_report
-from dconnet.inspection.report.text import format_number
 from inspection_cases import (
     HOSTILE,
     examine_network,
@@ -152,13 +151,6 @@ def test_categories_gaps_and_dates_can_be_set(ask):
     sold, day = np.datetime64(round(days * 86400.0), "s"), np.datetime64("2020-02-29")
     row = {"age": [np.nan], "colour": ["red"], "city": [city], "sold": [sold], "day": [day]}
     assert outputs == pytest.approx(found.estimator.predict(pd.DataFrame({**row, "same": 1.0})), rel=1e-9)
-
-
-def test_numbers_are_formatted_as_in_python(ask):
-    rng = np.random.default_rng(0)
-    values = [*(rng.normal(size=200) * 10.0 ** rng.integers(-12, 12, size=200)).tolist(), 0.0, -20.0, 9999.6, 1e9, 1e-5]
-    found = ask(examine_network(), "return values.map((value) => dconnet.format(value));", values=values)
-    assert found == [format_number(value) for value in values]
 
 
 def test_sliders_lists_and_boxes_set_values(ask):

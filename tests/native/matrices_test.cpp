@@ -39,40 +39,6 @@ void test_products(std::size_t rows, std::size_t columns) {
   for (std::size_t k = columns; k < design.stride(); ++k) CHECK(g[k] == 0.0);
 }
 
-void test_listed_rows(std::size_t rows, std::size_t columns) {
-  subject = "listed rows " + shape(rows, columns);
-  Random random(static_cast<unsigned>(7000 * rows + columns));
-  const Vector matrix = random.normals(rows * columns);
-  const Design design(matrix.data(), rows, columns);
-  const std::size_t stride = design.stride();
-  std::vector<dconnet::Row> listed;
-  for (std::size_t j = 0; j < rows; ++j) {
-    if (random.uniform(0.0, 1.0) < 0.7) listed.push_back(static_cast<dconnet::Row>(j));
-  }
-  const Vector weights = random.normals(listed.size());
-  Vector g(stride, 0.0), G(stride * stride, 1.0);
-  for (std::size_t i = 0; i < listed.size(); ++i) design.add_row(listed[i], weights[i], g.data());
-  design.add_gram(listed.data(), weights.data(), listed.size(), G.data());
-  for (std::size_t k = 0; k < columns; ++k) {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < listed.size(); ++i) sum += weights[i] * matrix[listed[i] * columns + k];
-    CHECK_AT_MOST(std::fabs(g[k] - sum), kRounding * rows);
-    for (std::size_t l = k; l < columns; ++l) {
-      double entry = 1.0;
-      for (std::size_t i = 0; i < listed.size(); ++i) {
-        entry += weights[i] * matrix[listed[i] * columns + k] * matrix[listed[i] * columns + l];
-      }
-      CHECK_AT_MOST(std::fabs(G[k * stride + l] - entry), kRounding * rows);
-    }
-    for (std::size_t l = columns; l < stride; ++l) CHECK(G[k * stride + l] == 1.0);  // nothing is added by padding
-  }
-  Vector v = random.normals(columns), z(listed.size());
-  v.resize(stride, 0.0);
-  design.apply_to_rows(listed.data(), listed.size(), v.data(), z.data());
-  const Vector all = product(matrix, rows, columns, v.data());
-  for (std::size_t i = 0; i < listed.size(); ++i) CHECK_AT_MOST(std::fabs(z[i] - all[listed[i]]), kRounding * columns);
-}
-
 // Whatever rows come and go: the free directions are orthonormal, leave the held rows at zero, and forces are found.
 void test_kink_basis(std::size_t rows, std::size_t columns) {
   subject = "kink basis " + shape(rows, columns);
@@ -252,10 +218,7 @@ void test_maxima_keep_nan(std::size_t n) {
 
 int main() {
   for (std::size_t columns : {1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 31, 64}) {
-    for (std::size_t rows : {1, 2, 5, 127, 128, 129, 300}) {
-      test_products(rows, columns);
-      test_listed_rows(rows, columns);
-    }
+    for (std::size_t rows : {1, 2, 5, 127, 128, 129, 300}) test_products(rows, columns);
     test_kink_basis(200, columns);
     for (const double gamma : {1.0, 1e-3, 1e-6}) test_face(columns, gamma);
   }

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from dconnet.convex.programme import get_backend
-from dconnet.model import rows
-from dconnet.model.problem import Problem
 from dconnet.training.dc import NeuronProblem
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
-from dconnet.training.kinks import KINK_WIDTH, Kinks, _shares, kinks_of
+from dconnet.training.kinks import _shares
 from problems import assert_descent, make_problem
 
 
@@ -25,29 +23,6 @@ def test_shares_satisfy_the_conditions_of_the_closest_combination(n_kinked, size
     noise = 1e-9 * (1.0 + np.max(np.abs(target))) * np.max(np.linalg.norm(columns, axis=0))
     assert np.all(slope[shares < 1.0 - 1e-9] >= -noise)
     assert np.all(slope[shares > 1e-9] <= noise)
-
-
-@pytest.mark.parametrize("n_outputs", [None, 3])
-@pytest.mark.parametrize("n_rows", [7, 1000])
-def test_kinks_of_all_neurons_are_those_of_each(n_outputs, n_rows, monkeypatch):
-    """Also of a dead neuron, of one without output weights, and of neurons with rows at their kinks."""
-    monkeypatch.setattr(rows.blocks, "__defaults__", (300,))
-    rng = np.random.default_rng(n_rows)
-    shape = (n_rows,) if n_outputs is None else (n_rows, n_outputs)
-    white = Problem(rng.standard_normal((n_rows, 4)), rng.standard_normal(shape), 0.1).whitened
-    V, alpha = rng.standard_normal((6, 5)), rng.standard_normal((6, *shape[1:]))
-    V[1], alpha[2] = 0.0, 0.0
-    for unit in (3, 4):  # rows of two blocks
-        q = white.Q[[unit, -unit]]
-        V[unit] -= q.T @ np.linalg.solve(q @ q.T, q @ V[unit])
-    Z = white.preactivations(V)
-    for unit, kinks in enumerate(kinks_of(white, V, alpha, "net")):
-        neuron = NeuronProblem.of(white, np.maximum(Z, 0.0), alpha, unit, "net")
-        expected = Kinks.at(neuron, V[unit], Z[:, unit], KINK_WIDTH)
-        assert len(kinks.rows) == len(expected.rows) == [0, n_rows, 0, 2, 2, 0][unit]
-        assert kinks.size == pytest.approx(expected.size, rel=1e-12)
-        for name in ("smooth", "rows", "beta_g", "beta_h"):
-            np.testing.assert_allclose(getattr(kinks, name), getattr(expected, name), rtol=1e-10, atol=1e-12)
 
 
 def test_rows_at_their_kinks_follow_the_direction():

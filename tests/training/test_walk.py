@@ -5,7 +5,7 @@ import pytest
 
 from dconnet import Problem
 from dconnet.convex.programme import get_backend
-from dconnet.training.dc import WALK_DECREASE, NeuronProblem, dca, walk
+from dconnet.training.dc import WALK_DECREASE, NeuronProblem, walk
 from dconnet.training.sweep import make_sweep
 
 BACKENDS = ["native", "reference"]
@@ -77,25 +77,3 @@ def test_o_falls_with_every_step():
         values = [neuron.value(v, neuron.design @ v) for v in ends]
         assert np.all(np.diff(values) <= 1e-14)
         assert values[-1] <= values[0] - WALK_DECREASE * neuron.gamma * np.sum((ends[-1] - ends[0]) ** 2)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_zero_is_found_where_o_is_convex(backend, sign):
-    rng = np.random.default_rng(3)
-    problem = Problem(rng.normal(size=(60, 4)), sign * rng.uniform(0.1, 1.0, size=60), 0.1).whitened
-    V = rng.normal(size=(1, 5))
-    make_sweep(problem, get_backend(backend), 1, "net", 50).run(V, np.array([-sign]), np.arange(1), np.inf)
-    np.testing.assert_array_equal(V, 0.0)
-
-
-def test_from_zero_the_dca_leads_on():
-    rng = np.random.default_rng(4)
-    problem = Problem(rng.normal(size=(60, 4)), rng.uniform(0.1, 1.0, size=60), 0.01).whitened
-    V, V_python, alpha = np.zeros((1, 5)), np.zeros((1, 5)), np.ones(1)
-    for name, weights in (("native", V), ("reference", V_python)):
-        make_sweep(problem, get_backend(name), 1, "net", 50).run(weights, alpha, np.arange(1), np.inf)
-    assert V.any()
-    neuron = NeuronProblem.of(problem, np.zeros((60, 1)), alpha, 0, "net")
-    stay = dca(neuron, V[0], get_backend("reference").prepare(problem.Q), 50).v
-    np.testing.assert_allclose(stay, V[0], atol=1e-8)

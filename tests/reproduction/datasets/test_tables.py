@@ -12,9 +12,7 @@ from reproduction.datasets.uci import (
     computer_hardware,
     facebook_metrics,
     fish_toxicity,
-    forest_fires,
     residential_building,
-    stock_portfolio,
     yacht_hydrodynamics,
 )
 from shared_data import HOME, needs_data
@@ -27,30 +25,6 @@ CHOICES = Choices()
 def written(path, text):
     path.write_text(text, newline="")
     return path
-
-
-def test_forest_fires(tmp_path):
-    header = "X,Y,month,day,FFMC,DMC,DC,ISI,temp,RH,wind,rain,area\n"
-    path = written(
-        tmp_path / "raw", f"{header}7,5,mar,fri,86,26,94,5,8,51,6.7,0,0\n7,4,dec,mon,90,35,669,6,18,33,0.9,0,9\n"
-    )
-    data = forest_fires(path, CHOICES)
-    np.testing.assert_array_equal(data.X[:, 2:4], [[3, 5], [12, 1]])
-    np.testing.assert_allclose(data.y, [0.0, np.log(10.0)])
-
-
-def test_stock_portfolio(tmp_path):
-    weights = [" Large B/P ", " Large ROE ", " Large S/P ", " Large Return Rate in the last quarter "]
-    header = ["ID", *weights, " Large Market Value ", " Small systematic Risk", *2 * ["Annual Return", "Total Risk"]]
-    path = tmp_path / "raw.xlsx"
-    with pd.ExcelWriter(path) as writer:
-        for number, period in enumerate(["4th period", "3rd period", "2nd period", "1st period", "all period"]):
-            row = [1, 1, 0, 0, 0, 0, 0, 0.1, 0.2, number / 10, 0.5]
-            lines = [["titles", *[None] * 10], header, row, [None] * 11]
-            pd.DataFrame(lines).to_excel(writer, sheet_name=period, header=False, index=False)
-    data = stock_portfolio(path, CHOICES)
-    assert data.X.shape == (4, 6)
-    np.testing.assert_allclose(data.y, [0.3, 0.2, 0.1, 0.0])
 
 
 def test_facebook_metrics(tmp_path):

@@ -1,17 +1,43 @@
-"""The races that README quotes agree with the stored runs beside them."""
+"""README and pages: programs run and print what is shown, quoted races agree with stored runs, versions agree."""
 
+import contextlib
+import io
 import json
-import sys
+import re
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
-STORED = DOCS / "benchmarks"
-sys.path.append(str(DOCS.parent / "benchmarks"))
+import dconnet
 
-pytestmark = pytest.mark.skipif(not STORED.is_dir(), reason="the documentation is not part of this distribution")
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+STORED = DOCS / "benchmarks"
+needs_docs = pytest.mark.skipif(not STORED.is_dir(), reason="the documentation is not part of this distribution")
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_programs(n):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", text, flags=re.DOTALL)
+    assert len(programs) == 2
+    program, expected = programs[n]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(program, {})
+    assert printed.getvalue() == expected
+
+
+def test_all_copies_of_the_version_agree():
+    given = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.*)$", citation, flags=re.MULTILINE) == [given]
+    assert dconnet.__version__ == version("dconnet") == given
+
+
+# --- races ---
 
 
 def read_page(name):
@@ -49,6 +75,7 @@ RIVALS = {
 }
 
 
+@needs_docs
 def test_races():
     found = read_contests("race.jsonl")
     assert len(found) == 135
@@ -59,6 +86,7 @@ def test_races():
         assert any(line.endswith(end) for line in lines), end
 
 
+@needs_docs
 def test_races_against_algorithm_1_and_adam():
     found = read_contests("race-paper-adam.jsonl")
     assert len(found) == 45
@@ -71,6 +99,7 @@ def test_races_against_algorithm_1_and_adam():
     assert ratios_of(portfolio, "accelerated", "adam", 1).min() > 0.995
 
 
+@needs_docs
 def test_readme_quotes_the_races():
     found = read_contests("race.jsonl")
     text = " ".join(read_page("../README.md").split())
