@@ -50,7 +50,9 @@ def pad_rows(design: FloatArray) -> FloatArray:
         same_rows = whole.flags.c_contiguous and design.strides == whole.strides
         if same_rows and not whole[:, n_columns:].any():
             return whole
-    return np.pad(design, ((0, 0), (0, padded_width(n_columns) - n_columns)))
+    padded = np.zeros((n_rows, padded_width(n_columns)))  # np.pad would keep the order of a Fortran array
+    padded[:, :n_columns] = design
+    return padded
 
 
 def as_columns(values: FloatArray) -> FloatArray:
