@@ -322,6 +322,21 @@ def test_oof_scores_and_members(friedman_model):
     assert np.mean((y - friedman_model.oof_prediction_) ** 2) <= best * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("n_groups", [None, 4])
+def test_noise_is_predicted_by_the_mean(n_groups):
+    rng = np.random.default_rng(0)
+    groups = None if n_groups is None else rng.integers(n_groups, size=200)
+    centers = 0.0 if groups is None else 3.0 * rng.normal(size=(n_groups, 5))[groups]
+    table, y = centers + rng.normal(size=(200, 5)), rng.normal(size=200)
+    model = regressor().fit(table, y, groups=groups)
+    assert -0.05 < model.oof_score_ < 0.05
+    assert np.var(model.predict(table)) < 0.02 * np.var(y)
+    assert sum(member["weight"] for member in model.members_ if member["family"] == "constant") > 0.2
+    clear = regressor().fit(table, y + 10.0 * table[:, 0], groups=groups)
+    assert clear.oof_score_ > 0.97
+    assert sum(member["weight"] for member in clear.members_ if member["family"] == "constant") == 0.0
+
+
 def test_duplicate_rows_do_not_predict_each_other():
     noise = np.random.default_rng(0).normal(size=(100, 3))
     assert regressor().fit(np.tile(noise[:, :2], (4, 1)), np.tile(noise[:, 2], 4)).oof_score_ < 0.1

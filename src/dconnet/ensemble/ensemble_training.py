@@ -113,7 +113,8 @@ def _select_promising(runner: FoldRunner, begun: dict[int, Sequence[int]]) -> di
         n_members, n_settings = len(predicted), len(begun[f])
         own = shares[first : first + n_members]
         first += n_members
-        settings = [g for g in begun[f] if own[g::n_settings].sum() > MIN_SHARE]
+        is_free = runner.families[f].cost == 0.0
+        settings = [g for g in begun[f] if own[g::n_settings].sum() > MIN_SHARE or is_free]
         if settings:
             chosen[f] = settings
             fit, outputs = runner.trained[f, 0]

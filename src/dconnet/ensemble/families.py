@@ -108,13 +108,25 @@ class TreeFamily:
         return 10.0 * self.n_leaves * self.rounds[-1]
 
 
-AnyFamily = Family | TreeFamily
+@dataclass(frozen=True, slots=True)
+class ConstantFamily:
+    """The mean of the target, which costs nothing; it has the weight if no column predicts the target."""
+
+    name: ClassVar[str] = "constant"
+    settings: ClassVar[tuple[str, ...]] = ("mean of the target",)
+    cost: ClassVar[float] = 0.0
+    log_target: ClassVar[bool] = False
+
+
+AnyFamily = Family | TreeFamily | ConstantFamily
 TREES = TreeFamily("boosting", N_LEAVES, ROUNDS)
 
 
-def _screen(families: list[AnyFamily], n_rows: int, n_fields: int, n_associated: int) -> list[AnyFamily]:
+def _screen(
+    families: list[Family | TreeFamily], n_rows: int, n_fields: int, n_associated: int
+) -> list[Family | TreeFamily]:
     """Restrict families to the best fields of a wide table, and add strict copies of two if most fields are noise."""
-    most, strict = int(np.clip(MAX_CELLS // n_rows, MIN_FIELDS, MAX_FIELDS)), list[AnyFamily]()
+    most, strict = int(np.clip(MAX_CELLS // n_rows, MIN_FIELDS, MAX_FIELDS)), list[Family | TreeFamily]()
     if n_fields >= NOISY and n_associated <= MAX_ASSOCIATED * n_fields:
         strict = [
             replace(family, name=f"{family.name} screened", screening=Screening(most, is_strict=True))
@@ -161,7 +173,7 @@ def choose_regression_families(fields: Sequence[Field], y: FloatArray, n_associa
     linear = Family("linear", Coding(), *((0.0, 100, 400) if many else (0.3, 50, 200)), gammas)
     ramps = Family("ramps", Coding(6), 0.3, 50, 150 if many else 100, gammas)
     knots = Family("knots", Coding(16, every_value=True), 1.0, *((20, 100) if many else (30, 60)), gammas)
-    families: list[AnyFamily] = [knots, linear, ramps]
+    families: list[Family | TreeFamily] = [knots, linear, ramps]
     if suits_logarithm(y):
         families.append(replace(knots, name="knots of log", log_target=True))
     if _has_many_levels(fields):
@@ -169,7 +181,7 @@ def choose_regression_families(fields: Sequence[Field], y: FloatArray, n_associa
         families.append(replace(linear, name="linear by target", coding=Coding(by_target=True), shrinkage=0.0))
     if fields:
         families.append(TREES)
-    return _screen(families, len(y), len(fields), n_associated)
+    return [*_screen(families, len(y), len(fields), n_associated), ConstantFamily()]
 
 
 def choose_classification_families(
@@ -186,5 +198,5 @@ def choose_classification_families(
     linear = Family("linear", Coding(by_target=by_target), 3.0, n_hidden, 200, gammas)
     knots = Family("knots", Coding(16, every_value=True, by_target=by_target), 1.0, min(n_hidden, 30), 60, gammas)
     has_categories = any(field.is_category for field in fields)
-    families: list[AnyFamily] = [ramps, linear, knots] if has_categories else [ramps, linear]
-    return _screen([*families, TREES] if fields else families, n_rows, len(fields), n_associated)
+    families: list[Family | TreeFamily] = [ramps, linear, knots] if has_categories else [ramps, linear]
+    return [*_screen([*families, TREES] if fields else families, n_rows, len(fields), n_associated)]

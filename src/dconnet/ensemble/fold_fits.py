@@ -14,7 +14,7 @@ from dconnet._threads import check_stop
 from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.schema import Field, FieldTable
-from dconnet.ensemble.families import AnyFamily, TreeFamily
+from dconnet.ensemble.families import AnyFamily, ConstantFamily, TreeFamily
 from dconnet.ensemble.logistic import fit_ridge_logistic
 from dconnet.ensemble.screening import Screening, compute_p_values
 from dconnet.ensemble.stacking import one_hot
@@ -52,6 +52,14 @@ class FoldFit:
     U: FloatArray
     alpha: FloatArray
     intercept: FloatArray
+
+    @classmethod
+    def constant(cls, values: FloatArray) -> FoldFit:
+        """Return a network without features whose outputs are the same for all rows, of shape (n_columns,)."""
+        n_columns = len(values)
+        return cls(
+            Coder(Coding(), (), (), ()), np.zeros((1, n_columns, 1, 1)), np.zeros((1, n_columns, 1)), values[None]
+        )
 
     def code(self, table: FieldTable) -> CodedDesign:
         """Return rows as `outputs` takes them."""
@@ -256,7 +264,7 @@ def fit_fold(
 
     Parameters
     ----------
-    family : Family or TreeFamily
+    family : Family, TreeFamily or ConstantFamily
     index : int
         Number of the family, which its random starts depend on.
     data : TrainingSet
@@ -280,6 +288,10 @@ def fit_fold(
     Returns None if the time is over and the networks are not needed.
     """
     check_stop()
+    if isinstance(family, ConstantFamily):
+        rows = data.outside(fold)
+        constant = FoldFit.constant(np.average(data.columns[rows], axis=0, weights=data.weight[rows]))
+        return constant, constant.outputs(constant.code(data.table.rows(data.folds[fold])))
     seeds = np.random.SeedSequence([data.seed, index, fold])
     if isinstance(family, TreeFamily):
         return _fit_trees(family, data, fold, chosen, int(seeds.generate_state(1)[0]), seconds)

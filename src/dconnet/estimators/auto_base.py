@@ -24,7 +24,7 @@ from dconnet._threads import one_blas_thread
 from dconnet.encoding.coder import deal
 from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.ensemble.ensemble_training import TrainedEnsemble, train_ensemble
-from dconnet.ensemble.families import NOISY, AnyFamily, Family, count_folds
+from dconnet.ensemble.families import NOISY, AnyFamily, TreeFamily, count_folds
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.fold_runner import FoldRunner
 from dconnet.ensemble.importance import compute_importances
@@ -266,7 +266,7 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
         has_screening = n_fields >= NOISY and has_time_for_screening(data.table, clock.left())
         families = self._choose_families(data, data.count_associated() if has_screening else n_fields)
         if self.members == "networks":
-            families = [family for family in families if isinstance(family, Family)]
+            families = [family for family in families if not isinstance(family, TreeFamily)]
         runner = FoldRunner(families, data, effective_n_jobs(self.n_jobs), clock)
         total = len(data.folds) * sum(family.cost for family in families)
         with work_bar(int(self.verbose), type(self).__name__, total) as runner.report_progress:
