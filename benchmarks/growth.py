@@ -1,11 +1,10 @@
-"""Growth of the width: proved gaps on few features, default fits, and growth against fixed widths.
+"""Growth of the width: proved gaps on few features, and default fits.
 
-    python benchmarks/growth.py [--part proofs bounds defaults widths] [--gammas 0.01 1] [--report] [--pack]
+    python benchmarks/growth.py [--part proofs bounds defaults] [--gammas 0.01 1] [--report] [--pack]
 
 proofs: the two features that correlate most with the target, at most 1000 rows, grown to the proved optimum.
 bounds: three to five features and at most 300 rows, with a lower bound by branch and bound.
 defaults: all features of the paper's tables and of synthetic tables, default settings; gamma 0 stands for "auto".
-widths: growth and fixed widths for the same time; RegLoss on training rows, error on test rows.
 The tables show all stored results: ``--report --results docs/benchmarks`` those of the documentation.
 """
 
@@ -15,7 +14,7 @@ import argparse
 import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,25 +28,23 @@ from dconnet.training.growth import START, GrowingDescent
 from dconnet.training.initialization import xavier
 from dconnet.training.observer import Observer
 from paper_data import DATASETS, load_table, require_data
-from report import Report, add_run_options, build_warnings, compute_cells, geometric_mean
-from reproduction.datasets import split_rows
+from report import Report, add_run_options, build_warnings, compute_cells
 from reproduction.store import Result, Store
 
-PARTS = ("proofs", "bounds", "defaults", "widths")
+PARTS = ("proofs", "bounds", "defaults")
 MAX_ROWS = {"proofs": 1000, "bounds": 300}
-WIDTHS = (5, 20, 80)
 SYNTHETIC = {"500x8": (500, 8), "2000x10": (2000, 10), "5000x20": (5000, 20)}  # rows and features
 NOISY = "noisy"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One fit. ``width`` is the number of features in part "bounds", else the number of neurons; 0 means growth."""
+    """One fit; ``n_features`` and ``seconds`` are for the part "bounds"."""
 
     part: str
     dataset: str
     gamma: float
-    width: int = 0
+    n_features: int = 0
     seconds: float = 0.0
 
 
@@ -101,7 +98,7 @@ def run_proof(cell: Cell) -> Result:
 
 def run_bound(cell: Cell) -> Result:
     """Grow with three to five features, then bound the gap by branch and bound for a limited time."""
-    problem, descent, start = make_descent(cell, cell.width)
+    problem, descent, start = make_descent(cell, cell.n_features)
     began = time.process_time()
     solution = descent.run(start)
     grown = time.process_time()
@@ -142,22 +139,7 @@ def run_defaults(cell: Cell) -> Result:
     }
 
 
-def run_width(cell: Cell) -> Result:
-    """Fit one width, or by growth, for a limited time; return RegLoss and test error."""
-    X, y = load_table(cell.dataset)
-    train, _, test = split_rows(len(y), 0)
-    limits = {"max_seconds": cell.seconds, "max_epochs": None}
-    model = DCONRegressor(cell.width or "auto", gamma=cell.gamma, random_state=0, **limits).fit(X[train], y[train])
-    return {
-        "regloss": model.objective_,
-        "width": model.network_.n_hidden,
-        "test_mse": float(np.mean((model.predict(X[test]) - y[test]) ** 2)),
-        "seconds": float(model.history_.seconds[-1]),
-        "status": model.status_.name,
-    }
-
-
-RUNNERS = {"proofs": run_proof, "bounds": run_bound, "defaults": run_defaults, "widths": run_width}
+RUNNERS = {"proofs": run_proof, "bounds": run_bound, "defaults": run_defaults}
 
 
 def run(cell: Cell) -> Result:
@@ -195,7 +177,7 @@ NOTES = {
 
 
 def make_line(cell: Cell, result: Result) -> tuple[object, ...]:
-    """Return the line of a cell in the table of its part, without widths."""
+    """Return the line of a cell in the table of its part."""
     if cell.part == "proofs":
         figures = (f"{result['regloss']:.6g}", f"{result['proved_gap']:.1e}", f"{result['cpu_seconds']:.1f}")
         return cell.dataset, result["rows"], cell.gamma, result["width"], *figures
@@ -210,30 +192,9 @@ def make_line(cell: Cell, result: Result) -> tuple[object, ...]:
 
 def make_report(part: str, found: Found) -> Report:
     """Return the table of one part."""
-    if part == "widths":
-        return report_widths(found)
     report = Report(TITLES[part], HEADERS[part], notes=[NOTES[part]])
     for cell, result in found.items():
         report.add(*make_line(cell, result))
-    return report
-
-
-def report_widths(found: Found) -> Report:
-    names = [f"{width} neurons" for width in WIDTHS]
-    report = Report(
-        "Fixed widths against growth at equal time",
-        ("data", "gamma", "neurons by growth", *(f"RegLoss, {n}" for n in names), *(f"test error, {n}" for n in names)),
-        notes=["RegLoss and mean squared error of fixed widths over those of growth: above one, growth is better."],
-    )
-    ratios: list[list[float]] = []
-    for cell, grown in found.items():
-        fixed = [result for width in WIDTHS if (result := found.get(replace(cell, width=width)))]
-        if cell.width == 0 and len(fixed) == len(WIDTHS):
-            ratios.append([one[name] / grown[name] for name in ("regloss", "test_mse") for one in fixed])
-            report.add(cell.dataset, cell.gamma, grown["width"], *(f"{ratio:.3f}" for ratio in ratios[-1]))
-    if ratios:
-        means = (f"{geometric_mean(column):.3f}" for column in zip(*ratios, strict=True))
-        report.add("geometric mean", "", "", *means)
     return report
 
 
@@ -242,9 +203,8 @@ def make_cells(options: argparse.Namespace) -> Iterator[Cell]:
     for part, dataset, gamma in itertools.product(options.part, options.datasets, options.gammas):
         if (part == "proofs" and dataset not in SYNTHETIC) or (part == "defaults" and dataset != NOISY):
             yield Cell(part, dataset, gamma)
-        elif part in ("bounds", "widths") and dataset in DATASETS:
-            widths = options.features if part == "bounds" else (0, *WIDTHS)
-            yield from (Cell(part, dataset, gamma, width, options.seconds) for width in widths)
+        elif part == "bounds" and dataset in DATASETS:
+            yield from (Cell(part, dataset, gamma, n, options.seconds) for n in options.features)
 
 
 def draw_bounds(found: Found, path: Path) -> None:
@@ -275,7 +235,7 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--gammas", nargs="+", type=float, default=[1.0, 0.1, 0.01, 0.001], metavar="GAMMA")
     parser.add_argument("--features", nargs="+", type=int, default=[3, 4, 5], help="for part bounds", metavar="N")
-    parser.add_argument("--seconds", type=float, default=3.0, help="for each bound, and each fit of part widths")
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each bound")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw bound and RegLoss over the width")
     add_run_options(parser)
     options = parser.parse_args()

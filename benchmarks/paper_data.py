@@ -1,4 +1,4 @@
-"""The data of the paper from local files: nine tables scaled as in the paper, and MNIST with 10 x 10 pixels."""
+"""Data of the benchmarks: nine tables of the paper and MNIST, from local files, and random regressions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dconnet import Problem
+from dconnet.training.initialization import xavier
 from reproduction.datasets import ALL_LAGS, TABLES, Choices, is_present, load_dataset, load_mnist, load_scaled
 
 HOME = Path(os.environ.get("DCONNET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
@@ -54,3 +55,13 @@ def load_mnist_digit() -> tuple[np.ndarray, np.ndarray]:
     """Return pixels between zero and one, and +1 for one digit, -1 for all others."""
     images = load_mnist(10, HOME)[0][:MNIST_ROWS]
     return images.X, images.signs(MNIST_DIGIT)
+
+
+def make_regression(n_rows: int, n_features: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return standard normal inputs, and a standardised target: a random network plus noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_features))
+    teacher = xavier(n_features, 5, rng)
+    y = teacher.predict(X)
+    y += 0.3 * np.std(y) * rng.standard_normal(n_rows)
+    return X, (y - np.mean(y)) / np.std(y)

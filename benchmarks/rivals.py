@@ -20,8 +20,7 @@ from dconnet.model.problem import WhitenedProblem
 from dconnet.training.accelerated import AcceleratedDescent, Moves
 from dconnet.training.descent import Descent, Options
 from dconnet.training.initialization import xavier
-from neurons import make_regression
-from paper_data import load_mnist_digit, load_problem
+from paper_data import load_mnist_digit, load_problem, make_regression
 from reproduction.store import Result
 
 # Data with more rows than the tables of the paper.

@@ -14,13 +14,11 @@ from timing import ONE_THREAD
 
 os.environ.update(ONE_THREAD)  # before NumPy is imported
 
-from engine import report_epochs, report_osqp_epochs, report_programmes
 from processes import report_memory, report_rows
+from programmes import report_programmes
 
 PARTS = {
     "programmes": report_programmes,
-    "epoch": report_epochs,
-    "osqp-epoch": report_osqp_epochs,
     "growth": report_rows,
     "memory": report_memory,
 }
