@@ -26,6 +26,16 @@ REGLOSS_ROUNDING = 1e-13
 # Subgradients below this, as a pure number, are rounding.
 VANISHED = 1e-11
 
+# Eigenvalues below this fraction of the largest cannot be distinguished from zero.
+SINGULAR = 1e-10
+# Number of epochs that count as early, as in the paper.
+EARLY = 30
+# Errors below this fraction of the limit, and decreases below this fraction of the objective, are rounding.
+ROUNDING = 1e-14
+# A law is fitted to at most STRETCHES ranges of epochs, evenly spaced in their logarithm, and at least LEAST_STRETCHES.
+STRETCHES = 60
+LEAST_STRETCHES = 8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
@@ -84,10 +94,6 @@ def _divide(numerator: FloatArray, denominator: FloatArray, is_informative: Bool
     ratios = np.full(len(numerator), np.nan)
     np.divide(numerator, denominator, out=ratios, where=is_informative & (denominator > 0.0))
     return ratios
-
-
-# Eigenvalues below this fraction of the largest cannot be distinguished from zero.
-SINGULAR = 1e-10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,17 +183,6 @@ def _in_data_coordinates(matrix: FloatArray, white: WhitenedProblem, network: Ne
     change = linalg.block_diag(*[white.whitening.to_white] * network.n_hidden, np.eye(network.alpha.size))
     result: FloatArray = change.T @ matrix @ change / white.total_weight
     return result
-
-
-# Number of epochs that count as early, as in the paper.
-EARLY = 30
-
-# Errors below this fraction of the limit, and decreases below this fraction of the objective, are rounding.
-ROUNDING = 1e-14
-
-# A law is fitted to at most STRETCHES ranges of epochs, evenly spaced in their logarithm, and at least LEAST_STRETCHES.
-STRETCHES = 60
-LEAST_STRETCHES = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ from dconnet.cli.shared import (
 if TYPE_CHECKING:
     from dconnet.inspection.examination import Examination
 
+# Of more columns than this, those that need no remark are only counted.
+MAX_COLUMNS = 30
+PLAIN = "as it is"
+
 
 def add_parser(commands: Any) -> None:
     """Declare the command."""
@@ -103,11 +107,6 @@ def _examine(model: Any, options: argparse.Namespace) -> Examination:
     ]
     y = columns[0] if len(columns) == 1 else np.column_stack(columns)
     return examine(model, as_features(model, table), y, source=source_name(options.data), replay=options.replay)
-
-
-# Of more columns than this, those that need no remark are only counted.
-MAX_COLUMNS = 30
-PLAIN = "as it is"
 
 
 def summarize(estimator: Any) -> dict[str, Any]:

@@ -22,6 +22,15 @@ import numpy as np
 
 from dconnet._arrays import FloatArray
 
+# Largest duality gap of an inexact answer, as a fraction of the decrease it achieves.
+GAP_SHARE = 0.1
+_BUILT_IN = {
+    "native": "dconnet.convex.native.Native",
+    "reference": "dconnet.convex.reference.Reference",
+    "admm": "dconnet.convex.admm.ADMM",
+    "parallel": "dconnet.convex.parallel.Parallel",
+}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Programme:
@@ -115,10 +124,6 @@ class Programme:
         )
 
 
-# Largest duality gap of an inexact answer, as a fraction of the decrease it achieves.
-GAP_SHARE = 0.1
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvexSolution:
     """Answer of a backend."""
@@ -192,14 +197,6 @@ def require_orthonormal(design: FloatArray) -> None:
             "The solvers 'admm' and 'parallel' do not support shrinkage: they need a design with orthonormal columns. "
             "Use another solver, such as 'native', or shrinkage=0."
         )
-
-
-_BUILT_IN = {
-    "native": "dconnet.convex.native.Native",
-    "reference": "dconnet.convex.reference.Reference",
-    "admm": "dconnet.convex.admm.ADMM",
-    "parallel": "dconnet.convex.parallel.Parallel",
-}
 
 
 def backend_names() -> list[str]:

@@ -23,6 +23,12 @@ from scipy import linalg
 from dconnet._arrays import FloatArray
 from dconnet.convex.programme import ConvexSolution, Programme, solve_scaled
 
+# KKT residual of an answer that is as good as double precision allows.
+EXACT = 1e-13
+# Penalties in units of the full curvature: the stiffer, the fewer rounds, but the more digits are lost to rounding.
+PENALTIES = (1e2, 1e2, 1e3, 1e3, 1e3, 1e4, 1e4, 1e4, 1e5, 1e5, 1e5, 1e5, 1e6, 1e6)
+MAX_NEWTON_STEPS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -139,14 +145,6 @@ class _Point(NamedTuple):
     def move(self, step: _Point, length: float) -> _Point:
         """Return the point after this fraction of the step."""
         return _Point(*(values + length * change for values, change in zip(self, step, strict=True)))
-
-
-# KKT residual of an answer that is as good as double precision allows.
-EXACT = 1e-13
-
-# Penalties in units of the full curvature: the stiffer, the fewer rounds, but the more digits are lost to rounding.
-PENALTIES = (1e2, 1e2, 1e3, 1e3, 1e3, 1e4, 1e4, 1e4, 1e5, 1e5, 1e5, 1e5, 1e6, 1e6)
-MAX_NEWTON_STEPS = 10
 
 
 def polish(programme: Programme, v: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -39,6 +39,12 @@ NO_WORKERS_TIMEOUT, DEFAULT_TIMEOUT = "dconnet.no-workers-timeout", "120s"
 WORKER_POLL_SECONDS, TASK_POLL_SECONDS = 0.1, 1.0
 RESUME_HINT = "With a checkpoint, the same fit resumes once the cluster is available again."
 
+T = TypeVar("T")
+# Consecutive losses after which a partition is given up: most likely it exhausts the memory of every worker.
+MAX_LOSSES = 5
+# A call of a function on all partitions: the function, its arguments, and arguments of single partitions.
+Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[int, tuple[Any, ...]]]
+
 
 class LostSchedulerError(RuntimeError):
     """The scheduler of the cluster is gone."""
@@ -136,15 +142,6 @@ def task_result(client: Client, task: Future) -> Any:
             return None
         with cluster_errors(client):
             raise
-
-
-T = TypeVar("T")
-
-# Consecutive losses after which a partition is given up: most likely it exhausts the memory of every worker.
-MAX_LOSSES = 5
-
-# A call of a function on all partitions: the function, its arguments, and arguments of single partitions.
-Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[int, tuple[Any, ...]]]
 
 
 @dataclass(slots=True, eq=False)

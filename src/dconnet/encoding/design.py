@@ -31,6 +31,9 @@ MAX_SHARE = 1e30
 
 Codes = tuple[IndexArray, FloatArray]  # place and share of each row
 
+# Directions whose squared length is a smaller fraction of the largest count as linearly dependent.
+DEPENDENT = 1e-12
+
 
 @dataclass(frozen=True, slots=True)
 class Linear:
@@ -158,10 +161,6 @@ def _share(distance: FloatArray, width: FloatArray | float) -> FloatArray:
 def _median(values: FloatArray) -> float:
     known = values[~np.isnan(values)]
     return float(np.median(known)) if len(known) else 0.0
-
-
-# Directions whose squared length is a smaller fraction of the largest count as linearly dependent.
-DEPENDENT = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)

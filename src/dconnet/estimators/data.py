@@ -27,6 +27,9 @@ from dconnet.model.whitening import Coordinates, mean_and_spread
 # Targets beyond this, or that differ by less than its inverse, have squares that overflow or underflow.
 LARGEST_TARGET = 1e120
 
+# Standard deviation of a target below which its squares lose digits, and with them RegLoss.
+SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
+
 
 class ColumnWarning(UserWarning):
     """A column is dropped although it may hold information, or read in a way that may not be intended."""
@@ -141,10 +144,6 @@ def _refuse_gaps(target: FloatArray) -> None:
             f"y is missing (Input y contains NaN) in {n_gaps} of {len(target)} rows. "
             "Drop these rows: known = ~np.isnan(y), and fit(X[known], y[known])."
         )
-
-
-# Standard deviation of a target below which its squares lose digits, and with them RegLoss.
-SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

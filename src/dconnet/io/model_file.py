@@ -19,6 +19,8 @@ from dconnet._files import write_bytes_atomically
 from dconnet.io.object_codec import Content, ObjectEntry, decode, encode
 from dconnet.io.stored_estimators import ATTRIBUTES, check_prediction, registry, require
 
+FORMAT, VERSION = "dconnet-model", 1
+
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
@@ -63,9 +65,6 @@ def metadata_of(estimator: Any) -> Metadata:
         n_targets = getattr(getattr(last, "targets_", None), "n_targets", 1)
         targets = ["y"] if n_targets == 1 else [f"y{k}" for k in range(n_targets)]
     return Metadata(tuple(map(str, features)), tuple(map(str, targets)))
-
-
-FORMAT, VERSION = "dconnet-model", 1
 
 
 class _ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -42,18 +42,22 @@ from dconnet.model.targets import Calibration, Targets
 from dconnet.training.result import History, Solution, Status
 from dconnet.training.trainer import PaperAlgorithm
 
+Labels = NDArray[Any]
+# Parameters by name. Those that a file cannot hold are stored as their defaults.
+Parameters = Annotated[dict[str, Any], "parameters"]
+# Parameters that belong to the process or the machine of the fit: a file must not decide where files are written.
+NOT_STORED_PARAMETERS = frozenset({"callback", "checkpoint"})
+IMPLEMENTATIONS: Mapping[type, tuple[type, ...]] = {OutputTransform: (TargetValue, LogTarget, ClassScore, LogOdds)}
+# The number of features in a file of a network without neurons, which no array confirms.
+MAX_FEATURES = 2**24
+
 
 def _are_names(values: NDArray[Any]) -> bool:
     return values.ndim == 1 and all(type(name) is str for name in values.tolist())
 
 
 Names = Annotated[NDArray[Any], _are_names]
-Labels = NDArray[Any]
-# Parameters by name. Those that a file cannot hold are stored as their defaults.
-Parameters = Annotated[dict[str, Any], "parameters"]
 
-# Parameters that belong to the process or the machine of the fit: a file must not decide where files are written.
-NOT_STORED_PARAMETERS = frozenset({"callback", "checkpoint"})
 
 _SEEN = {"n_features_in_": int, "feature_names_in_": NotRequired[Names]}
 _NETWORKS = {
@@ -100,7 +104,6 @@ ATTRIBUTES: Mapping[type[BaseEstimator], Mapping[str, Any]] = {
         "_sklearn_output_config": NotRequired[dict[str, str]],
     },
 }
-IMPLEMENTATIONS: Mapping[type, tuple[type, ...]] = {OutputTransform: (TargetValue, LogTarget, ClassScore, LogOdds)}
 
 
 @cache
@@ -168,10 +171,6 @@ def _build_pipeline(own: dict[str, Any]) -> Pipeline:
     pipeline = Pipeline(list(own["steps"]))
     pipeline._validate_steps()
     return pipeline
-
-
-# The number of features in a file of a network without neurons, which no array confirms.
-MAX_FEATURES = 2**24
 
 
 def require(holds: bool, fault: str) -> None:

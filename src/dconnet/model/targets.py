@@ -12,6 +12,13 @@ from scipy import optimize, special
 from dconnet._arrays import FloatArray
 from dconnet._text import printable
 
+# The ridge on the slope, in rows: it keeps the slope finite where a threshold on the outputs separates the classes.
+RIDGE = 0.05
+# Keeps the probabilities in the order of the outputs, even where the networks have learnt nothing.
+LEAST_SLOPE = 0.01
+# Slope without data for calibration: least-squares outputs are 2p - 1, and near p = 1/2 the log-odds are twice that.
+PLAIN_SLOPE = 2.0
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Targets:
@@ -150,14 +157,6 @@ class Targets:
         winners = outputs[:, 0] > 0.0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
         predicted: NDArray[Any] = self.classes[winners.astype(np.intp)]
         return predicted
-
-
-# The ridge on the slope, in rows: it keeps the slope finite where a threshold on the outputs separates the classes.
-RIDGE = 0.05
-# Keeps the probabilities in the order of the outputs, even where the networks have learnt nothing.
-LEAST_SLOPE = 0.01
-# Slope without data for calibration: least-squares outputs are 2p - 1, and near p = 1/2 the log-odds are twice that.
-PLAIN_SLOPE = 2.0
 
 
 def probabilities_of(logits: FloatArray) -> FloatArray:

@@ -16,6 +16,11 @@ from dconnet._arrays import BoolArray, FloatArray, Frozen, IndexArray, frozen_co
 from dconnet.export.chain import Affine, Exportable
 from dconnet.model.network import Network
 
+# Distance of a bound of an integer input from an integer that counts as rounding, relative to the bound.
+INTEGER_SLACK = 1e-9
+# Largest number of corners of a hull; the linear programmes have a variable for each of them.
+MAX_CORNERS = 1000
+
 
 def build_target(model: Any, output: int | None = None, weights: ArrayLike | None = None) -> Network:
     """Return one output of a network or of a fitted estimator, or a weighted sum of its outputs, as a network."""
@@ -58,13 +63,6 @@ def _check_weights(n_outputs: int, output: int | None, weights: ArrayLike | None
         )
     indicator: FloatArray = np.eye(n_outputs)[output]
     return indicator
-
-
-# Distance of a bound of an integer input from an integer that counts as rounding, relative to the bound.
-INTEGER_SLACK = 1e-9
-
-# Largest number of corners of a hull; the linear programmes have a variable for each of them.
-MAX_CORNERS = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,13 @@ from dconnet._native import SignSearch
 from dconnet.model.network import Network
 from dconnet.optimisation.programme import PiecewiseLinearProgramme, Region, build_programme, build_region, build_target
 
+# Violation of a constraint that counts as rounding, relative to the range of its values.
+SLACK = 1e-9
+# Seconds between two checks of the clock, of Ctrl-C and of the callback.
+SECONDS_PER_CHECK = 0.1
+# Gaps below this share of the sum of all sizes are rounding errors.
+ROUNDING = 1e-12
+
 
 class OptimumStatus(Enum):
     """Why a search ended. The value is the message for the user, with a placeholder for the gap."""
@@ -99,14 +106,6 @@ def relative_gap(value: float, bound: float) -> float:
         return np.inf
     difference = abs(bound - value)
     return difference / abs(value) if difference and value else (np.inf if difference else 0.0)
-
-
-# Violation of a constraint that counts as rounding, relative to the range of its values.
-SLACK = 1e-9
-# Seconds between two checks of the clock, of Ctrl-C and of the callback.
-SECONDS_PER_CHECK = 0.1
-# Gaps below this share of the sum of all sizes are rounding errors.
-ROUNDING = 1e-12
 
 
 def optimise(

@@ -46,6 +46,9 @@ DIRECTIONS, STEPS = 16, 30
 # Relative curvature that makes a least-squares problem strictly convex without changing its solution noticeably.
 TRACE = 1e-12
 
+# Restarts for one neuron in one visit; the next epoch may continue.
+RESTARTS = 10
+
 
 def at_kink(z: FloatArray, width: float) -> BoolArray:
     """Return the rows whose preactivation is zero, up to this fraction of the largest one."""
@@ -291,10 +294,6 @@ class NetKinks:
             own = self.neurons == unit
             rising, falling = np.maximum(self.slopes[own], 0.0), np.maximum(-self.slopes[own], 0.0)
             yield Kinks(smooth[unit], self.rows[own], rising, falling, float(size[unit]))
-
-
-# Restarts for one neuron in one visit; the next epoch may continue.
-RESTARTS = 10
 
 
 class Verdict(Enum):

@@ -33,6 +33,13 @@ POLISH_GAIN = 1e-12
 POLISHED = 8
 POLISHED_ENTRIES = 500_000
 
+# Ridges on the diagonal of the Gram matrix, as fractions of its largest entry, tried until it is positive definite.
+RIDGES = (1e-13, 1e-11, 1e-9)
+# Steps of the active-set method for each neuron.
+STEPS = 10
+# Passes of block descent over new neurons.
+PASSES = 20
+
 
 def random_starts(V: FloatArray, n_starts: int, rng: np.random.Generator) -> FloatArray:
     """Return starts of the search: random directions, and those of the neurons ``V``."""
@@ -158,14 +165,6 @@ def _normalise(V: FloatArray) -> FloatArray:
     """Scale rows to length one; rows of zeros stay zero."""
     lengths = np.linalg.norm(V, axis=1, keepdims=True)
     return np.asarray(V / np.where(lengths > 0.0, lengths, 1.0))
-
-
-# Ridges on the diagonal of the Gram matrix, as fractions of its largest entry, tried until it is positive definite.
-RIDGES = (1e-13, 1e-11, 1e-9)
-# Steps of the active-set method for each neuron.
-STEPS = 10
-# Passes of block descent over new neurons.
-PASSES = 20
 
 
 def solve_lengths(A: FloatArray, y: FloatArray, gamma: float) -> FloatArray | None:

@@ -16,6 +16,8 @@ from dconnet.training.checkpoint import Snapshot
 if TYPE_CHECKING:
     from dconnet.training.descent import State
 
+_PARTS = ("W", "b", "alpha", "intercept")
+
 
 class Observer:
     """Observes the training of one network by `Descent.run`; this base class does nothing.
@@ -121,9 +123,6 @@ def _make_bar(*columns: Any) -> Any:
 
     shown = (TextColumn("{task.description}"), BarColumn(), *columns, TimeElapsedColumn())
     return Progress(*shown, console=Console(stderr=True))
-
-
-_PARTS = ("W", "b", "alpha", "intercept")
 
 
 @dataclass(slots=True, eq=False)

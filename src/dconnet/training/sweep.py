@@ -22,6 +22,8 @@ from dconnet.model.rows import merge_triangles, qr_blocks, triangle_of
 from dconnet.training.dc import DCAOutcome, NeuronProblem, dca
 from dconnet.training.kinks import dca_with_restarts
 
+_SWEEP_COUNTS = ("programmes", "iterations", "refused", "unsolved", "restarts")
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
@@ -51,9 +53,6 @@ class Tally:
         """Return the counts after one more neuron."""
         sums = {name: getattr(self, name) + getattr(outcome, name) for name in _SWEEP_COUNTS}
         return Tally(visited=self.visited + 1, **sums)
-
-
-_SWEEP_COUNTS = ("programmes", "iterations", "refused", "unsolved", "restarts")
 
 
 class Sweep(Protocol):
