@@ -30,8 +30,7 @@ def frozen_copy(values: ArrayLike, *, name: str, ndim: int, copy: bool = True, c
         raise ValueError(f"{name} must have {ndim} dimension(s), got {array.ndim} (shape {array.shape}).")
     if check_finite and not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity. Impute or drop those entries first.")
-    frozen: FloatArray = _read_only(array)
-    return frozen
+    return _read_only(array)
 
 
 def _read_only(value: Any) -> Any:

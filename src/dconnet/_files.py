@@ -15,26 +15,11 @@ N_DIGITS = 8
 
 @contextmanager
 def write_atomically(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    r"""Open a file for UTF-8 text that replaces the file when the block ends.
+    """Open a file for UTF-8 text that replaces the file when the block ends.
 
     The text goes to a temporary file in the same folder. If the block raises an error, an existing file stays as it was
-    and the temporary file is removed. A pipe or device, such as /dev/stdout, is written to directly.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; ``filename`` is ``path``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from dconnet._files import write_atomically
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with write_atomically(Path(folder) / "note.txt") as file:
-    ...         _ = file.write("done\n")
-    ...     (Path(folder) / "note.txt").read_text()
-    'done\n'
+    and the temporary file is removed. A pipe or device, such as /dev/stdout, is written to directly. ``filename`` of an
+    OSError is ``path``.
     """
     with _replace(path, "", encoding="utf-8", newline="") as file:
         yield file

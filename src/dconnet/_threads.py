@@ -108,12 +108,6 @@ def in_threads(
 
     With one thread, ``work`` runs in the calling thread. If ``stop`` is given, Ctrl-C is not raised again here:
     ``work`` is also called for the other items, and may check ``stop`` to return quickly.
-
-    Examples
-    --------
-    >>> from dconnet._threads import in_threads
-    >>> in_threads(lambda n: n**2, [1, 2, 3], n_threads=2)
-    [1, 4, 9]
     """
     n_threads = min(n_threads, len(items))
     if n_threads <= 1:

@@ -61,8 +61,7 @@ class Trajectory:
     def step_norms(self) -> FloatArray:
         """Return the distance of each network from the one before, of shape (n_epochs,)."""
         points = np.array([self.problem.parameters(network) for network in self.networks])
-        steps: FloatArray = np.linalg.norm(np.diff(points, axis=0), axis=1)
-        return steps
+        return np.linalg.norm(np.diff(points, axis=0), axis=1)
 
     def sufficient_decrease(self) -> Condition:
         """Check condition (H1): every epoch that moves the weights by d lowers RegLoss by at least a d²."""
@@ -181,8 +180,7 @@ def _whitened_hessian(white: WhitenedProblem, network: Network) -> FloatArray:
 
 def _in_data_coordinates(matrix: FloatArray, white: WhitenedProblem, network: Network) -> FloatArray:
     change = linalg.block_diag(*[white.whitening.to_white] * network.n_hidden, np.eye(network.alpha.size))
-    result: FloatArray = change.T @ matrix @ change / white.total_weight
-    return result
+    return change.T @ matrix @ change / white.total_weight
 
 
 @dataclass(frozen=True, slots=True)

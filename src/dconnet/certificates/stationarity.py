@@ -45,8 +45,7 @@ class Subgradient:
     @property
     def neurons(self) -> FloatArray:
         """Norm of the block of each neuron, of shape (n_hidden,)."""
-        norms: FloatArray = np.linalg.norm(self.hidden, axis=1)
-        return norms
+        return np.linalg.norm(self.hidden, axis=1)
 
     @property
     def output_layer(self) -> float:
@@ -127,8 +126,7 @@ def _first_order(white: WhitenedProblem, network: Network, split: str) -> tuple[
 def _output_gradient(Q: FloatArray, y: FloatArray, V: FloatArray, alpha: FloatArray) -> FloatArray:
     """Return half of the gradient of the squared error of some rows in the output weights."""
     hidden = hidden_layer(Q, V)
-    gradient: FloatArray = hidden.T @ (hidden @ alpha - y)
-    return gradient
+    return hidden.T @ (hidden @ alpha - y)
 
 
 def _shortest(kinks: Kinks, concave: str, matrix: FloatArray | None = None) -> tuple[FloatArray, bool]:

@@ -10,8 +10,8 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from dconnet._text import count
-from dconnet.cli.fit import choose_columns
-from dconnet.cli.shared import MEASURES, add_table_options, join, print_table, read_table, source_name
+from dconnet.cli.fit import choose_columns, describe_data
+from dconnet.cli.shared import MEASURES, add_training_options, print_table, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,17 +29,11 @@ def add_parser(commands: Any) -> None:
         description="Compare the ensemble, a single network, boosted trees and a linear model of scikit-learn, and a "
         "constant prediction. Each row is predicted by models that were trained on the other folds, the same for all.",
     )
+    add_training_options(parser)
     add = parser.add_argument
-    add("data", metavar="DATA", help="CSV, Parquet or Excel file; - for the standard input")
-    add("--target", action="append", required=True, metavar="COL", help="column to predict")
-    add("--task", choices=("auto", "regression", "classification"), default="auto", help="as in dconnet fit")
-    add("--drop", action="append", default=[], metavar="COL", help="column to leave out; repeatable")
     add("--folds", type=int, default=5, help="number of folds [default: 5]")
-    add("--seed", type=int, default=0, help="random seed of the folds and the fits [default: 0]")
-    add("--jobs", type=int, default=1, help="number of threads; -1 for all cores [default: 1]")
     add("--json", action="store_true", help="print JSON")
     add("-q", "--quiet", action="store_true", help="do not show the progress")
-    add_table_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -54,12 +48,9 @@ def run(options: argparse.Namespace) -> None:
     if not 2 <= options.folds <= len(y) // 2:
         raise ValueError(f"--folds must be at least 2 and leave two rows in each fold of {count(len(y), 'row')}.")
     folds = deal(len(y), options.folds, options.seed, y if classify else None)
-    kind = f"classification, {len(set(y.tolist()))} classes" if classify else "regression"
-    title = f"{source_name(options.data)}: {count(len(X), 'row')}, {count(X.shape[1], 'feature')}, target "
-    title += f"{join(options.target)}, {kind}, {options.folds} folds"
     shows_progress = not options.quiet and sys.stderr is not None
     if shows_progress:
-        print(title, file=sys.stderr)
+        print(f"{describe_data(X, y, classify, options)}, {options.folds} folds", file=sys.stderr)
     results: list[dict[str, Any]] = []
     for name, model in _make_models(options, classify).items():
         begin = process_time()

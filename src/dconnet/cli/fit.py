@@ -16,7 +16,7 @@ from dconnet.cli.inspect import print_columns, print_members, summarize
 from dconnet.cli.shared import (
     INTERRUPTED,
     TERMINATED,
-    add_table_options,
+    add_training_options,
     check_output,
     complain,
     has_numbers_only,
@@ -47,22 +47,11 @@ def add_parser(commands: Any) -> None:
         "missing values. The model is an ensemble of short fits; with --single, or with an option of a single network, "
         "it is one network, trained to convergence. Ctrl-C ends the training early and saves what was reached.",
     )
+    add_training_options(parser)
     add = parser.add_argument
-    add("data", metavar="DATA", help="CSV, Parquet or Excel file; - for the standard input")
-    add("--target", action="append", required=True, metavar="COL", help="column to predict; repeatable with --single")
     add("-o", "--output", type=Path, default=Path("model.json"), help="model file [default: model.json]")
-    tasks = "auto", "regression", "classification"
-    add(
-        "--task",
-        choices=tasks,
-        default="auto",
-        help="auto: classification for text and for two whole numbers such as 0 and 1, else regression",
-    )
-    add("--drop", action="append", default=[], metavar="COL", help="column to leave out; repeatable")
     add("--max-seconds", type=float, help="time limit in seconds [default: none]")
     add("--test-fraction", type=float, help="fraction of the rows to test on [default: 0; 0.2 with --single]")
-    add("--seed", type=int, default=0, help="random seed of the fit and of the split [default: 0]")
-    add("--jobs", type=int, default=1, help="number of threads; -1 for all cores [default: 1]")
     add("-q", "--quiet", action="store_true", help="print errors and warnings only")
     add("--force", action="store_true", help="replace the output file if it exists")
     ensemble = parser.add_argument_group("ensemble", argument_default=argparse.SUPPRESS)
@@ -81,7 +70,6 @@ def add_parser(commands: Any) -> None:
     add("--no-scale", dest="scale", action="store_false", help="do not standardise the columns")
     add("--early-stopping", action="store_true", help="stop when the validation error stops decreasing")
     add("--checkpoint", help="file for the state: after a kill, the same command resumes from there")
-    add_table_options(parser)
     parser.set_defaults(
         run=run,
         of_ensemble=[action.dest for action in ensemble._group_actions],
@@ -120,14 +108,12 @@ def run(options: argparse.Namespace) -> int:
     estimator = _build_estimator(options, is_single, has_numbers_only(features), classify)
     model_name = "network" if is_single else "ensemble"
     if not options.quiet:
-        kind = f"classification, {len(set(y.tolist()))} classes" if classify else "regression"
         hint = ""
         if options.task == "auto" and len(targets) == 1:
             other = "regression" if classify else "classification"
             hint = f" (for {other}, use --task {other})"
-        sizes = f"{count(len(table), 'row')}, {count(features.shape[1], 'feature')}"
         held_out = f", {count(len(test), 'row')} held out" if len(test) else ""
-        print(f"{source_name(options.data)}: {sizes}, target {join(targets)}, {kind}{held_out}{hint}", flush=True)
+        print(f"{describe_data(features, y, classify, options)}{held_out}{hint}", flush=True)
     begin = perf_counter()
     X = numbers_table(features) if takes_numbers(estimator) else features
     status = _fit_until_interrupted(estimator, X.iloc[train], y[train], getattr(options, "checkpoint", None))
@@ -183,6 +169,13 @@ def choose_columns(table: pd.DataFrame, options: argparse.Namespace) -> tuple[pd
             "Choose another --target, or use its values as classes with --task classification."
         )
     return features, y, classify
+
+
+def describe_data(features: pd.DataFrame, y: NDArray[Any], classify: bool, options: argparse.Namespace) -> str:
+    """Return the table, its size, the target and the task on one line."""
+    kind = f"classification, {len(set(y.tolist()))} classes" if classify else "regression"
+    sizes = f"{count(len(features), 'row')}, {count(features.shape[1], 'feature')}"
+    return f"{source_name(options.data)}: {sizes}, target {join(options.target)}, {kind}"
 
 
 def _build_estimator(options: argparse.Namespace, is_single: bool, is_numeric: bool, classify: bool) -> Any:

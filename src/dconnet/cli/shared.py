@@ -43,6 +43,23 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--decimal", default=".", help="decimal point of the numbers [default: .]")
 
 
+def add_training_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the table, its target, and what every fit needs."""
+    add = parser.add_argument
+    add("data", metavar="DATA", help="CSV, Parquet or Excel file; - for the standard input")
+    add("--target", action="append", required=True, metavar="COL", help="column to predict; repeatable with --single")
+    add(
+        "--task",
+        choices=("auto", "regression", "classification"),
+        default="auto",
+        help="auto: classification for text and for two whole numbers such as 0 and 1, else regression",
+    )
+    add("--drop", action="append", default=[], metavar="COL", help="column to leave out; repeatable")
+    add("--seed", type=int, default=0, help="random seed of fits and splits [default: 0]")
+    add("--jobs", type=int, default=1, help="number of threads; -1 for all cores [default: 1]")
+    add_table_options(parser)
+
+
 def read_table(options: argparse.Namespace) -> pd.DataFrame:
     """Read the table that the command line names."""
     from dconnet.io import table_files

@@ -120,8 +120,7 @@ class Batch(NamedTuple):
 
     def multiply_gram(self, v: FloatArray) -> FloatArray:
         """Return ``Q_bᵀQ_b v``."""
-        product: FloatArray = self.basis @ (self.squares * (self.basis.T @ v))
-        return product
+        return self.basis @ (self.squares * (self.basis.T @ v))
 
 
 def solve_batch(rows: FloatArray, scale: FloatArray, numbers: dict[str, Any], start: ConvexSolution) -> ConvexSolution:

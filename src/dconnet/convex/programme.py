@@ -169,8 +169,7 @@ def solve_inexactly(
     the decrease of P from `start_value`. That decrease is then at least 1 / (1 + gap_share) of the largest one.
     """
     if hasattr(solver, "solve_until"):
-        answer: ConvexSolution = solver.solve_until(programme, start, programme.value(v), GAP_SHARE)
-        return answer
+        return solver.solve_until(programme, start, programme.value(v), GAP_SHARE)
     return solver.solve(programme, start)
 
 
@@ -214,8 +213,7 @@ def get_backend(solver: str | Backend) -> Backend:
         )
     if solver in _BUILT_IN:
         module, _, class_name = _BUILT_IN[solver].rpartition(".")
-        backend: Backend = getattr(import_module(module), class_name)()
-        return backend
+        return getattr(import_module(module), class_name)()
     from dconnet.convex.external import External
 
     return External(solver)

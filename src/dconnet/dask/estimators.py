@@ -189,8 +189,7 @@ class _DaskEstimator(_Shallow, Generic[Local]):
         """Return the ordinary estimator with the same parameters and networks; it needs no cluster."""
         local: Any = self._local(**{name: getattr(self, name) for name in self._local._get_param_names()})
         vars(local).update({name: value for name, value in vars(self).items() if name != "client"})
-        found: Local = local
-        return found
+        return local
 
     def _apply(self, method: str, X: Any, n_columns: int | None, dtype: Any = np.float64) -> Any:
         """Call a method of the ordinary estimator, lazily for Dask collections."""

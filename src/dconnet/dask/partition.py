@@ -208,8 +208,7 @@ class Partition:
 
         def leaf_moments(rows: slice) -> FloatArray:
             values = (np.column_stack([self.original_rows[rows], self.Y[rows]]) - center) / unit
-            products: FloatArray = self.weight[rows] @ values**power
-            return products
+            return self.weight[rows] @ values**power
 
         return self._merge(map(leaf_moments, leaves(self.n_rows)), np.add)
 

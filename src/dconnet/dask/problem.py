@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from dconnet.model.rows import LEAF, leaves, merge_triangles, qr_blocks, tree_of
 from dconnet.model.targets import Targets
 from dconnet.model.whitening import Basis, Coordinates, Whitening, column_scale
 from dconnet.training.observer import Validation
-from dconnet.training.row_work import Explorer
+from dconnet.training.row_work import RowWork
 from dconnet.training.sweep import Sweep, Tally, make_sweep
 
 T = TypeVar("T")
@@ -133,28 +134,25 @@ class RemoteWhitened(WhitenedProblem):
 
     def merge_leaves(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
         """Merge ``function(Q, y, *arguments)`` over all leaves, on the workers as far as possible."""
-        total: T = self.partitions.reduce(merge, Partition.merge_leaves, function, merge, self.column, *arguments)
-        return total
+        return self.partitions.reduce(merge, Partition.merge_leaves, function, merge, self.column, *arguments)
 
 
-@dataclass(slots=True, eq=False)
-class RemoteRows:
-    """The work of a descent on rows that are on workers; see `dconnet.training.row_work.RowWork`."""
+class RemoteRows(RowWork):
+    """The same work on rows that are on workers; sweeps are made on the driver, by several threads."""
 
     problem: RemoteWhitened
-    n_threads: int
-    _counts: tuple[int, int] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._counts = self.problem.partitions.n_rounds, self.problem.partitions.n_bytes
+    def __init__(self, problem: RemoteWhitened, n_threads: int) -> None:
+        super().__init__(problem, n_threads)
+        self.n_rounds, self.n_bytes = problem.partitions.n_rounds, problem.partitions.n_bytes
 
     def sweep(self, backend: Backend, n_hidden: int, **options: Any) -> Sweep:
-        """See `RowWork.sweep`."""
-        team = _native.Team(self.n_threads)
-        return DriverSweep(self.problem, lambda fetched: make_sweep(fetched, backend, n_hidden, **options, team=team))
+        """Return an object that fetches the rows for its first sweep."""
+        make = partial(make_sweep, backend=backend, n_hidden=n_hidden, team=self.team, **options)
+        return DriverSweep(self.problem, make)
 
-    def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
-        """See `RowWork.explorer`."""
+    def explorer(self, n_hidden: int, **plan: Any) -> _native.Explorer:
+        """Return a search that gets its sums over the rows from the workers."""
         problem, unit = self.problem, self.problem.unit
         return _native.Explorer(
             NetworkSums(problem, n_hidden),
@@ -169,11 +167,11 @@ class RemoteRows:
         )
 
     def spent(self) -> dict[str, int]:
-        """See `RowWork.spent`. Called between two epochs, it also moves partitions to workers that joined."""
-        partitions, (n_rounds, n_bytes) = self.problem.partitions, self._counts
+        """Return rounds and traffic since the last call; between two epochs, move partitions to workers that joined."""
+        partitions, n_rounds, n_bytes = self.problem.partitions, self.n_rounds, self.n_bytes
         partitions.balance()
-        self._counts = partitions.n_rounds, partitions.n_bytes
-        return {"rounds": partitions.n_rounds - n_rounds, "traffic": partitions.n_bytes - n_bytes}
+        self.n_rounds, self.n_bytes = partitions.n_rounds, partitions.n_bytes
+        return {"rounds": self.n_rounds - n_rounds, "traffic": self.n_bytes - n_bytes}
 
 
 @dataclass(slots=True, eq=False)

@@ -79,8 +79,7 @@ class Storage:
             self._file_bytes_used += -(-n_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
         array = np.frombuffer(file, np.uint8, n_bytes, first)
         weakref.finalize(array, _free, file, first, n_bytes, os.getpid())
-        typed: NDArray[Any] = array.view(dtype).reshape(shape)
-        return typed
+        return array.view(dtype).reshape(shape)
 
 
 def _map_new_file(folder: str | None, n_bytes: int) -> mmap.mmap:

@@ -133,8 +133,7 @@ class Levels:
 
     def columns(self, codes: Codes) -> FloatArray:
         """Return the columns of the design."""
-        levels: FloatArray = (codes[0][:, None] == np.arange(self.n_columns)).astype(np.float64)
-        return levels
+        return (codes[0][:, None] == np.arange(self.n_columns)).astype(np.float64)
 
 
 Feature = Linear | Ramps | Levels
@@ -293,5 +292,4 @@ class Standardisation:
             pass
         values, vectors = linalg.eigh(standard, check_finite=False)
         kept = values > DEPENDENT * values[-1]
-        basis: FloatArray = T.T @ (vectors[:, kept] / np.sqrt(values[kept]))
-        return basis
+        return T.T @ (vectors[:, kept] / np.sqrt(values[kept]))

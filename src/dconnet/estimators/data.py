@@ -265,16 +265,7 @@ def checked_weight(sample_weight: ArrayLike | None, X: FloatArray) -> FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassWeights:
-    """Weights of classes, with the meaning of scikit-learn's ``class_weight``: a factor for each class of y.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.estimators.data import ClassWeights
-    >>> labels = np.array(["a", "b", "b", "b"])
-    >>> ClassWeights.of("balanced", labels, np.ones(4)).of_rows(labels).round(3)
-    array([2.   , 0.667, 0.667, 0.667])
-    """
+    """Weights of classes, with the meaning of scikit-learn's ``class_weight``: a factor for each class of y."""
 
     factors: dict[Any, float]
 

@@ -215,8 +215,7 @@ def select_output(exported: Exported, output: str) -> Chain:
 def softmax(logits: FloatArray) -> FloatArray:
     """Return the softmax of each row, without overflow."""
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: FloatArray = powers / powers.sum(axis=1, keepdims=True)
-    return shares
+    return powers / powers.sum(axis=1, keepdims=True)
 
 
 def dtype_name(dtype: object) -> str:

@@ -35,8 +35,7 @@ def to_torch(chain: Chain, dtype: object = "float64") -> TorchSequential:
             linear.bias.copy_(torch.tensor(b))
         modules += [linear, torch.nn.ReLU()]
     modules[-1:] = [torch.nn.Softmax(dim=1)] if chain.softmax else []
-    module: TorchSequential = torch.nn.Sequential(*modules)
-    return module
+    return torch.nn.Sequential(*modules)
 
 
 def torch_file(chain: Chain, dtype: object = "float64") -> bytes:

@@ -56,8 +56,7 @@ def metadata_of(estimator: Any) -> Metadata:
     Features without names are called x0, x1, ... and a target without a name y; several targets are y0, y1, ...
     """
     if hasattr(estimator, "metadata_"):
-        metadata: Metadata = estimator.metadata_
-        return metadata
+        return estimator.metadata_
     first, last = (estimator[0], estimator[-1]) if hasattr(estimator, "steps") else (estimator, estimator)
     features = getattr(first, "feature_names_in_", [f"x{j}" for j in range(first.n_features_in_)])
     targets = getattr(last, "target_names_in_", None)

@@ -47,33 +47,14 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a CSV, Parquet or Excel file.
 
-    The content decides on the format and the compression of a CSV file (gzip, bzip2 or xz), not the name.
+    The content decides on the format and the compression of a CSV file (gzip, bzip2 or xz), not the name. The path may
+    be a pipe; "-" is the standard input. All cells of a CSV file are text without surrounding blanks; missing cells are
+    empty. The separator is by default the comma, semicolon, tab or bar that splits the first lines into the most cells,
+    equally many in each, and the encoding UTF-8, or that of the byte order mark. If the decimal mark is not a point,
+    points may separate thousands.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, which may be a pipe; "-" is the standard input.
-    separator : str, optional
-        Between the cells of a CSV file. By default the comma, semicolon, tab or bar that splits the first lines into
-        the most cells, equally many in each.
-    encoding : str, optional
-        Of a CSV file. By default UTF-8, or what the byte order mark tells.
-    decimal : str, default="."
-        Decimal mark of the numbers in a CSV file. If it is not a point, points may separate thousands.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A table with column names. All cells of a CSV file are text without surrounding blanks; missing cells are empty.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it is no such table; the message has the line.
-    ImportError
-        If a package for the format is missing.
+    Raises OSError if the file cannot be read, ValueError with the line if it is no such table, and ImportError if a
+    package for the format is missing.
     """
     pandas = _import_pandas()
     is_standard_input = str(path) == STANDARD_INPUT

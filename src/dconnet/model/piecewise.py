@@ -58,8 +58,7 @@ def active_neurons(
     else:
         size = np.sqrt(np.average(network.hidden(X) ** 2, axis=0, weights=sample_weight))
     parts = output_strengths(network.alpha if scale is None else network.alpha / scale) * size
-    active: BoolArray = parts > share * (np.max(parts) if whole is None else whole)
-    return active
+    return parts > share * (np.max(parts) if whole is None else whole)
 
 
 def output_strengths(alpha: FloatArray) -> FloatArray:

@@ -214,11 +214,10 @@ class Problem(Frozen):
             return network.parameters
         return Network(network.W, network.b, network.alpha / self.output_scale).parameters
 
-    def with_targets(self, y: ArrayLike, intercept: ArrayLike = 0.0, output_scale: ArrayLike | None = None) -> Problem:
+    def with_targets(self, y: ArrayLike, intercept: ArrayLike = 0.0) -> Problem:
         """Return the problem with other targets; inputs and their factorisation are shared, not copied."""
         targets = frozen_copy(y, name="y", ndim=2 if np.ndim(y) == 2 else 1)
-        scale = None if output_scale is None else _for_each_output(output_scale, targets, "output_scale")
-        return self._changed(y=targets, intercept=_for_each_output(intercept, targets, "intercept"), output_scale=scale)
+        return self._changed(y=targets, intercept=_for_each_output(intercept, targets, "intercept"), output_scale=None)
 
     def with_gamma(self, gamma: float) -> Problem:
         """Return the problem with another gamma; all data and the factorisation are shared, not copied."""

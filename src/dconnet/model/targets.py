@@ -155,8 +155,7 @@ class Targets:
         if self.classes is None:
             return outputs if self.n_targets > 1 else outputs[:, 0]
         winners = outputs[:, 0] > 0.0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
-        predicted: NDArray[Any] = self.classes[winners.astype(np.intp)]
-        return predicted
+        return self.classes[winners.astype(np.intp)]
 
 
 def probabilities_of(logits: FloatArray) -> FloatArray:
@@ -176,14 +175,9 @@ def log_probabilities_of(logits: FloatArray) -> FloatArray:
 def log_loss(logits: FloatArray, hot: FloatArray, share: FloatArray) -> tuple[float, FloatArray]:
     """Return the log loss and its derivative in the logits.
 
-    Parameters
-    ----------
-    logits : array of shape (n_rows, n_columns)
-        A column for each class, or one for the second of two.
-    hot : array of shape (n_rows, n_columns)
-        One in the column of the class of the row and zero elsewhere, or the class probabilities of the row.
-    share : array of shape (n_rows,)
-        Weight of each row; the sum is one.
+    The ``logits`` (n_rows, n_columns) have a column for each class, or one for the second of two. ``hot`` has the same
+    shape, with one in the column of the class of a row and zero elsewhere, or with the class probabilities of the row.
+    ``share`` (n_rows,) are the weights of the rows; their sum is one.
     """
     logs = log_probabilities_of(logits)
     if logits.shape[1] == 1:

@@ -61,8 +61,7 @@ def _check_weights(n_outputs: int, output: int | None, weights: ArrayLike | None
             f"output must be a whole number from 0 to {n_outputs - 1}, got {output!r}. It counts columns or classes, "
             "and is not a label; two classes have one output, which is largest for the second of them."
         )
-    indicator: FloatArray = np.eye(n_outputs)[output]
-    return indicator
+    return np.eye(n_outputs)[output]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,8 +163,7 @@ def _whiten(rows: FloatArray) -> FloatArray:
     U, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
     # Directions in which the standardised rows vary only by rounding would be blown up.
     varies = sizes > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)
-    white: FloatArray = U[:, varies] * np.sqrt(len(rows))
-    return white
+    return U[:, varies] * np.sqrt(len(rows))
 
 
 def _find_outermost(white: FloatArray, deadline: float) -> IndexArray:

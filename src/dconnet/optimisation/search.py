@@ -90,16 +90,6 @@ class Optimum(Frozen):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchResult:
-    """Point of the programme or None, bound, reason for the end, and number of searched parts."""
-
-    v: FloatArray | None
-    bound: float
-    status: OptimumStatus
-    nodes: int
-
-
 def relative_gap(value: float, bound: float) -> float:
     """Return ``|bound - value| / |value|``, where zero over zero is zero."""
     if not np.isfinite(value):
@@ -190,16 +180,16 @@ def optimise(
     region = build_region(target.n_features, bounds, A_ub, b_ub, A_eq, b_eq, integrality, near, coverage, halfway)
     sign = 1.0 if sense == "max" else -1.0
     signed = Network(target.W, target.b, sign * target.alpha, sign * float(target.intercept))
-    found, x = _search(signed, region, rel_gap, deadline, _ProgressReporter(sign, callback, verbose, began))
+    report = _ProgressReporter(sign, callback, verbose, began)
+    x, bound, status, nodes = _search(signed, region, rel_gap, deadline, report)
     value = np.nan if x is None else float(target.predict(x[None, :])[0])
-    bound = sign * found.bound if x is None else sign * max(found.bound, sign * value)
-    status = found.status
+    bound = sign * bound if x is None else sign * max(bound, sign * value)
     gap = 0.0 if status is OptimumStatus.INFEASIBLE else relative_gap(value, bound)
     size = float(np.abs(target.alpha) @ (np.abs(target.W) @ (region.high - region.low)))
     if status is OptimumStatus.OPTIMAL and abs(bound - value) > max(2.0 * rel_gap * abs(value), SLACK * size):
         status = OptimumStatus.INEXACT
     message = status.value.format(gap=gap) + region.remark
-    return Optimum(x, value, bound, gap, status, message, found.nodes, time.perf_counter() - began)
+    return Optimum(x, value, bound, gap, status, message, nodes, time.perf_counter() - began)
 
 
 def output_range(network: Any, bounds: Any = None, **options: Any) -> tuple[Optimum, Optimum]:
@@ -237,30 +227,33 @@ class _ProgressReporter:
         return self.callback is not None and bool(self.callback(progress))
 
 
-def _search(
-    network: Network, region: Region, rel_gap: float, deadline: float, report: _ProgressReporter
-) -> tuple[SearchResult, FloatArray | None]:
-    """Maximise the network over the region; return the result and the inputs found."""
-    infeasible = SearchResult(None, np.nan, OptimumStatus.INFEASIBLE, 0), None
+# Point or None, bound, reason for the end, and number of searched parts.
+Found = tuple[FloatArray | None, float, OptimumStatus, int]
+
+
+def _search(network: Network, region: Region, rel_gap: float, deadline: float, report: _ProgressReporter) -> Found:
+    """Maximise the network over the region; the point are its inputs."""
+    infeasible = None, np.nan, OptimumStatus.INFEASIBLE, 0
     if (region.low > region.high).any():  # such as an integer between 0.2 and 0.8
         return infeasible
     programme = build_programme(network, region)
     if not programme.n_variables:  # the box is a single point
         if region.violation(region.low) > SLACK:
             return infeasible
-        return SearchResult(np.zeros(0), programme.offset, OptimumStatus.OPTIMAL, 0), region.low
-    found = _branch_and_bound(programme, rel_gap, deadline, report)
-    if found.v is None:
-        return found, None
-    x = programme.origin + programme.directions @ found.v
+        return region.low, programme.offset, OptimumStatus.OPTIMAL, 0
+    v, bound, status, nodes = _branch_and_bound(programme, rel_gap, deadline, report)
+    if v is None:
+        return None, bound, status, nodes
+    x = programme.origin + programme.directions @ v
     # Remove rounding errors: integers are whole, and the point is within the box.
-    return found, np.clip(np.where(region.integer, np.round(x), x), region.low, region.high)
+    x = np.clip(np.where(region.integer, np.round(x), x), region.low, region.high)
+    return x, bound, status, nodes
 
 
 def _branch_and_bound(
     programme: PiecewiseLinearProgramme, rel_gap: float, deadline: float, report: _ProgressReporter
-) -> SearchResult:
-    """Maximise over the signs of the neurons, in the kernel."""
+) -> Found:
+    """Maximise over the signs of the neurons, in the kernel; the point are variables of the programme."""
     m, n = len(programme.A), programme.n_variables
     search = SignSearch(
         np.ascontiguousarray(np.vstack([programme.W, programme.A])),
@@ -287,4 +280,4 @@ def _branch_and_bound(
         elif report(value, bound, search.nodes, search.waiting):
             status = OptimumStatus.STOPPED
     v = np.array(search.point) if search.has_point else None
-    return SearchResult(v, np.nan if status is OptimumStatus.INFEASIBLE else bound, status, search.nodes)
+    return v, np.nan if status is OptimumStatus.INFEASIBLE else bound, status, search.nodes

@@ -70,24 +70,7 @@ class Moves:
 
 
 class AcceleratedDescent(Descent):
-    """The accelerated algorithm on one problem; an epoch is a round.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.training.accelerated import AcceleratedDescent
-    >>> from dconnet.convex.programme import get_backend
-    >>> from dconnet.training.descent import Options
-    >>> from dconnet.training.initialization import xavier
-    >>> from dconnet.model.problem import Problem
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(50, 2))
-    >>> problem = Problem(X, np.abs(X[:, 0]), gamma=0.01)
-    >>> descent = AcceleratedDescent(problem, get_backend("native"), Options(split="net"), rng)
-    >>> solution = descent.run(xavier(n_features=2, n_hidden=4, rng=rng))
-    >>> bool(np.all(np.diff(solution.history.objective) <= 0))
-    True
-    """
+    """The accelerated algorithm on one problem; an epoch is a round."""
 
     def __init__(
         self,

@@ -60,22 +60,7 @@ class Snapshot:
 
 
 class Checkpoint:
-    """A file with the state of a fit; an existing one is read at once.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from dconnet.training.checkpoint import Checkpoint, Snapshot
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     checkpoint = Checkpoint(Path(folder) / "fit.npz")
-    ...     checkpoint.begin({"gamma": 0.1})
-    ...     checkpoint.put("choice", Snapshot({"best": 3}))
-    ...     again = Checkpoint(Path(folder) / "fit.npz")
-    ...     again.begin({"gamma": 0.1})
-    ...     again.get("choice").values
-    {'best': 3}
-    """
+    """A file with the state of a fit; an existing one is read at once."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

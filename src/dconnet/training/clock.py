@@ -15,17 +15,6 @@ class Clock:
 
     ``limit`` is in seconds, None for no limit; ``spent`` are the seconds of an earlier process from which this one
     resumes.
-
-    Examples
-    --------
-    >>> from dconnet.training.clock import Clock
-    >>> Clock(None).left()
-    inf
-    >>> clock = Clock(100.0, spent=40.0)
-    >>> 59.0 < clock.left() <= 60.0
-    True
-    >>> 29.0 < clock.share(0.5).left() <= 30.0
-    True
     """
 
     def __init__(self, limit: float | None, spent: float = 0.0) -> None:

@@ -67,23 +67,7 @@ class State:
 
 
 class Descent:
-    """Algorithm 1 on one problem with one convex backend; ``rng`` draws the order of the neurons.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.convex.programme import get_backend
-    >>> from dconnet.training.descent import Descent, Options
-    >>> from dconnet.training.initialization import xavier
-    >>> from dconnet.model.problem import Problem
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(50, 2))
-    >>> problem = Problem(X, np.abs(X[:, 0]), gamma=0.01)
-    >>> descent = Descent(problem, get_backend("reference"), Options(max_epochs=5), rng)
-    >>> solution = descent.run(xavier(n_features=2, n_hidden=4, rng=rng))
-    >>> bool(np.all(np.diff(solution.history.objective) <= 0))
-    True
-    """
+    """Algorithm 1 on one problem with one convex backend; ``rng`` draws the order of the neurons."""
 
     def __init__(self, problem: DataProblem, backend: Backend, options: Options, rng: np.random.Generator) -> None:
         self.data = problem

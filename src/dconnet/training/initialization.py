@@ -27,13 +27,6 @@ def xavier(n_features: int, n_hidden: int, rng: np.random.Generator, n_outputs: 
     ----------
     X. Glorot and Y. Bengio, Understanding the difficulty of training deep feedforward neural networks,
     AISTATS 2010.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet.training.initialization import xavier
-    >>> xavier(n_features=3, n_hidden=5, rng=np.random.default_rng(0)).W.shape
-    (5, 3)
     """
     hidden_bound = np.sqrt(6.0 / (n_features + n_hidden))
     output_bound = np.sqrt(6.0 / (n_hidden + (1 if n_outputs is None else n_outputs)))
@@ -102,18 +95,6 @@ def continuation(
 
     ``carried`` are the output weights of the network below, for the first columns of the features, and ``limit`` is
     the RegLoss that the start should not exceed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dconnet import Network, Problem
-    >>> from dconnet.training.initialization import continuation
-    >>> X, y = np.linspace(-1, 1, 9).reshape(-1, 1), np.ones(9)
-    >>> below = Network(W=[[1.0], [-1.0]], b=[0.0, 0.5], alpha=[1.0, -1.0])
-    >>> above = Problem(below.hidden(X), y, gamma=0.1)
-    >>> start = continuation(above, below.alpha, n_hidden=2, limit=0.0, rng=np.random.default_rng(0))
-    >>> bool(np.allclose(start.predict(below.hidden(X)), below.predict(X)))
-    True
     """
     white = problem.whitened  # indifferent to the order of the rows, and so is the start
     to_white, n_features = white.whitening.to_white, problem.X.shape[1]

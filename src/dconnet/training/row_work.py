@@ -1,12 +1,11 @@
-"""Interfaces between a descent and its problem, whose rows are in this process or on a cluster.
+"""What a descent needs of a problem, whose rows are in this process or on a cluster.
 
 A descent handles networks and a few numbers. Sums over the rows go through `WhitenedProblem.merge_leaves`, sweeps and
-searches through `RowWork`; `LocalRows` lets the kernel compute on arrays of this process.
+searches through `RowWork`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from dconnet import _native
@@ -16,29 +15,6 @@ from dconnet.convex.programme import Backend
 from dconnet.model.network import Network
 from dconnet.model.problem import WhitenedProblem
 from dconnet.training.sweep import Sweep, make_sweep
-
-
-class Explorer(Protocol):
-    """A search for a low minimum, as `_native.Explorer`."""
-
-    def explore(
-        self, evaluations: int, seconds: float, V: FloatArray, alpha: FloatArray
-    ) -> tuple[int, int, int, int, int]:
-        """Continue from these weights, and write the best weights into the same arrays."""
-        ...
-
-    @property
-    def settled(self) -> bool:
-        """Whether all hops were tried without success."""
-        ...
-
-    def state(self) -> list[int]:
-        """Return the state on which the next call depends."""
-        ...
-
-    def restore(self, state: list[int]) -> None:
-        """Restore a state that `state` returned."""
-        ...
 
 
 class DataProblem(Protocol):
@@ -64,51 +40,29 @@ class DataProblem(Protocol):
     def with_gamma(self, gamma: float) -> DataProblem: ...  # noqa: D102
 
 
-class RowWork(Protocol):
-    """Sweeps and searches on the rows of one problem."""
-
-    def sweep(
-        self, backend: Backend, n_hidden: int, *, split: str, max_dca_iter: int, restart: bool, inexact: bool
-    ) -> Sweep:
-        """Return an object that sweeps over the neurons."""
-        ...
-
-    def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
-        """Return a search with these settings, for targets and gamma in units of ``problem.unit``."""
-        ...
-
-    def spent(self) -> dict[str, int]:
-        """Return rounds and traffic since the last call, as fields of `Epoch`."""
-        ...
-
-
-class LocalRows:
-    """Computations on rows of this process, by several threads."""
+class RowWork:
+    """Sweeps and searches on the rows of a problem in this process, by several threads."""
 
     def __init__(self, problem: WhitenedProblem, n_threads: int) -> None:
         self.problem, self.team = problem, _native.Team(n_threads)
 
-    def sweep(
-        self, backend: Backend, n_hidden: int, *, split: str, max_dca_iter: int, restart: bool, inexact: bool
-    ) -> Sweep:
-        """See `RowWork.sweep`."""
-        return make_sweep(
-            self.problem, backend, n_hidden, split, max_dca_iter, restart=restart, inexact=inexact, team=self.team
-        )
+    def sweep(self, backend: Backend, n_hidden: int, **options: Any) -> Sweep:
+        """Return an object that sweeps over the neurons, with options of `make_sweep`."""
+        return make_sweep(self.problem, backend, n_hidden, **options, team=self.team)
 
-    def explorer(self, n_hidden: int, **plan: Any) -> Explorer:
-        """See `RowWork.explorer`."""
+    def explorer(self, n_hidden: int, **plan: Any) -> _native.Explorer:
+        """Return a search for a low minimum, for targets and gamma in units of ``problem.unit``."""
         problem = self.problem
         y = as_columns(problem.y / problem.unit)
         design = pad_rows(problem.Q)
         return _native.Explorer(design, problem.rank, y, problem.gamma / problem.unit, n_hidden, team=self.team, **plan)
 
     def spent(self) -> dict[str, int]:
-        """See `RowWork.spent`; there is no traffic in one process."""
+        """Return rounds and traffic since the last call, as fields of `Epoch`; there are none in one process."""
         return {}
 
 
 def rows_of(problem: WhitenedProblem, n_threads: int) -> RowWork:
     """Return the computations on the rows of a problem, by threads of this process or on the cluster with the rows."""
-    on_cluster: Callable[[int], RowWork] | None = getattr(problem, "rows", None)
-    return LocalRows(problem, n_threads) if on_cluster is None else on_cluster(n_threads)
+    on_cluster = getattr(problem, "rows", None)
+    return RowWork(problem, n_threads) if on_cluster is None else on_cluster(n_threads)
