@@ -298,7 +298,7 @@ def test_groups_and_folds_of_the_user():
     noise = rng.normal(size=(50, 3)).repeat(4, axis=0)
     table, y = noise[:, :2] + 1e-3 * rng.normal(size=(200, 2)), noise[:, 2]
     assert regressor().fit(table, y).oof_score_ > 0.8
-    for model, groups in ((regressor(), labels), (regressor(cv=4), labels), (regressor(cv=GroupKFold(3)), labels)):
+    for model, groups in ((regressor(), labels), (regressor(cv=GroupKFold(3)), labels)):
         assert model.fit(table, y, groups=groups).oof_score_ < 0.3
     halves = [(np.arange(100), np.arange(100, 200)), (np.arange(100, 200), np.arange(100))]
     model = quick(classifier(cv=halves)).fit(table, y > 0)
