@@ -1,5 +1,6 @@
 """Callbacks after each epoch, and fits that resume from a checkpoint to the same bits."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -18,12 +19,16 @@ from fitted_bits import bits
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def data():
+def make_data(n_rows=90):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 3))
+    X = rng.normal(size=(n_rows, 3))
     y = np.sin(2.0 * X[:, 0]) + np.abs(X[:, 1])
     return X, y, np.digitize(y, [0.2, 1.0])
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
 
 
 @pytest.fixture
@@ -78,10 +83,18 @@ def end_at(epoch_count):
     return callback
 
 
+PAPER = {"n_hidden": 4, "gamma": 0.05, "max_epochs": 5}
 KINDS = {
     "regressor": (DCONRegressor, {"n_hidden": 4, "tol": 1e-4}),
     "regressor, early stopping": (DCONRegressor, {"n_hidden": 6, "gamma": 0.01, "early_stopping": True}),
     "cross-validated": (DCONRegressor, {"n_hidden": 4, "gamma": [0.03, 0.3], "cv": KFold(3), "tol": 1e-4}),
+    "few evaluations": (DCONRegressor, {"n_hidden": 4, "gamma": 0.05, "max_evaluations": 1000}),
+    "two targets": (DCONRegressor, {"n_hidden": 4, "gamma": 0.05, "early_stopping": True}),
+    "Algorithm 1": (DCONRegressor, PAPER | {"algorithm": "paper", "early_stopping": True}),
+    "Algorithm 1, many rows": (DCONRegressor, PAPER | {"algorithm": "paper"}),
+    "restart": (DCONRegressor, PAPER | {"algorithm": PaperAlgorithm(restart=True)}),
+    "inexact": (DCONRegressor, PAPER | {"algorithm": PaperAlgorithm(inexact=True)}),
+    "reference": (DCONRegressor, PAPER | {"algorithm": PaperAlgorithm(solver="reference")}),
     "classifier": (DCONClassifier, {"n_hidden": 3, "gamma": 0.1, "early_stopping": True}),
     "cross-validated classifier": (DCONClassifier, {"n_hidden": 3, "gamma": [0.1, 0.3], "cv": 3, "tol": 1e-3}),
     "layers": (LayerwiseDCONRegressor, {"hidden_layer_sizes": (4, 3), "gamma": 0.1, "tol": 1e-3}),
@@ -97,12 +110,13 @@ def _write_after_every_epoch(monkeypatch):
     monkeypatch.setattr("dconnet.training.checkpoint.SECONDS_BETWEEN_WRITES", 0.0)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.usefixtures("_write_after_every_epoch")
 @pytest.mark.parametrize("name", KINDS)
-def test_a_fit_resumes_to_the_same_bits(data, path, name):
-    X, y, labels = data
+def test_a_fit_resumes_to_the_same_bits(path, name):
+    X, y, labels = make_data(5000 if "many rows" in name else 90)
     kind, parameters = KINDS[name]
-    target = labels if "class" in name else y
+    target = labels if "class" in name else np.column_stack([y, X[:, 2]]) if name == "two targets" else y
     whole = kind(random_state=0, **parameters).fit(X, target)
     model = kind(random_state=0, **parameters, checkpoint=path)
     for _ in range(1000):
@@ -210,23 +224,28 @@ def test_processes_that_are_killed_at_random_moments(tmp_path):
     assert "6 cases" in done.stdout
 
 
-FORGERIES = [lambda array: np.full_like(array, np.nan), lambda array: array[:0], np.atleast_3d]
-CHOICE = ["gamma/gammas", "gamma/errors", "gamma/weights"]
-CASES = [
-    *((name, forge) for name in CHOICE for forge in FORGERIES),
-    *(("network 0.0/history", forge) for forge in (*FORGERIES, lambda table: table[::-1], lambda table: table[:, 1:])),
-]
+FORGERIES = [lambda array: np.full(array.shape, np.nan), lambda array: array.ravel()[:-1], np.atleast_3d]
 
 
-@pytest.mark.parametrize(("name", "forge"), CASES)
-def test_a_forged_choice_of_gamma_or_history_is_refused(data, path, name, forge):
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("algorithm", ["accelerated", "paper"])
+def test_forged_arrays_and_values_are_refused(data, path, algorithm):
     X, y, _ = data
-    model = DCONRegressor(3, gamma=[0.1, 1.0], cv=3, tol=1e-2, random_state=0, checkpoint=path)
-    model.fit(X, y)
+    options = {"gamma": [0.1, 1.0], "cv": 3, "tol": 0.0, "early_stopping": True, "random_state": 0}
+    model = DCONRegressor(3, algorithm=algorithm, checkpoint=path, max_epochs=2, **options).fit(X, y)
     with np.load(path) as file:
         arrays = dict(file)
-    arrays[name] = forge(arrays[name])
-    with path.open("wb") as stream:
-        np.savez(stream, **arrays)
-    with pytest.raises(ValueError, match="checkpoint"):
-        model.fit(X, y)
+    header = json.loads(arrays.pop("header").tobytes())
+    forged = [(header, arrays | {name: forge(array)}) for name, array in arrays.items() for forge in FORGERIES]
+    rising = {"network 0.0/history": arrays["network 0.0/history"][::-1]}
+    forged.append((header, arrays | rising))
+    for entry, values in header["entries"].items():
+        for name in values.keys() - {"was_undone"}:
+            entries = header["entries"] | {entry: values | {name: ["?"]}}
+            forged.append((header | {"entries": entries}, arrays))
+    for other_header, other_arrays in forged:
+        content = np.frombuffer(json.dumps(other_header).encode(), dtype=np.uint8)
+        with path.open("wb") as stream:
+            np.savez(stream, header=content, **other_arrays)
+        with pytest.raises(ValueError, match="Delete the file"):
+            model.set_params(max_epochs=3).fit(X, y)
