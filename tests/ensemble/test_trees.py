@@ -31,16 +31,15 @@ def test_outputs_are_those_of_scikit_learn(model, target):
     model.fit(X, target)
     new = np.vstack([RNG.normal(size=(600, 4)), X, np.full((1, 4), np.nan)])
     found = Trees.of(model, 4)
-    np.testing.assert_allclose(found.outputs(new, [20])[:, 0].T, np.atleast_2d(model._raw_predict(new).T), rtol=1e-12)
-    np.testing.assert_array_equal(found.truncate(7).outputs(new, [7]), found.outputs(new, [3, 7])[:, 1:])
-    np.testing.assert_array_equal(found.outputs(new[:1], [20]), found.outputs(new, [20])[:1])
+    np.testing.assert_allclose(found.outputs(new).T, np.atleast_2d(model._raw_predict(new).T), rtol=1e-12)
+    np.testing.assert_array_equal(found.outputs(new[:1]), found.outputs(new)[:1])
     scaled = found.rescale(-2.0, 3.0 * np.ones(found.roots.shape[1]))
-    np.testing.assert_allclose(scaled.outputs(new, [5]), 3.0 - 2.0 * found.outputs(new, [5]), rtol=1e-9)
+    np.testing.assert_allclose(scaled.outputs(new), 3.0 - 2.0 * found.outputs(new), rtol=1e-9)
 
 
 def test_classes_without_rows_are_improbable():
     found = boost(X, np.where(CLASSES == 2, 3, CLASSES), np.ones(300), n_classes=4, n_rounds=5, **SETTINGS)
-    outputs = found.outputs(X, [5])[:, 0]
+    outputs = found.outputs(X)
     assert outputs.shape == (300, 4)
     assert (outputs[:, 2] < outputs[:, [0, 1, 3]].min(axis=1) - 5.0).all()
 
@@ -71,7 +70,7 @@ def test_chunks_of_rounds_give_the_same_trees(monkeypatch, now):
         return limits[-1]
 
     found = boost(X, Y, np.ones(300), n_classes=0, n_rounds=10, **SETTINGS, seconds=seconds)
-    np.testing.assert_allclose(found.outputs(X, [10]), whole.outputs(X, [10]), rtol=1e-5)
+    np.testing.assert_allclose(found.outputs(X), whole.outputs(X), rtol=1e-5)
     assert limits == [10.5, 9.5, 6.5, 3.5]
 
 

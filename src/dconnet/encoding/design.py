@@ -199,7 +199,7 @@ class CodedDesign:
         layout = _layout(self.features)
         return layout | {"places": np.ascontiguousarray(self.places), "shares": np.ascontiguousarray(self.shares)}
 
-    def rows(self, chosen: IndexArray) -> CodedDesign:
+    def rows(self, chosen: NDArray[np.intp] | slice) -> CodedDesign:
         """Return some of the rows."""
         return CodedDesign(self.features, self.places[chosen], self.shares[chosen])
 

@@ -30,8 +30,8 @@ LOG_SPREAD = 3.0
 MAX_FIELDS, MIN_FIELDS, MAX_CELLS = 200, 50, 100_000
 # If at most MAX_ASSOCIATED of at least NOISY fields are associated with the target, some families use only these.
 NOISY, MAX_ASSOCIATED = 20, 0.5
-# Boosted trees: leaves, and numbers of rounds.
-N_LEAVES, ROUNDS = 15, (100,)
+# Boosted trees: leaves, and rounds.
+N_LEAVES, N_ROUNDS = 15, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +77,20 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class TreeFamily:
-    """Boosted trees that differ only in the number of rounds.
+    """Boosted trees.
 
     Attributes
     ----------
     name : str
-    n_leaves : int
-        Leaves of a tree.
-    rounds : tuple of int
-        Numbers of rounds, ascending.
+    n_leaves, n_rounds : int
+        Leaves of a tree, and rounds of boosting.
     screening : Screening or None
         Which fields are used; None for all.
     """
 
     name: str
     n_leaves: int
-    rounds: tuple[int, ...]
+    n_rounds: int
     screening: Screening | None = None
 
     log_target: ClassVar[bool] = False
@@ -100,12 +98,12 @@ class TreeFamily:
     @property
     def settings(self) -> tuple[str, ...]:
         """What distinguishes the members, in words."""
-        return tuple(f"{number} rounds, trees of {self.n_leaves} leaves" for number in self.rounds)
+        return (f"{self.n_rounds} rounds, trees of {self.n_leaves} leaves",)
 
     @property
     def cost(self) -> float:
         """The work of a fit, in arbitrary units."""
-        return 10.0 * self.n_leaves * self.rounds[-1]
+        return 10.0 * self.n_leaves * self.n_rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ class ConstantFamily:
 
 
 AnyFamily = Family | TreeFamily | ConstantFamily
-TREES = TreeFamily("boosting", N_LEAVES, ROUNDS)
+TREES = TreeFamily("boosting", N_LEAVES, N_ROUNDS)
 
 
 def _screen(

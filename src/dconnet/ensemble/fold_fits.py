@@ -14,7 +14,7 @@ from dconnet._threads import check_stop
 from dconnet.encoding.coder import Coder, Coding
 from dconnet.encoding.design import CodedDesign, Standardisation
 from dconnet.encoding.schema import Field, FieldTable
-from dconnet.ensemble.families import AnyFamily, ConstantFamily, TreeFamily
+from dconnet.ensemble.families import AnyFamily, ConstantFamily, Family, TreeFamily
 from dconnet.ensemble.logistic import fit_ridge_logistic
 from dconnet.ensemble.screening import Screening, compute_p_values
 from dconnet.ensemble.stacking import one_hot
@@ -82,20 +82,17 @@ class FoldFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeFit:
-    """Boosted trees that were trained on the rows outside a fold.
+    """Boosted trees that were trained on the rows outside a fold: the only member of their family.
 
     Attributes
     ----------
     coder : Coder
         From fields to columns of numbers, with target means for categories of many levels.
     trees : Trees
-    rounds : tuple of int
-        Number of rounds of each member.
     """
 
     coder: Coder
     trees: Trees
-    rounds: tuple[int, ...]
 
     def code(self, table: FieldTable) -> FloatArray:
         """Return rows as `outputs` takes them, of shape (n_rows, n_features)."""
@@ -106,13 +103,13 @@ class TreeFit:
         return np.array([fields[j].column for j in self.coder.fields_of_features()], dtype=np.intp)
 
     def outputs(self, values: FloatArray) -> FloatArray:
-        """Return outputs of shape (n_rows, n_members, n_columns)."""
-        return self.trees.outputs(values, self.rounds)
+        """Return outputs of shape (n_rows, 1, n_columns)."""
+        return self.trees.outputs(values)[:, None]
 
     def select(self, members: Sequence[int]) -> TreeFit:
-        """Return the fit with some of its members."""
-        rounds = tuple(self.rounds[j] for j in members)
-        return TreeFit(self.coder, self.trees.truncate(max(rounds)), rounds)
+        """Return the fit with its only member."""
+        assert list(members) == [0]
+        return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -288,13 +285,51 @@ def fit_fold(
     Returns None if the time is over and the networks are not needed.
     """
     check_stop()
+    seeds = np.random.SeedSequence([data.seed, index, fold])
     if isinstance(family, ConstantFamily):
         rows = data.outside(fold)
         constant = FoldFit.constant(np.average(data.columns[rows], axis=0, weights=data.weight[rows]))
         return constant, constant.outputs(constant.code(data.table.rows(data.folds[fold])))
-    seeds = np.random.SeedSequence([data.seed, index, fold])
     if isinstance(family, TreeFamily):
-        return _fit_trees(family, data, fold, chosen, int(seeds.generate_state(1)[0]), seconds)
+        return _fit_trees(family, data, fold, int(seeds.generate_state(1)[0]), seconds)
+    return _fit_networks(family, data, fold, chosen, seeds, seconds, is_needed)
+
+
+def _fit_trees(
+    family: TreeFamily, data: TrainingSet, fold: int, seed: int, seconds: Callable[[], float] | None
+) -> TrainedFold | None:
+    rows, classes = data.outside(fold), data.classes
+    coder, values = data.fit_coder(Coding(by_target=True), fold, seed, family.screening)
+    y, weight = data.columns[rows, 0], data.weight[rows]
+    center, scale = np.zeros(1), 1.0
+    if classes is None:
+        center, scale = np.average(y, weights=weight, keepdims=True), float(np.ptp(y)) or 1.0
+    trees = boost(
+        np.column_stack(values),
+        (y - center) / scale if classes is None else classes[rows],
+        weight,
+        n_classes=0 if classes is None else max(2, data.columns.shape[1]),
+        n_leaves=family.n_leaves,
+        n_rounds=family.n_rounds,
+        seed=seed,
+        seconds=seconds,
+    )
+    if trees is None:
+        return None
+    fit = TreeFit(coder, trees.rescale(scale, center))
+    return fit, fit.outputs(fit.code(data.table.rows(data.folds[fold])))
+
+
+def _fit_networks(
+    family: Family,
+    data: TrainingSet,
+    fold: int,
+    chosen: Sequence[int],
+    seeds: np.random.SeedSequence,
+    seconds: Callable[[], float] | None,
+    is_needed: bool,
+) -> TrainedFold | None:
+    """Train networks, as `fit_fold`."""
 
     def is_over() -> bool:
         return seconds is not None and seconds() <= NONE_LEFT
@@ -302,49 +337,35 @@ def fit_fold(
     rows = data.outside(fold)
     design = FoldDesign.of(family.coding, data, fold, int(seeds.generate_state(1)[0]), family.screening)
     Y = np.log(data.columns[rows]) if family.log_target else data.columns[rows]
-    weight = data.weight[rows]
+    weight, shape = data.weight[rows], (len(chosen), Y.shape[1])
     center, scale = np.average(Y, axis=0, weights=weight), np.ptp(Y) or 1.0
-    n_columns = Y.shape[1]
+    states = seeds.generate_state(1 + len(family.gammas) * shape[1])[1:].reshape(-1, shape[1])
+    gammas, starts = np.array(family.gammas)[list(chosen)].repeat(shape[1]), states[list(chosen)].ravel()
     from_white = Standardisation.of(design.gram, design.coder.gentle).from_white(design.gram, family.shrinkage)
-    states = seeds.generate_state(1 + len(family.gammas) * n_columns)[1:].reshape(-1, n_columns)
-    targets, n_networks = (Y - center).T / scale, len(chosen) * n_columns
-    gammas = np.repeat(np.array(family.gammas)[list(chosen)], n_columns)
-    starts, which = states[list(chosen)].ravel(), np.tile(np.arange(n_columns), len(chosen))
-    fits = short_fits(
-        design.outside,
-        from_white,
-        targets,
-        gammas=gammas,
-        seeds=starts,
-        which=which,
-        n_hidden=family.n_hidden,
-        evaluations=family.evaluations,
-        sample_weight=weight,
-        seconds=seconds,
-    )
-    if is_over() and not is_needed:
-        return None
-    n_begun = len(fits.V)
-    if n_begun < n_networks:
-        evaluations = min(MIN_EVALUATIONS, family.evaluations)
-        work = design.outside.places.shape[1] * family.n_hidden * evaluations * (n_networks - n_begun)
-        some = np.arange(0, len(rows), int(np.ceil(max(1.0, len(rows) * work / MIN_WORK))))
-        others = short_fits(
+
+    def train(first: int, some: slice, evaluations: int, limit: Callable[[], float] | None) -> ShortFits:
+        """Train the networks from the first one on, on some of the rows."""
+        return short_fits(
             design.outside.rows(some),
             from_white,
-            targets[:, some],
-            gammas=gammas[n_begun:],
-            seeds=starts[n_begun:],
-            which=which[n_begun:],
+            (Y[some] - center).T / scale,
+            gammas=gammas[first:],
+            seeds=starts[first:],
+            which=np.tile(np.arange(shape[1]), shape[0])[first:],
             n_hidden=family.n_hidden,
             evaluations=evaluations,
             sample_weight=weight[some] * (weight.sum() / weight[some].sum()),
+            seconds=limit,
         )
-        fits = ShortFits(
-            np.concatenate([fits.V, others.V]), np.concatenate([fits.alpha, others.alpha]), fits.from_white
-        )
-    U, alpha = fits
-    shape = (len(chosen), n_columns)
+
+    U, alpha = train(0, slice(None), family.evaluations, seconds)
+    if is_over() and not is_needed:
+        return None
+    if len(U) < len(gammas):  # the others had not begun
+        evaluations = min(MIN_EVALUATIONS, family.evaluations)
+        work = design.outside.places.size * family.n_hidden * evaluations * (len(gammas) - len(U))
+        rest = train(len(U), slice(None, None, max(1, int(np.ceil(work / MIN_WORK)))), evaluations, None)
+        U, alpha = np.concatenate([U, rest.U]), np.concatenate([alpha, rest.alpha])
     fit = FoldFit(
         design.coder,
         U.reshape(*shape, *U.shape[1:]),
@@ -357,37 +378,6 @@ def fit_fold(
             return None
         fit = with_logistic or fit
     return fit, fit.outputs(design.inside)
-
-
-def _fit_trees(
-    family: TreeFamily,
-    data: TrainingSet,
-    fold: int,
-    chosen: Sequence[int],
-    seed: int,
-    seconds: Callable[[], float] | None,
-) -> TrainedFold | None:
-    rows, held = data.outside(fold), data.folds[fold]
-    classes = None if data.classes is None else data.classes[rows]
-    coder, values = data.fit_coder(Coding(by_target=True), fold, seed, family.screening)
-    weight, rounds = data.weight[rows], tuple(family.rounds[j] for j in chosen)
-    y, center, scale = data.columns[rows, 0], np.zeros(1), 1.0
-    if classes is None:
-        center, scale = np.average(y, weights=weight, keepdims=True), float(np.ptp(y)) or 1.0
-    trees = boost(
-        np.column_stack(values),
-        (y - center) / scale if classes is None else classes,
-        weight,
-        n_classes=0 if classes is None else max(2, data.columns.shape[1]),
-        n_leaves=family.n_leaves,
-        n_rounds=max(rounds),
-        seed=seed,
-        seconds=seconds,
-    )
-    if trees is None:
-        return None
-    fit = TreeFit(coder, trees.rescale(scale, center), rounds)
-    return fit, fit.outputs(fit.code(data.table.rows(held)))
 
 
 def _append_logistic(

@@ -197,7 +197,7 @@ def _collect_inputs(table: FieldTable, predictions: FloatArray, uses_fields: boo
 
 
 def _predict_log_sizes(trees: Trees, inputs: FloatArray) -> FloatArray:
-    return trees.outputs(inputs, [len(trees.roots)])[:, 0, 0]
+    return trees.outputs(inputs)[:, 0]
 
 
 def _find_quantile(values: FloatArray, weight: FloatArray, share: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,12 +74,11 @@ class Trees:
             np.ravel(model._baseline_prediction).astype(np.float64),
         )
 
-    def outputs(self, X: FloatArray, n_rounds: Sequence[int]) -> FloatArray:
-        """Return the outputs (n_rows, len(n_rounds), n_outputs) after some numbers of rounds, all positive."""
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return the outputs of rows, of shape (n_rows, n_outputs)."""
         gaps = np.isnan(X)
         both = np.concatenate([np.where(gaps, -np.inf, X), np.where(gaps, np.inf, X)], axis=1)
-        last, children = [number - 1 for number in n_rounds], self.children.ravel()
-        result = np.empty((len(X), len(last), self.roots.shape[1]))
+        children, result = self.children.ravel(), np.empty((len(X), self.roots.shape[1]))
         for rows in blocks(len(X), ROWS):
             values, n_rows = both[rows].ravel(), rows.stop - rows.start
             firsts = (both.shape[1] * np.arange(n_rows))[:, None]
@@ -91,20 +90,8 @@ class Trees:
                     break
                 nodes = after
             sums = np.cumsum(self.values.take(nodes).reshape(n_rows, *self.roots.shape), axis=1)
-            result[rows] = self.baseline + sums[:, last]
+            result[rows] = self.baseline + sums[:, -1]
         return result
-
-    def truncate(self, n_rounds: int) -> Trees:
-        """Return the trees of the first rounds."""
-        n_nodes = self.roots[n_rounds, 0] if n_rounds < len(self.roots) else len(self.values)
-        return Trees(
-            self.columns[:n_nodes],
-            self.thresholds[:n_nodes],
-            self.children[:n_nodes],
-            self.values[:n_nodes],
-            self.roots[:n_rounds],
-            self.baseline,
-        )
 
     def rescale(self, scale: float, center: FloatArray) -> Trees:
         """Return trees whose outputs are ``scale * output + center``."""

@@ -311,9 +311,7 @@ def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, *, is_regressi
         _check_coder(coder, schema)
     for fold in fit.folds:
         if isinstance(fold, TreeFit):
-            n_rounds = len(fold.trees.roots)
-            has_rounds = len(fold.rounds) == n_members and all(0 < number <= n_rounds for number in fold.rounds)
-            require(has_rounds, "the trees do not match each other")
+            require(n_members == 1 <= len(fold.trees.roots), "the trees do not match each other")
             _check_trees(fold.trees, len(fold.coder.features), n_outputs)
             continue
         n_columns = 1 + sum(feature.n_columns for feature in fold.coder.features)
