@@ -96,7 +96,9 @@ def refuse_unusable(values: object, name: str = "X") -> None:
             f"{name} is a structured array. Convert it with numpy.lib.recfunctions.structured_to_unstructured({name})."
         )
     kinds = [str(kind).lower() for kind in (getattr(values, "dtypes", ()) if dtype is None else (dtype,))]
-    if any(kind.startswith(DATES) for kind in kinds) or ("object" in kinds and _has_dates(values)):
+    dates = (date, time, timedelta, np.datetime64, np.timedelta64)  # NumPy would convert them to nanoseconds
+    has_dates = "object" in kinds and any(isinstance(cell, dates) for cell in np.asarray(values).flat)
+    if has_dates or any(kind.startswith(DATES) for kind in kinds):
         raise ValueError(
             f"{name} holds dates or times. Convert them to numbers, for example to days since a fixed date."
         )
@@ -106,13 +108,6 @@ def refuse_masked(values: object, name: str) -> None:
     """Raise ValueError for arrays with masked entries, because NumPy's conversions ignore the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries. Replace them, for example with {name}.filled(np.nan).")
-
-
-def _has_dates(values: Any) -> bool:
-    """Return whether an object is a date or time, which NumPy would convert to nanoseconds."""
-    return any(
-        isinstance(cell, (date, time, timedelta, np.datetime64, np.timedelta64)) for cell in np.asarray(values).flat
-    )
 
 
 def padded_zeros(n_rows: int, n_columns: int) -> FloatArray:

@@ -35,12 +35,6 @@ class Native:
         """Copy the design into the layout of the kernel."""
         return NativeSolver(_native.Solver(pad_rows(design), design.shape[1]), self.tol, self.max_iter)
 
-    def prepare_sweep(
-        self, design: FloatArray, n_hidden: int, n_outputs: int = 1, team: _native.Team | None = None
-    ) -> _native.Sweep:
-        """Return the kernel that sweeps over all neurons of a network without a call back into Python."""
-        return _native.Sweep(pad_rows(design), design.shape[1], n_hidden, n_outputs, team)
-
 
 def pad_rows(design: FloatArray) -> FloatArray:
     """Return the design with rows padded by zeros to a multiple of four, without a copy if they already are."""

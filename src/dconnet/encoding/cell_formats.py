@@ -33,27 +33,13 @@ DATE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CellFormat:
-    """How the cells of a column are written, if they are text; without arguments, plain numbers and ISO 8601 dates.
+    """How the cells of a column are written, if they are text; without arguments, plain numbers and ISO 8601 dates."""
 
-    Attributes
-    ----------
-    mark : str
-        Percent sign or currency at each number, or empty.
-    decimal : str
-        Decimal mark of numbers whose thousands may be separated; empty for plain numbers such as 1200.5.
-    date_order : str
-        A key of `DATE_ORDERS` for dates such as 03/14/2024; empty for ISO 8601 alone.
-    has_zone : bool
-        True if the dates have a time zone; they are converted to UTC.
-    is_assumed : bool
-        True if the training cells fit another decimal mark or date order as well.
-    """
-
-    mark: str = ""
-    decimal: str = ""
-    date_order: str = ""
-    has_zone: bool = False
-    is_assumed: bool = False
+    mark: str = ""  # percent sign or currency at each number
+    decimal: str = ""  # mark of numbers whose thousands may be separated; empty for plain numbers such as 1200.5
+    date_order: str = ""  # a key of `DATE_ORDERS` for dates such as 03/14/2024; empty for ISO 8601 alone
+    has_zone: bool = False  # whether the dates have a time zone; they are converted to UTC
+    is_assumed: bool = False  # whether the training cells fit another decimal mark or date order as well
 
     def __post_init__(self) -> None:
         if self.decimal not in ("", *OTHER) or self.date_order not in ("", *DATE_ORDERS):

@@ -171,24 +171,15 @@ class Rows:
 class Units:
     """The units of inputs, targets and gamma in a fit.
 
-    Attributes
-    ----------
-    coordinates : Coordinates or None
-        Standardised columns of the inputs; None for the columns as they are.
-    intercepts : array of shape (n_columns,)
-        Output intercept of the network of each column of the target: its mean, or zero.
-    size : float
-        Standard deviation of the target, or one: the unit of gamma. Columns of classes have one size for all, the root
-        of their mean variance.
-    output_scale : array of shape (n_columns,) or None
-        Of several targets of a regression the standard deviation of each, by which the outputs are measured; gamma is
-        a pure number then, and ``size`` one.
+    ``size``, the standard deviation of the target or one, is the unit of gamma. Columns of classes have one size for
+    all, the root of their mean variance. Several targets of a regression are measured by the standard deviation of
+    each, ``output_scale``; gamma is a pure number then, and ``size`` one.
     """
 
-    coordinates: Coordinates | None
-    intercepts: FloatArray
+    coordinates: Coordinates | None  # standardised columns of the inputs; None for the columns as they are
+    intercepts: FloatArray  # (n_columns,), output intercept for each column of the target: its mean, or zero
     size: float
-    output_scale: FloatArray | None = None
+    output_scale: FloatArray | None = None  # (n_columns,)
 
     @property
     def measure(self) -> float | FloatArray:

@@ -48,16 +48,21 @@ def build_problems(
     The gamma is in the units of the data. The rows were checked for NaN and infinity before.
     """
     units = Units.plain(rows) if units is None else units
-    given = (rows.X, rows.Y, gamma, rows.weight)
-    options: dict[str, Any] = {
-        "shrinkage": shrinkage,
-        "coordinates": units.coordinates,
-        "copy": copy,
-        "check_finite": False,
-    }
-    if shared:
-        return [Problem(*given, intercept=units.intercepts, output_scale=units.output_scale, **options)]
-    return Problem.of_columns(*given, intercepts=units.intercepts, **options)
+    columns, intercepts = ([rows.Y], [units.intercepts]) if shared else (rows.Y.T, units.intercepts)
+    first = Problem(
+        rows.X,
+        columns[0],
+        gamma,
+        rows.weight,
+        shrinkage=shrinkage,
+        intercept=intercepts[0],
+        coordinates=units.coordinates,
+        output_scale=units.output_scale if shared else None,
+        copy=copy,
+        check_finite=False,
+    )
+    others = zip(columns[1:], intercepts[1:], strict=True)
+    return [first, *(first.with_targets(column, intercept) for column, intercept in others)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

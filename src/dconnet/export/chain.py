@@ -81,14 +81,7 @@ def _finite(values: ArrayLike, name: str, ndim: int) -> FloatArray:
 class Chain:
     """A feed-forward function: affine maps with ReLU between them, and perhaps a softmax at the end.
 
-    Attributes
-    ----------
-    layers : tuple of Affine
-        From inputs to outputs; negative values become zero between any two of them.
-    softmax : bool
-        Whether the outputs are turned into probabilities.
-    feature_names, output_names : tuples of str
-        Names of the inputs and outputs; empty if they have none.
+    The ``layers`` are ordered from inputs to outputs. Names of inputs and outputs are empty if they have none.
 
     Examples
     --------
@@ -160,16 +153,9 @@ class Chain:
 class ClassifierChain:
     """A chain that predicts classes.
 
-    Attributes
-    ----------
-    scores : Chain
-        One output that is positive for the second of two classes, or one output for each class, the largest for the
-        predicted one.
-    classes : tuple
-        The class labels.
-    logits : Affine or None
-        From the scores to the log-odds of the second class, or to the logits of all classes; None if there are no
-        probabilities.
+    ``scores`` has one output that is positive for the second of two classes, or one output for each class, the largest
+    for the predicted one. ``logits`` maps the scores to the log-odds of the second class, or to the logits of all
+    classes; it is None if there are no probabilities.
     """
 
     scores: Chain

@@ -35,21 +35,11 @@ FloatArrayWithNaN = Annotated[FloatArray, MAY_BE_NAN]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the objects of a class are stored: as named fields, each with a type.
+    """How the objects of a class are stored: as named fields, each with a type."""
 
-    Attributes
-    ----------
-    fields : mapping of str to type
-        The type of each field; those of type ``NotRequired[...]`` may be absent.
-    take_apart : callable
-        From an object to its fields.
-    build : callable
-        From the fields, whose types have been checked, to an object. Raises a ValueError if they are inconsistent.
-    """
-
-    fields: Mapping[str, Any]
-    take_apart: Callable[[Any], dict[str, Any]]
-    build: Callable[[dict[str, Any]], Any]
+    fields: Mapping[str, Any]  # the type of each field; those of type ``NotRequired[...]`` may be absent
+    take_apart: Callable[[Any], dict[str, Any]]  # from an object to its fields
+    build: Callable[[dict[str, Any]], Any]  # from fields of these types to an object; a ValueError if inconsistent
 
     @classmethod
     def of_dataclass(cls, kind: type) -> Form:
@@ -64,20 +54,11 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The classes that a file may hold.
-
-    Attributes
-    ----------
-    forms : mapping of class to Form
-        The file refers to a class by its ``__name__``.
-    enums : tuple of enumerations
-    implementations : mapping of protocol to tuple of classes
-        The classes that a field may hold whose type is a protocol.
-    """
+    """The classes that a file may hold, to which it refers by their ``__name__``."""
 
     forms: Mapping[type, Form]
     enums: tuple[type[Enum], ...] = ()
-    implementations: Mapping[type, tuple[type, ...]] = field(default_factory=dict)
+    implementations: Mapping[type, tuple[type, ...]] = field(default_factory=dict)  # the classes of each protocol
 
     def accepts(self, value: Any, hint: Any, *, may_be_nan: bool = False) -> bool:
         """Return whether a value has a type; unless stated otherwise, floats must be finite."""
@@ -170,13 +151,7 @@ class Content(_Entry, frozen=True):
 
 
 def encode(registry: Registry, item: Any) -> Content:
-    """Return the content of a file for an object of a registered class.
-
-    Raises
-    ------
-    ValueError
-        If the object holds something that a file cannot hold.
-    """
+    """Return the content of a file; raise ValueError if the object holds something that a file cannot hold."""
     encoder = _Encoder(registry)
     encoder.value(item)
     return Content(encoder.objects, encoder.blocks)
@@ -259,13 +234,7 @@ class _Encoder:
 
 
 def decode(registry: Registry, content: Content) -> Any:
-    """Return the object that was encoded.
-
-    Raises
-    ------
-    ValueError
-        If the content is not a valid encoding; the message names the field.
-    """
+    """Return the object that was encoded; raise ValueError with the field if this is not a valid encoding."""
     decoder = _Decoder(registry, content)
     for entry in content.objects:
         decoder.objects.append(decoder.object(entry))

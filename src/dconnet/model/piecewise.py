@@ -76,21 +76,11 @@ def refuse_several_outputs(network: Network, what: str) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hinges:
-    """Places where a network bends: points of a line, or segments in a rectangle.
+    """Places where a network bends: points of a line, or segments in a rectangle."""
 
-    Attributes
-    ----------
-    neurons : array of int, shape (n_hinges,)
-        The neuron of each hinge.
-    places : array of shape (n_hinges,) or (n_hinges, 2, 2)
-        With one input the points; with two the ends of the segments, as ``places[i, end, coordinate]``.
-    bends : array of shape (n_hinges,)
-        Change of slope across the hinge, ``alpha_l |w_l|``: positive where the function bends upwards.
-    """
-
-    neurons: IndexArray
-    places: FloatArray
-    bends: FloatArray
+    neurons: IndexArray  # (n_hinges,), the neuron of each hinge
+    places: FloatArray  # (n_hinges,), points; with two inputs (n_hinges, 2, 2), as ``places[i, end, coordinate]``
+    bends: FloatArray  # (n_hinges,), change of slope ``alpha_l |w_l|``: positive where the function bends upwards
 
 
 def hinges(network: Network, low: ArrayLike, high: ArrayLike) -> Hinges:
@@ -187,7 +177,10 @@ def partial_dependence(network: Network, X: ArrayLike, feature: int, *, max_poin
     slopes = network.W[:, feature]
     # All neurons whose contribution exceeds rounding add bends, so that the polygon is exact.
     bending = active_neurons(network, X, share=float(np.finfo(float).eps)) & (slopes != 0.0)
-    points = _breakpoints(rest[:, bending], slopes[bending], X[:, feature].min(), X[:, feature].max())
+    low, high = X[:, feature].min(), X[:, feature].max()
+    with np.errstate(over="ignore"):  # a bend at infinity is out of the range
+        zeros = (0.0 - rest[:, bending]) / slopes[bending]
+    points = np.unique(np.concatenate([[low, high], zeros[(zeros > low) & (zeros < high)]]))
     through_breakpoints = len(points) <= max_points
     if not through_breakpoints:
         points = np.linspace(points[0], points[-1], max_points)
@@ -195,13 +188,6 @@ def partial_dependence(network: Network, X: ArrayLike, feature: int, *, max_poin
     for alpha, slope, column in zip(network.alpha, slopes, rest.T, strict=True):
         values += alpha * _mean_activation(points, slope, column)
     return Curve(points, values, through_breakpoints)
-
-
-def _breakpoints(rest: FloatArray, slopes: FloatArray, low: float, high: float) -> FloatArray:
-    """Return the ends of the range and the zeros of ``slope_l t + rest_jl`` between them, ascending."""
-    with np.errstate(over="ignore"):  # a bend at infinity is out of the range
-        zeros = (0.0 - rest) / slopes
-    return np.unique(np.concatenate([[low, high], zeros[(zeros > low) & (zeros < high)]]))
 
 
 def _mean_activation(points: FloatArray, slope: float, rest: FloatArray) -> FloatArray:

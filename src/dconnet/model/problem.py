@@ -119,15 +119,6 @@ class Problem(Frozen):
         )
         self._check()
 
-    @classmethod
-    def of_columns(
-        cls, X: ArrayLike, Y: FloatArray, *arguments: Any, intercepts: ArrayLike | None = None, **options: Any
-    ) -> list[Problem]:
-        """Return a problem for each column of ``Y``; the inputs and their factorisation are shared."""
-        known = np.zeros(Y.shape[1]) if intercepts is None else np.asarray(intercepts, dtype=np.float64)
-        first = cls(X, Y[:, 0], *arguments, intercept=known[0], **options)
-        return [first] + [first.with_targets(column, c) for column, c in zip(Y.T[1:], known[1:], strict=True)]
-
     def _check(self) -> None:
         if self.X.shape[0] == 0 or self.X.shape[1] == 0:
             raise ValueError(f"X must have at least one row and one column, got shape {self.X.shape}.")

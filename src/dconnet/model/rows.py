@@ -38,18 +38,10 @@ WORK = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups(Frozen):
-    """Rows sorted by their inputs and grouped where these are equal, so that order and copies do not matter.
+    """Rows sorted by their inputs and grouped where these are equal, so that order and copies do not matter."""
 
-    Attributes
-    ----------
-    order : array of int, of shape (n_rows,)
-        The rows in sorted order.
-    starts : array of int, of shape (n_groups,)
-        Where in ``order`` each group begins.
-    """
-
-    order: IndexArray
-    starts: IndexArray
+    order: IndexArray  # (n_rows,), the rows in sorted order
+    starts: IndexArray  # (n_groups,), where in ``order`` each group begins
 
     @classmethod
     def of(cls, X: FloatArray, selected: IndexArray) -> Groups:

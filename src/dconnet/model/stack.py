@@ -15,15 +15,10 @@ from dconnet.model.network import Network
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """Hidden layers on top of each other.
+    """Hidden layers on top of each other, from bottom to top.
 
-    Attributes
-    ----------
-    skip : bool
-        Whether every layer above the first also receives the raw inputs.
-    layers : tuple of tuples of Network
-        From bottom to top. A layer holds one network for each target. The layer above receives the hidden neurons of
-        all of them. Only the output weights of the top layer are used.
+    A layer holds one network for each target. The layer above receives the hidden neurons of all of them, and with
+    ``skip`` also the raw inputs. Only the output weights of the top layer are used.
 
     Examples
     --------

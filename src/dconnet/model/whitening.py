@@ -36,19 +36,13 @@ SAME = 1e-9
 class Whitening(Frozen):
     """A rank-revealing factorisation of the design, ``M = Q to_white``.
 
-    Attributes
-    ----------
-    Q : array of shape (n_samples, rank)
-        Orthonormal basis of the column space of M; with a further penalty, the first rows of such a basis.
-    to_white : array of shape (rank, n_columns)
-        R of the text: ``v = to_white @ u``.
-    from_white : array of shape (n_columns, rank)
-        The pseudo-inverse of R: ``u = from_white @ v`` has the least norm of all u with ``M u = Q v``.
+    With ``to_white`` as R of the text, ``v = to_white @ u``, and ``u = from_white @ v`` has the least norm of all u
+    with ``M u = Q v``.
     """
 
-    Q: FloatArray
-    to_white: FloatArray
-    from_white: FloatArray
+    Q: FloatArray  # (n_samples, rank), orthonormal basis of the columns of M; with a penalty, rows of such a basis
+    to_white: FloatArray  # (rank, n_columns)
+    from_white: FloatArray  # (n_columns, rank), its pseudo-inverse
 
     @property
     def rank(self) -> int:
@@ -174,16 +168,10 @@ def _minimum_norm_inverse(R: FloatArray, to_white: FloatArray, right_inverse: Fl
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates(Frozen):
-    """Standardised columns ``(x - mean) / scale`` of the inputs.
+    """Standardised columns ``(x - mean) / scale`` of the inputs."""
 
-    Attributes
-    ----------
-    mean, scale : arrays of shape (n_features,)
-        Weighted mean and standard deviation of each column; a constant column has scale one.
-    """
-
-    mean: FloatArray
-    scale: FloatArray
+    mean: FloatArray  # (n_features,), weighted mean of each column
+    scale: FloatArray  # (n_features,), weighted standard deviation; one for a constant column
 
     @classmethod
     def of(cls, X: FloatArray, weight: FloatArray) -> Coordinates:

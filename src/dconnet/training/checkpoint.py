@@ -138,7 +138,9 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Snapshot]]:
     content = BytesIO(path.read_bytes())
     try:
         with np.load(content, allow_pickle=False) as archive:
-            arrays = {name: _check_array(archive[name]) for name in archive.files}
+            arrays = {name: archive[name] for name in archive.files}
+        if not all(array.dtype.str in KINDS and array.ndim <= MOST_DIMENSIONS for array in arrays.values()):
+            raise ValueError("an array has an unknown form")
         header = json.loads(arrays.pop(HEADER).tobytes())
         if header["dconnet"] != __version__:
             raise ValueError(f"it was written by dconnet {header['dconnet']!s:.40}, and this is dconnet {__version__}")
@@ -149,12 +151,6 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Snapshot]]:
         return fingerprint, entries
     except Exception as error:  # a forged file may fail in many ways
         raise ValueError(f"{path} is not a usable checkpoint of dconnet: {error}. {REMEDY}") from error
-
-
-def _check_array(array: NDArray[Any]) -> NDArray[Any]:
-    if not isinstance(array, np.ndarray) or array.dtype.str not in KINDS or array.ndim > MOST_DIMENSIONS:
-        raise ValueError("an array has an unknown form")
-    return array
 
 
 def describe_value(value: object) -> Any:

@@ -12,10 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
+from dconnet import _native
 from dconnet._arrays import FloatArray, IndexArray
-from dconnet._native import Team
 from dconnet._threads import check_stop
-from dconnet.convex.native import Native, as_columns
+from dconnet.convex.native import Native, as_columns, pad_rows
 from dconnet.convex.programme import Backend, Solver
 from dconnet.model.problem import WhitenedProblem, hidden_layer
 from dconnet.model.rows import merge_triangles, qr_blocks, triangle_of
@@ -77,7 +77,7 @@ def make_sweep(
     max_dca_iter: int,
     restart: bool = False,
     inexact: bool = False,
-    team: Team | None = None,
+    team: _native.Team | None = None,
 ) -> Sweep:
     """Return the compiled sweep if the backend is native; only the sweep in Python can restart and solve inexactly."""
     if isinstance(backend, Native) and not restart and not inexact:
@@ -140,12 +140,12 @@ class NativeSweep:
         n_hidden: int,
         split: str,
         max_dca_iter: int,
-        team: Team | None = None,
+        team: _native.Team | None = None,
     ) -> None:
         self.problem, self.backend = problem, backend
         self.net_split, self.max_dca_iter = split == "net", max_dca_iter
         self.y = as_columns(problem.y)
-        self.kernel = backend.prepare_sweep(problem.Q, n_hidden, self.y.shape[1], team)
+        self.kernel = _native.Sweep(pad_rows(problem.Q), problem.rank, n_hidden, self.y.shape[1], team)
 
     def run(
         self, V: FloatArray, alpha: FloatArray, order: IndexArray, seconds: float, kinks: FloatArray | None = None
