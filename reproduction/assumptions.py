@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from dconnet._arrays import BoolArray, FloatArray
+from dconnet._arrays import BoolArray, FloatArray, IndexArray
 from dconnet.convex.programme import get_backend
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
@@ -110,18 +109,11 @@ class WatchedSweep(PythonSweep):
         self.last: dict[int, Visit] = {}
         self.ended: list[Visit] = []
 
-    def run(
-        self,
-        V: FloatArray,
-        alpha: FloatArray,
-        order: NDArray[np.intp],
-        seconds: float,
-        kinks: FloatArray | None = None,
-    ) -> Tally:
+    def run(self, V: FloatArray, alpha: FloatArray, order: IndexArray, *limits: Any) -> Tally:
         """Examine the visits of the last epoch, then sweep."""
         self.examine_last_epoch(V, alpha)
         self.ended = []
-        tally = super().run(V, alpha, order, seconds, kinks)
+        tally = super().run(V, alpha, order, *limits)
         self.last = dict(zip(order.tolist(), self.ended, strict=False))
         return tally
 

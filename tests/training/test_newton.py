@@ -42,7 +42,7 @@ def test_derivatives_match_finite_differences(n_held, n_outputs):
     np.testing.assert_array_equal(hessian, hessian.T)
 
     def along(step):
-        step_V, step_alpha = piece.spread(step)
+        step_V, step_alpha = piece.unpack(step)
         V, alpha = piece.V + step_V, piece.alpha + step_alpha
         return 0.5 * white.total_weight * white.regloss(V, alpha)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dconnet._arrays import BoolArray
-from dconnet._text import per_cent
+from dconnet._text import count, per_cent
 from dconnet.certificates.convergence import (
     Condition,
     ConvergenceOrder,
@@ -78,8 +78,8 @@ class Certificate:
     def report(self) -> str:
         """Return one table of plain text."""
         name = f" of {self.label}" if self.label else ""
-        sizes = [(self.n_hidden, "neuron"), (self.n_rows, "row"), (self.n_features, "input")]
-        title = f"Certificate{name}: " + ", ".join(f"{count} {noun}{'s' * (count != 1)}" for count, noun in sizes)
+        sizes = count(self.n_hidden, "neuron"), count(self.n_rows, "row"), count(self.n_features, "input")
+        title = f"Certificate{name}: {', '.join(sizes)}"
         lines = self.lines()
         names, values = max(len(name) for name, _, _ in lines), max(len(value) for _, value, _ in lines)
         aligned = [f"{name:<{names}}  {value:>{values}}  {meaning}" for name, value, meaning in lines]

@@ -141,7 +141,7 @@ def global_gap(
         residual = white.y - np.maximum(white.preactivations(V), 0.0) @ white.output_weights(network)
         if is_exact:
             largest, v = largest_correlation(Q, residual)
-            point = DualPoint.scaled(white, residual, largest + rounding(Q, residual))
+            point = DualPoint.of_residual(white, residual, largest + rounding(Q, residual))
             return largest, v, point, point
         values, directions = climb(Q, residual, random_starts(V, n_starts, np.random.default_rng(random_state)))
         first = int(np.argmax(values))
@@ -150,7 +150,7 @@ def global_gap(
         if can_search(Q, white.n_outputs) and max_parts != 0:
             by_cones, _ = search_cones(Q, residual, v[None, :], max_parts=max_parts, max_seconds=max_seconds)
             ceiling = min(ceiling, by_cones)
-        estimate, proved = (DualPoint.scaled(white, residual, size) for size in (largest, max(ceiling, largest)))
+        estimate, proved = (DualPoint.of_residual(white, residual, size) for size in (largest, max(ceiling, largest)))
         return largest, v, estimate, proved
 
     correlation, v, estimate, proved = bound(network)

@@ -41,8 +41,8 @@ DEFAULT_TOL = {PENALTY: 1e-3, AUGMENTED_LAGRANGIAN: 1e-9}
 # The penalty method raises μ when the centre moves by less than this fraction of the spread, in units of the gradient.
 INNER_TOL = 0.3
 
-# The augmented Lagrangian changes μ if one residual is this many times the other. After so many rounds μ stays, because
-# convergence is only proved for a constant μ.
+# The augmented Lagrangian changes μ if one residual is IMBALANCE times the other. After MAX_BALANCED_ROUNDS rounds μ
+# stays, because convergence is only proved for a constant μ.
 IMBALANCE = 3.0
 MAX_BALANCED_ROUNDS = 1000
 

@@ -69,7 +69,7 @@ class Programme:
 
     def lower_bound(self, v: FloatArray, multipliers: FloatArray) -> float:
         """Return the better of two dual values: at the multipliers, and at the multipliers clipped to what v allows."""
-        # For a tiny curvature, rounding in λ_j - beta_j spoils the bound; clipping avoids that.
+        # For a tiny curvature, rounding in λ_j - beta_j makes the bound inaccurate; clipping avoids that.
         allowed = self.slope + 2.0 * self.curvature * np.maximum(self.design @ v, 0.0)
         return max(self.dual_value(multipliers), self.dual_value(np.minimum(multipliers, allowed)))
 

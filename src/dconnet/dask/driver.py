@@ -60,7 +60,7 @@ class LostRowsError(RuntimeError):
 
 @contextmanager
 def cluster_errors(client: Client) -> Iterator[None]:
-    """Replace the various errors of a client without a scheduler, or without its data, by one that says so."""
+    """Replace the various errors of a client without a scheduler or without its data by one with a clear message."""
     try:
         yield
     except Exception as error:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dconnet._arrays import BoolArray, FloatArray, IndexArray
+from dconnet._text import count
 from dconnet.encoding.cell_formats import PLAIN, CellFormat
 from dconnet.encoding.columns import RawColumn, as_dates, as_labels, as_numbers, infer_type
 from dconnet.encoding.design import FEW_VALUES
@@ -97,8 +98,7 @@ class NumberColumn:
         """How the column is used."""
         notes = list(self.format.notes)
         if self.n_gaps:
-            values = "value" if self.n_gaps == 1 else "values"
-            notes.append(f"median for {self.n_gaps} missing {values}")
+            notes.append(f"median for {count(self.n_gaps, 'missing value')}")
         return ", ".join(notes + ["and an indicator"] * self.has_indicator) or "as it is"
 
     def fields(self, index: int) -> list[Field]:
@@ -124,7 +124,7 @@ class CategoryColumn:
     @property
     def treatment(self) -> str:
         """How the column is used."""
-        return f"{len(self.levels)} level{'' if len(self.levels) == 1 else 's'}"
+        return count(len(self.levels), "level")
 
     def fields(self, index: int) -> list[Field]:
         """Return the fields of the column."""

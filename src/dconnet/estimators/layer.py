@@ -136,7 +136,7 @@ class LayerTraining:
         """Train all networks; after Ctrl-C, fit only the output layers of the networks that are left."""
         tasks, observer = self.tasks, self.observer
         self.n_at_once = min(observer.n_threads, len(tasks))
-        self.trainer = self.trainer.sharing(observer.n_threads, self.n_at_once)
+        self.trainer = self.trainer.with_threads(observer.n_threads, self.n_at_once)
         # The best output weights do not depend on the generator, and those of the tasks must not be used.
         rng = np.random.default_rng(0)
         self.reached = [cache(partial(self.fit_output_layer, task, Status.RUNNING, rng)) for task in tasks]
@@ -171,7 +171,7 @@ class LayerTraining:
         is_plain = self.observer.is_plain and all(isinstance(task.problem, Problem) for task in self.tasks)
         if not has_external_backend() or len(self.tasks) == 1 or not is_plain or self.stop.is_set():
             return solutions
-        train = partial(_train_remotely, self.trainer.sharing(1, len(self.tasks)), self.observer.verbose)
+        train = partial(_train_remotely, self.trainer.with_threads(1, len(self.tasks)), self.observer.verbose)
         try:
             for number, (solution, state) in run_on_backend(train, self.tasks):
                 self.tasks[number].rng.bit_generator.state = state
@@ -190,7 +190,7 @@ class LayerTraining:
                 place = self.depth * len(self.tasks) + number
                 observer.begin_task(self.title, place, partial(self.store_state, number), self.build_layers)
             spent = 0.0 if observer.snapshot is None else seconds_of(observer.snapshot)
-            descent = self.trainer.within(spent + self.turns.next()).descent(task.problem, task.rng)
+            descent = self.trainer.with_time_limit(spent + self.turns.next()).descent(task.problem, task.rng)
             found = descent.run(task.start, validation=task.validation, observer=observer)
         except KeyboardInterrupt:
             self.stop.set()

@@ -10,6 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from dconnet._text import count
 from dconnet.export.chain import Chain
 
 LINE_LENGTH = 100
@@ -166,7 +167,7 @@ def _python_function(chain: Chain, name: str) -> str:
     n = chain.n_features
     lines = [
         f"\ndef {name}(x):",
-        f'    """Outputs for a list of {n} number{"" if n == 1 else "s"}."""',
+        f'    """Outputs for a list of {count(n, "number")}."""',
         f"    if len(x) != {n}:",
         f'        raise ValueError("x must have {n} values, got %d." % len(x))',
     ]
@@ -218,6 +219,5 @@ def describe(chain: Chain) -> str:
     """Return a description of the function in words."""
     hidden = " + ".join(map(str, chain.widths))
     neurons = f"{hidden} hidden neuron{'' if hidden == '1' else 's'}" if hidden else "no hidden neurons"
-    inputs = f"{chain.n_features} input{'' if chain.n_features == 1 else 's'}"
-    singular, plural = ("probability", "probabilities") if chain.softmax else ("output", "outputs")
-    return f"ReLU network with {inputs}, {neurons} and {chain.n_outputs} {singular if chain.n_outputs == 1 else plural}"
+    outputs = f"{chain.n_outputs} probabilities" if chain.softmax else count(chain.n_outputs, "output")
+    return f"ReLU network with {count(chain.n_features, 'input')}, {neurons} and {outputs}"

@@ -263,7 +263,7 @@ class DualPoint:
         return cls(problem, np.zeros_like(problem.y))
 
     @classmethod
-    def scaled(cls, problem: WhitenedProblem, residual: FloatArray, largest: float) -> DualPoint:
+    def of_residual(cls, problem: WhitenedProblem, residual: FloatArray, largest: float) -> DualPoint:
         """Return the best feasible multiple of a residual whose largest ``|rᵀ σ(Q v)|`` is at most ``largest``."""
         square, product = float(np.vdot(residual, residual)), float(np.vdot(residual, problem.y))
         if square == 0.0 or product <= 0.0:

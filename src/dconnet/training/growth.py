@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dconnet._arrays import FloatArray
-from dconnet._text import no_network_is_better, per_cent
+from dconnet._text import count, no_network_is_better, per_cent
 from dconnet.convex.programme import Backend
 from dconnet.model.network import Network
 from dconnet.model.piecewise import output_strengths
@@ -188,7 +188,7 @@ class GrowingDescent(AcceleratedDescent):
         if exact:
             largest = max(largest, gamma) + rounding(Q, residual)
         # An estimate may be too high, so it is replaced in the next round; proved bounds are kept.
-        found = DualPoint.scaled(self.white, residual, largest)
+        found = DualPoint.of_residual(self.white, residual, largest)
         if exact:
             self.proved = self.proved.combine(found)
         self.dual = self.proved if self.proved.bound > found.bound else found
@@ -233,7 +233,7 @@ class GrowingDescent(AcceleratedDescent):
         limit = None if self.options.max_seconds is None else max(self.clock.left(), 0.0)
         first = directions[np.argmax(values)][None, :]
         bound, v = search_cones(self.white.Q, residual, first, max_parts=PARTS, max_seconds=limit)
-        self.proved = self.proved.combine(DualPoint.scaled(self.white, residual, bound))
+        self.proved = self.proved.combine(DualPoint.of_residual(self.white, residual, bound))
         value = abs(float(residual @ np.maximum(self.white.Q @ v, 0.0)))
         return np.append(values, value), np.vstack([directions, v])
 
@@ -326,7 +326,7 @@ class GrowingDescent(AcceleratedDescent):
     def describe_progress(self, state: State) -> str:
         """Describe width, gap and the reason to stop, for the message."""
         n_hidden, found = len(state.alpha), self.new_neurons
-        width = f"{n_hidden} neuron{'s' * (n_hidden != 1)}" if state.alpha.any() else "all weights are zero"
+        width = count(n_hidden, "neuron") if state.alpha.any() else "all weights are zero"
         if found is None:
             return width
         none_found, has_reached = found.correlation <= 1.0 + self.options.tol, self.has_reached_bound(state)

@@ -82,7 +82,7 @@ class Piece:
         gradient = sums[0] + problem.gamma * np.concatenate([*free, self.alpha.ravel()])
         return gradient, sums[1:] + problem.gamma * np.eye(self.n_unknowns)
 
-    def spread(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def unpack(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Convert a step of the unknowns to a step of (V, alpha)."""
         ends = np.cumsum([basis.shape[1] for basis in self.directions])
         parts = np.split(step, ends)
@@ -148,7 +148,7 @@ def newton_step(
     factor = factorise(hessian, SHIFTS)
     if factor is None:
         return None
-    step_V, step_alpha = piece.spread(-linalg.cho_solve(factor, gradient, check_finite=False))
+    step_V, step_alpha = piece.unpack(-linalg.cho_solve(factor, gradient, check_finite=False))
     return piece.V + step_V - V, step_alpha
 
 

@@ -87,7 +87,7 @@ class Epoch:
     restarts : int
         Number of times that a better subgradient lowered RegLoss after the DCA of a neuron had stopped.
     rounds, traffic : int
-        Rounds of questions to the workers of a cluster, and the bytes that went to and fro; zero on one machine.
+        Rounds of calls to the workers of a cluster, and the bytes sent and received; zero on one machine.
     """
 
     objective: float

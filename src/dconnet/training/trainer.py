@@ -95,11 +95,11 @@ class Trainer:
         settings = {field.name: getattr(paper, field.name) for field in fields(paper) if field.name != "solver"}
         return cls(Descent, get_backend(paper.solver), Options(**settings, **limits))
 
-    def within(self, seconds: float) -> Trainer:
+    def with_time_limit(self, seconds: float) -> Trainer:
         """Return the trainer with a limit on the time of each network; infinity for none."""
         return replace(self, options=replace(self.options, max_seconds=None if seconds == np.inf else seconds))
 
-    def sharing(self, n_threads: int, n_networks: int) -> Trainer:
+    def with_threads(self, n_threads: int, n_networks: int) -> Trainer:
         """Return the trainer for networks that are trained at once: remaining threads share the rows of each."""
         return replace(self, options=replace(self.options, n_threads=max(1, n_threads // n_networks)))
 
