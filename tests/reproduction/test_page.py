@@ -181,8 +181,7 @@ def test_mnist(page):
         cell = record["cell"]
         found.setdefault((cell["images"], cell["side"], cell["method"]), []).append(record["result"])
     for images, name in (("subset", "subset"), ("complete", "complete set")):
-        [ours] = found[images, 10, "paper"]
-        adam = max(found[images, 10, "adam"], key=lambda one: one["validation"])
+        ours, adam = (max(found[images, 10, method], key=lambda one: one["validation"]) for method in ("paper", "adam"))
         ahead = sum(np.array(adam["training"]) > ours["training"])
         printed_errors, _ = printed.MNIST[images, "paper"]
         as_low = sum(np.round(ours["training"], 2) <= printed_errors)
