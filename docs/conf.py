@@ -75,7 +75,11 @@ html_theme_options = {
     "show_nav_level": 2,
     "navigation_depth": 2,
     "show_prev_next": True,
-    "secondary_sidebar_items": {"*": ["page-toc"], "generated/*": ["page-toc"]},  # the code of examples needs the room
+    "secondary_sidebar_items": {
+        "*": ["page-toc"],
+        "generated/*": ["page-toc"],
+        "tabular-ranks": [],
+    },  # the code of examples needs the room
     "footer_start": ["copyright"],
     "footer_end": [],
 }

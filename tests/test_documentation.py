@@ -4,14 +4,17 @@ import contextlib
 import io
 import json
 import re
+import shlex
 import tomllib
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dconnet
+from dconnet.cli import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -28,6 +31,46 @@ def test_programs(n):
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(program, {})
     assert printed.getvalue() == expected
+
+
+def agree(shown, printed):
+    """Return whether a line of a page is like a printed one: equal words, and numbers up to 20 %; times may differ."""
+    words, others = (re.sub(r"(?<=Trained in )\S+", "", line).replace(",", " ").split() for line in (shown, printed))
+
+    def are_alike(word, other):
+        try:
+            return float(word) == pytest.approx(float(other), rel=0.2, abs=1e-9)
+        except ValueError:
+            return word == other
+
+    return len(words) == len(others) and all(map(are_alike, words, others))
+
+
+@needs_docs
+def test_commands_print_what_the_page_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = read_page("command-line.md")
+    exec(re.search(r"```python\n(.*?)```", page, flags=re.DOTALL)[1], {})
+    commands = re.findall(r"^\$ dconnet ([^\n]*)\n((?:(?!\$ |```).*\n)*)", page, flags=re.MULTILINE)
+    assert len(commands) == 8
+    for command, shown in commands:
+        if ".onnx" in command and find_spec("onnx") is None:
+            continue
+        arguments, _, n_lines = command.partition(" | head -n ")
+        with pytest.raises(SystemExit) as ended:
+            main(shlex.split(arguments))
+        assert not ended.value.code
+        found = capsys.readouterr()
+        printed = [line for line in (found.err + found.out).splitlines() if line.strip()][: int(n_lines or 1000)]
+        lines = [line for line in shown.splitlines() if line.strip()]
+        if command.startswith("compare"):  # CPU seconds are last
+            printed, lines = ([line.rpartition(" ")[0] for line in each] for each in (printed, lines))
+            lines = [line or "..." for line in lines]
+        for line in lines:
+            if line != "...":
+                place = next((i for i, other in enumerate(printed) if agree(line, other)), None)
+                assert place is not None, f"dconnet {command} does not print {line!r}, but {printed}"
+                printed = printed[place + 1 :]
 
 
 def test_all_copies_of_the_version_agree():

@@ -28,7 +28,8 @@ optima = {
     "most central 80 %": optimise(network, near=X, coverage=0.8),
 }
 for name, optimum in optima.items():
-    print(f"{name}: {optimum.value:.3f} at {np.round(optimum.x, 2)}. {optimum.message}")
+    print(f"{name}: {optimum.value:.3f} at {np.round(optimum.x, 2)}, {optimum.status.name.lower()}")
+print(optima["box"].message)
 
 # %%
 # The function, the rows, and the three maxima.

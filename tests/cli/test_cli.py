@@ -259,7 +259,7 @@ def test_sigterm_writes_the_checkpoint(folder):
 def test_two_whole_numbers_are_classes(folder, capsys):
     pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40) // 20}).to_csv("binary.csv", index=False)
     run("fit", "binary.csv", "--target", "y", *QUICK)
-    assert "target y, classification, 2 classes, 8 rows held out (for regression" in capsys.readouterr().out
+    assert "target y, classification, 2 classes, 8 rows held out\nFor regression" in capsys.readouterr().out
     assert dconnet.load("model.json").classes_.tolist() == [0, 1]
     run("fit", "binary.csv", "--target", "y", "--task", "regression", "-q", "--force", *QUICK)
     assert isinstance(dconnet.load("model.json"), dconnet.DCONRegressor)

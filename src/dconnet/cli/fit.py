@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         hint = ""
         if options.task == "auto" and len(targets) == 1:
             other = "regression" if classify else "classification"
-            hint = f" (for {other}, use --task {other})"
+            hint = f"\nFor {other}, use --task {other}."
         held_out = f", {count(len(test), 'row')} held out" if len(test) else ""
         print(f"{describe_data(features, y, classify, options)}{held_out}{hint}", flush=True)
     begin = perf_counter()

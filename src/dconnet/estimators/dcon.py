@@ -226,7 +226,7 @@ class DCONRegressor(RegressorMixin, _Shallow):
     'CONVERGED'
     >>> bool(model.score(X, np.abs(X[:, 0])) > 0.99)
     True
-    >>> Y = np.column_stack([np.abs(X[:, 0]), 1000.0 * np.maximum(X[:, 0], 0.0)])  # two targets, one network
+    >>> Y = np.column_stack([np.abs(X), 1000.0 * np.maximum(X, 0.0)])  # two targets, one network
     >>> model = DCONRegressor(n_hidden=3, gamma=0.01, random_state=0).fit(X, Y)
     >>> model.predict(X).shape, model.network_.n_outputs, model.target_scale_.shape
     ((50, 2), 2, (2,))
