@@ -176,6 +176,16 @@ def test_after_the_limit_classes_have_no_logistic_regressions(monkeypatch):
     assert np.isfinite(result.oof_predictions).all()
 
 
+@pytest.mark.parametrize(("n_seconds", "is_whole"), [(6, False), (7, False), (9, False), (100, True)])
+def test_the_clock_is_checked_between_logistic_regressions(monkeypatch, n_seconds, is_whole):
+    """The three networks call for the first three times, and a check follows them."""
+    calls, data = iter([1e3] * n_seconds), training_set(classes=CLASSES)
+    fit, outputs = fit_fold(FAMILIES[0], 0, data, 0, [0], lambda: next(calls, NONE_LEFT), True)
+    assert outputs.shape[1] == len(fit.alpha) == (2 if is_whole else 1)
+    calls = iter([1e3] * n_seconds)
+    assert (fit_fold(FAMILIES[0], 0, data, 0, [0], lambda: next(calls, NONE_LEFT), False) is None) == (not is_whole)
+
+
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_a_fit_that_the_limit_cuts_short_is_dropped(monkeypatch, n_threads):
     now = SimpleNamespace(seconds=0.0)

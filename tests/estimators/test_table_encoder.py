@@ -2,13 +2,10 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
@@ -41,12 +38,6 @@ def test_numbers_are_standardised_and_columns_named():
     assert list(names) == ["a: u", "a: v", "a: w", "a: u (2)", "a: v (2)"]
 
 
-def test_a_linear_map_of_ramps_is_piecewise_linear():
-    x = np.linspace(-1.0, 1.0, 201)[:, None]
-    y = np.abs(x[:, 0])
-    assert make_pipeline(TableEncoder(n_bins=2), LinearRegression()).fit(x, y).score(x, y) > 0.999
-
-
 def test_a_failed_fit_leaves_the_encoder_unchanged():
     fresh, encoder = TableEncoder(), TableEncoder().fit(FRAME)
     expected = encoder.transform(FRAME)
@@ -58,15 +49,12 @@ def test_a_failed_fit_leaves_the_encoder_unchanged():
     np.testing.assert_array_equal(encoder.transform(FRAME), expected)
 
 
-def test_blas_threads_and_kinds_of_tables_change_no_bit():
+def test_blas_threads_change_no_bit():
     numbers, means = RNG.normal(size=(5000, 12)), []
     for threads in (1, 2):
         with threadpool_limits(threads):
             means.append(TableEncoder(6).fit(numbers).encoding_.mean)
     np.testing.assert_array_equal(*means)
-    expected = TableEncoder(3).fit(FRAME).transform(FRAME)
-    for table in (pl.DataFrame(FRAME.to_dict("series")), pa.Table.from_pandas(FRAME)):
-        np.testing.assert_array_equal(TableEncoder(3).fit(table).transform(table), expected)
 
 
 def test_a_constant_table_has_no_columns():
@@ -118,14 +106,6 @@ def test_target_means_are_those_of_scikit_learn():
     np.testing.assert_allclose(target_means(HOUSES.assign(city="elsewhere")), PRICES.mean(), rtol=1e-12)
     without = TableEncoder(target_type=None).fit(HOUSES, PRICES)
     np.testing.assert_array_equal(without.transform(HOUSES), TableEncoder().fit(HOUSES).transform(HOUSES))
-
-
-def test_target_means_of_training_rows_do_not_reveal_their_targets():
-    noise = np.random.default_rng(1).normal(size=200)
-    encoder = TableEncoder(random_state=0)
-    crossed = encoder.fit_transform(HOUSES, noise)[:, 1]
-    # Without cross-fitting, a model would find the noise of the target in the means of the levels.
-    assert abs(np.corrcoef(crossed, noise)[0, 1]) < 0.2 < np.corrcoef(encoder.transform(HOUSES)[:, 1], noise)[0, 1]
 
 
 @pytest.mark.parametrize(

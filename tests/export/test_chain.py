@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from chains import random_chain
-from dconnet import DCONRegressor, LayerwiseDCONRegressor, Network
+from dconnet import DCONRegressor, Network
 from dconnet.export.chain import Affine, Chain, ClassifierChain, dtype_name, select_output
 from dconnet.model.stack import Stack
 
@@ -62,11 +62,6 @@ class TestEstimators:
         assert_same(model.to_chain(), model.predict(X))
         assert model.to_chain().widths == (4,)
         np.testing.assert_allclose(model.to_sklearn().predict(X), model.predict(X), rtol=1e-10)
-
-    @pytest.mark.parametrize("skip", [False, True])
-    def test_layerwise(self, skip):
-        model = LayerwiseDCONRegressor((4, 3), gamma=0.1, skip=skip, tol=0.1, random_state=0).fit(X, np.abs(X[:, 0]))
-        assert_same(model.to_chain(), model.predict(X))
 
 
 class TestClassifierChains:
