@@ -1,6 +1,7 @@
 """The command line, from a table to predictions, reports and exports."""
 
 import errno
+import io
 import json
 import signal
 import subprocess
@@ -167,6 +168,13 @@ def test_a_class_that_only_test_rows_have_loses_no_model(table):
 def test_without_pandas_the_error_names_the_extra(table, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert "pip install 'dconnet[cli]'" in fails(capsys, "fit", "table.csv", "--target", "y")
+
+
+def test_tables_come_from_standard_input_and_go_to_standard_output(table, monkeypatch, capsys):
+    run("fit", "numbers.csv", "--target", "y", "-q", *QUICK)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path("numbers.csv").read_bytes())))
+    run("predict", "model.json", "-")
+    assert len(capsys.readouterr().out.splitlines()) == N_ROWS + 1
 
 
 @pytest.mark.parametrize(

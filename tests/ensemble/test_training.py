@@ -218,7 +218,7 @@ def fail_after(monkeypatch, n_calls, error):
 
 @pytest.mark.parametrize("n_calls", [1, 2, 5])
 def test_an_early_interrupt_keeps_the_first_fold(monkeypatch, n_calls):
-    fail_after(monkeypatch, n_calls, KeyboardInterrupt())
+    fail_after(monkeypatch, n_calls, KeyboardInterrupt)
     result = train_ensemble(FoldRunner(FAMILIES, training_set()))
     assert result.is_interrupted
     assert len(trained_families(result)) == min(n_calls, len(FAMILIES))

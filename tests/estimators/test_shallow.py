@@ -42,7 +42,7 @@ def test_fitted_attributes_describe_the_network(fitted):
     assert fitted.status_ is Status.CONVERGED
     assert fitted.network_.W.shape == (4, 3)
     assert fitted.objective_ == Problem(X, Y, 0.3).objective(fitted.network_)
-    assert fitted.n_iter_ == len(fitted.history_) - 1
+    assert fitted.n_iter_ == len(fitted.history_) - 1 == len(fitted.history_.to_frame()) - 1
     assert 0.0 <= fitted.stationarity_ < 1e-3
     np.testing.assert_array_equal(fitted.predict(FRAME), fitted.network_.predict(X))
     assert fitted.score(FRAME, Y) > 0.9
