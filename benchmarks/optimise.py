@@ -2,9 +2,9 @@
 
     python benchmarks/optimise.py [--datasets NAME ...] [--hidden 10 20 50] [--seconds 60] [--report] [--pack]
 
-The rivals are the plain big-M programme in SciPy's HiGHS, and the formulations of gurobi-machinelearning and of OMLT
-(big-M, and a partition of the inputs of each neuron) in Gurobi, within the limits of its free licence: the dependency
-group `peers`. Proved optima must agree. Times are wall times with the formulation.
+The rivals are the plain big-M programme in SciPy's HiGHS, and the formulation of gurobi-machinelearning in Gurobi,
+within the limits of its free licence: the dependency group `peers`. Proved optima must agree. Times are wall times with
+the formulation.
 The table shows all stored results: ``--report --results docs/benchmarks`` those of the documentation.
 """
 
@@ -17,7 +17,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -34,11 +33,6 @@ PUBLIC = {
     "friedman 1": lambda: make_friedman1(500, noise=1.0, random_state=0),
 }
 DATASETS = ("DS1", "DS7", "DS9", *PUBLIC)
-PACKAGES = {
-    "gurobi-ml": ("gurobipy", "gurobi_ml"),
-    "OMLT big-M": ("gurobipy", "omlt.neuralnet", "pyomo.environ"),
-    "OMLT partition": ("gurobipy", "omlt.neuralnet", "pyomo.environ"),
-}
 # Values of two methods that are both optimal must agree to this share of the value.
 AGREEMENT = 1e-4
 
@@ -115,47 +109,12 @@ def solve_gurobi(
         return float(value), model.Status == gurobipy.GRB.OPTIMAL
 
 
-def solve_omlt(
-    network: Network, low: np.ndarray, high: np.ndarray, sign: float, seconds: float, formulation: str
-) -> tuple[float, bool]:
-    """Solve a formulation of OMLT, with the inputs scaled to their bounds."""
-    import omlt
-    import pyomo.environ as pyo
-    from omlt import neuralnet
-    from omlt.neuralnet.layer import DenseLayer, InputLayer
-
-    n, h = network.n_features, network.n_hidden
-    W, b = network.W * (high - low), network.W @ low + network.b
-    layers = [
-        InputLayer([n]),
-        DenseLayer([n], [h], weights=W.T, biases=b, activation="relu"),
-        DenseLayer([h], [1], weights=network.alpha[:, None], biases=np.array([network.intercept])),
-    ]
-    described = neuralnet.NetworkDefinition(scaled_input_bounds=dict.fromkeys(range(n), (0.0, 1.0)))
-    for layer in layers:
-        described.add_layer(layer)
-    for first, second in itertools.pairwise(layers):
-        described.add_edge(first, second)
-    model = pyo.ConcreteModel()
-    model.network = omlt.OmltBlock()
-    model.network.build_formulation(getattr(neuralnet, formulation)(described))
-    model.goal = pyo.Objective(expr=sign * model.network.outputs[0], sense=pyo.maximize)
-    solver = pyo.SolverFactory("gurobi_direct", options={"TimeLimit": seconds, "MIPGap": 1e-6, "Threads": 1})
-    found = solver.solve(model, load_solutions=False)
-    if found.solver.termination_condition != pyo.TerminationCondition.optimal:
-        return np.nan, False  # Pyomo returns zero without a feasible point
-    model.solutions.load_from(found)
-    return sign * float(pyo.value(model.goal)), True
-
-
 Solver = Callable[[Network, np.ndarray, np.ndarray, float, float], tuple[float, bool]]
 
 SOLVERS: dict[str, Solver] = {
     "branching": solve_ours,
     "big-M": solve_big_m,
     "gurobi-ml": solve_gurobi,
-    "OMLT big-M": partial(solve_omlt, formulation="ReluBigMFormulation"),
-    "OMLT partition": partial(solve_omlt, formulation="ReluPartitionFormulation"),
 }
 
 
@@ -163,8 +122,8 @@ def run(cell: Cell) -> Result:
     """Return the optimum, whether it is proved, and the time."""
     network, X = train(cell.dataset, cell.n_hidden)
     sign = 1.0 if cell.sense == "max" else -1.0
-    for package in PACKAGES.get(cell.method, ()):
-        importlib.import_module(package)  # before the clock starts
+    if cell.method == "gurobi-ml":
+        importlib.import_module("gurobi_ml")  # before the clock starts
     began = time.perf_counter()
     value, proved = SOLVERS[cell.method](network, X.min(axis=0), X.max(axis=0), sign, cell.seconds)
     return {"value": value, "proved": bool(proved), "seconds": time.perf_counter() - began}

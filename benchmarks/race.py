@@ -37,7 +37,6 @@ LARGER_DEFAULTS = {
 
 TIE = 1e-3  # relative difference of RegLoss up to which a contest is a tie
 MUCH_WORSE = 0.05
-N_WORST = 15  # lost contests that are listed
 
 LEGEND = (
     f"Ratio: geometric mean and median of RegLoss over the rival's, below one is better. Tie: within {100 * TIE:g} %. "
@@ -147,10 +146,6 @@ def make_reports(store: Store, champion: str, opponents: set[str]) -> Iterator[t
             scores = (score(runner, mark, lambda cell: getattr(cell, title) == group) for mark in marks)  # noqa: B023
             lines.append((runner, str(group), *itertools.chain(*scores)))
         yield f"-{title}s", Report(f"{champion} against its rivals, by {title}", header, lines, [LEGEND])
-    losses = sorted((duel for duel in duels if duel[2] > 1.0 + TIE), key=lambda duel: -duel[2])
-    lines = [(cell.runner, str(cell), f"{mark:g} s", f"{ratio:.3f}") for cell, mark, ratio in losses[:N_WORST]]
-    note = f"The worst {len(lines)} of {len(losses)} losses."
-    yield "-worst", Report(f"Where {champion} loses most", ("against", "contest", "mark", "ratio"), lines, [note])
 
 
 def main() -> None:

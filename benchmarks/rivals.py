@@ -52,9 +52,6 @@ class Cell:
     runner: str
     marks: tuple[float, ...]
 
-    def __str__(self) -> str:
-        return f"{self.dataset} N={self.n_hidden} gamma={self.gamma:g} seed={self.seed}"
-
 
 @dataclass(frozen=True, eq=False)
 class Contest:
