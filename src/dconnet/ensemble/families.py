@@ -171,7 +171,9 @@ def choose_regression_families(fields: Sequence[Field], y: FloatArray, n_associa
     linear = Family("linear", Coding(), *((0.0, 100, 400) if many else (0.3, 50, 200)), gammas)
     ramps = Family("ramps", Coding(6), 0.3, 50, 150 if many else 100, gammas)
     knots = Family("knots", Coding(16, every_value=True), 1.0, *((20, 100) if many else (30, 60)), gammas)
-    families: list[Family | TreeFamily] = [knots, linear, ramps]
+    families: list[Family | TreeFamily] = [ramps, linear]
+    if many:  # with fewer rows, boosted trees do the same as well
+        families.append(knots)
     if suits_logarithm(y):
         families.append(replace(knots, name="knots of log", log_target=True))
     if _has_many_levels(fields):
@@ -194,7 +196,5 @@ def choose_classification_families(
     n_hidden = 20 if many else 50
     ramps = Family("ramps", Coding(6, by_target=by_target), 0.3, n_hidden, 100, gammas)
     linear = Family("linear", Coding(by_target=by_target), 3.0, n_hidden, 200, gammas)
-    knots = Family("knots", Coding(16, every_value=True, by_target=by_target), 1.0, min(n_hidden, 30), 60, gammas)
-    has_categories = any(field.is_category for field in fields)
-    families: list[Family | TreeFamily] = [ramps, linear, knots] if has_categories else [ramps, linear]
-    return [*_screen([*families, TREES] if fields else families, n_rows, len(fields), n_associated)]
+    families: list[Family | TreeFamily] = [ramps, linear, TREES] if fields else [ramps, linear]
+    return [*_screen(families, n_rows, len(fields), n_associated)]

@@ -54,10 +54,10 @@ _document = documented(
 class AutoDCONRegressor(RegressorMixin, AutoEstimator):
     """Regression on any table, with nothing to tune.
 
-    An ensemble of many short fits: networks on the plain columns, on ramps between quantiles, and with knots at the
-    values of columns that have few, each with several strengths of regularisation, and boosted trees, trained on five
-    folds. Their weights minimise the out-of-fold squared error; a prediction is the weighted mean of the members of all
-    folds. Columns may be numbers, text, categories, booleans or dates, with missing values, and need no scaling.
+    An ensemble of many short fits, trained on five folds: networks on the plain columns and on ramps between quantiles,
+    each with several strengths of regularisation, networks for the logarithm of the target, and boosted trees.
+    Their weights minimise the out-of-fold squared error; a prediction is the weighted mean of the members of all folds.
+    Columns may be numbers, text, categories, booleans or dates, with missing values, and need no scaling.
 
     {parameters}
 
