@@ -233,15 +233,6 @@ def test_arrays_that_are_written_or_kept_are_never_copied(name, form):
             function(**arguments | {array: FORMS[form](arguments[array])})
 
 
-def test_arrays_that_are_only_read_may_be_converted():
-    V, alpha = (array.astype(np.float32).astype(float) for array in weights())
-    arguments = gradient_arguments() | {"V": V, "alpha": alpha}
-    expected = objective().gradient(**arguments)
-    for form in ("float32", "strided"):
-        converted = {"V": FORMS[form](V), "alpha": FORMS[form](alpha)}
-        assert objective().gradient(**arguments | converted) == expected
-
-
 # --- rows ---
 
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor, Network, Problem, certify
+from dconnet import DCONClassifier, DCONRegressor, LayerwiseDCONRegressor, Problem, certify
 from dconnet.certificates import certificate
 
 
@@ -64,15 +64,6 @@ def test_dictionary_is_json(fitted):
     short = certificate(Problem(X, y, 0.5, weight), model.network_, objectives=[2.0, 1.0])
     assert short.to_dict()["order"]["all"] is None
     assert ("convergence order", "unknown", "too few epochs") in short.lines()
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_overflow_is_none_in_the_dictionary():
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    network = Network(W=[[1e80, 0.0]], b=[0.0], alpha=[1e70])
-    plain = certificate(Problem(X, 1e150 * np.abs(X[:, 0]), 0.1), network).to_dict()
-    assert plain["stationarity"]["norm"] is None
-    json.dumps(plain, allow_nan=False)
 
 
 def test_invalid_models_are_refused(fitted):

@@ -95,17 +95,10 @@ class TestNetworkDisplay:
             assert curve.values[middle] == pytest.approx(models[4].predict(moved).mean(), rel=1e-9)
             np.testing.assert_array_equal(axis.get_lines()[0].get_ydata(), curve.values)
 
-    def test_features_are_selected_by_strength_name_or_number(self, data):
-        X, y = data
-        network = Network(np.eye(8), np.zeros(8), np.arange(8.0))
-        strongest = NetworkDisplay([network], np.random.default_rng(0).normal(size=(30, 8))).features_
-        assert len(strongest) == 6
-        assert 0 not in strongest
-        frame = pd.DataFrame(X, columns=list("abcd"))
-        model = DCONRegressor(2, **FAST).fit(frame, y)
-        display = NetworkDisplay.from_estimator(model, frame, features=["c", 0])
-        assert display.features_ == [2, 0]
-        assert [axis.get_xlabel() for axis in display.axes_] == ["c", "a"]
+    def test_features_are_selected_by_name_or_number(self, data):
+        frame = pd.DataFrame(data[0], columns=list("abcd"))
+        model = DCONRegressor(2, **FAST).fit(frame, data[1])
+        assert NetworkDisplay.from_estimator(model, frame, features=["c", 0]).features_ == [2, 0]
         with pytest.raises(ValueError, match="no feature 'z'"):
             NetworkDisplay.from_estimator(model, frame, features=["z"])
 

@@ -215,12 +215,9 @@ def test_units_of_the_output_do_not_matter(sense, unit):
         ({"output": "high"}, "not a label"),
         ({"output": True}, "output must be a whole number"),
         ({"bounds": 5}, "2 pairs of numbers"),
-        ({"bounds": [("a", "b"), (0, 1)]}, "2 pairs of numbers"),
-        ({"bounds": [(0, 1)]}, "2 pairs"),
         ({"bounds": [(0, np.nan), (0, 1)]}, "NaN"),
         ({"bounds": [(0, 1), (2, 1)]}, "input 1 is above"),
         ({"bounds": [(0, None), (0, 1)]}, "Input 0 has no finite bounds"),
-        ({}, "Input 0 has no finite bounds"),
         ({"sense": "up"}, "sense"),
         ({"rel_gap": -1.0}, "rel_gap"),
         ({"max_seconds": 0.0}, "max_seconds"),
@@ -228,16 +225,14 @@ def test_units_of_the_output_do_not_matter(sense, unit):
         ({"A_ub": [[1.0]], "b_ub": [1.0]}, "A_ub must have shape"),
         ({"integrality": [1, 2]}, "integrality"),
         ({"near": [[1.0]]}, "near must have 2 columns"),
-        ({"near": np.zeros((0, 2))}, "near has no rows"),
         ({"near": [[1.0, 1.0]], "coverage": 0.0}, "coverage"),
-        ({"output": 3}, "output must be"),
         ({"output": 0, "weights": [1.0]}, "not both"),
         ({"weights": [1.0, 1.0]}, "weights must have"),
     ],
 )
 def test_bad_input_is_refused(options, message):
     network = random_network(0, n_features=2)
-    given = {"bounds": [(0, 1), (0, 1)]} | options if options and "near" not in options else options
+    given = options if "near" in options else {"bounds": [(0, 1), (0, 1)]} | options
     with pytest.raises(ValueError, match=message):
         optimise(network, **given)
 
