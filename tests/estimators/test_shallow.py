@@ -6,6 +6,7 @@ from pkgutil import resolve_name
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from dconnet import DCONClassifier, DCONRegressor, Network, Problem, Status
@@ -23,6 +24,28 @@ def regressor(**changes):
 
 def classifier(**changes):
     return DCONClassifier(**({"n_hidden": 3, "gamma": 0.3, "scale": False, "tol": 1e-3, "random_state": 0} | changes))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize(
+    ("model", "y", "weight"),
+    [
+        (regressor(gamma="auto", scale=True, max_epochs=3), Y, None),
+        (regressor(scale=True), Y, RNG.uniform(0.1, 2.0, size=60)),
+        (classifier(class_weight="balanced", scale=True), LABELS, None),
+    ],
+    ids=["gamma", "weights", "balanced"],
+)
+def test_the_order_of_rows_changes_no_bit(model, y, weight, copies):
+    weight = np.ones(60) if weight is None else weight
+    rows = np.repeat(np.arange(60), copies)
+    first = clone(model).fit(X[rows], y[rows], weight[rows])
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(rows)
+        again = clone(model).fit(X[order], y[order], weight[order])
+        for one, two in zip(first.networks_, again.networks_, strict=True):
+            np.testing.assert_array_equal(one.parameters, two.parameters)
 
 
 @pytest.fixture(scope="module")

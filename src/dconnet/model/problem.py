@@ -145,10 +145,10 @@ class Problem(Frozen):
             if not np.isfinite(self.zero_objective):
                 raise ValueError("The squares of y overflow. Scale y down, for example with StandardScaler.")
 
-    @property
+    @cached_property
     def total_weight(self) -> float:
-        """The sum of the sample weights, m of the formulas."""
-        return float(self.sample_weight.sum())
+        """The sum of the sample weights, m of the formulas; sorted, so that the order of the rows does not matter."""
+        return float(np.sort(self.sample_weight).sum())
 
     @property
     def zero_objective(self) -> float:
