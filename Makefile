@@ -9,7 +9,7 @@ PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
 LONG := peers or slow
 BUILD_INPUTS := pyproject.toml CMakeLists.txt native/CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
 
-.PHONY: demo test test-all test-oldest oldest sanitize sanitize-threads kernel venv lint format bench race tabular reproduce docs doctest wheel clean
+.PHONY: demo test test-all test-oldest oldest sanitize sanitize-threads kernel windows venv lint format bench race tabular reproduce docs doctest wheel clean
 
 demo: .venv/.group-demo ## Compare models on an embedded table of rents; write a report, a picture and the models
 	$(BIN)/python examples/demo.py
@@ -39,12 +39,17 @@ sanitize: .venv/.group-dev ## Test the C++ kernel alone, watched for bad memory 
 sanitize-threads: .venv/.group-dev ## Test what threads share in the C++ kernel, watched for data races
 	$(BIN)/cmake -S . -B build/sanitize-threads -DDCONNET_KERNEL_TESTS=ON -DDCONNET_SANITIZE=thread -DDCONNET_WERROR=ON
 	$(BIN)/cmake --build build/sanitize-threads --parallel 2 --target search_test walk_test sweeps_test
-	$(BIN)/ctest --test-dir build/sanitize-threads --output-on-failure -R "search_test|walk_test|sweeps_test"
+	$(BIN)/ctest --test-dir build/sanitize-threads --output-on-failure -R "^(search|walk|sweeps)_test"
 
 kernel: .venv/.group-dev ## Test the C++ kernel alone as another compiler builds it: make kernel CXX=clang++
 	CXX="$(CXX)" $(BIN)/cmake --fresh -S . -B build/kernel -DDCONNET_KERNEL_TESTS=ON -DDCONNET_WERROR=ON -DCMAKE_BUILD_TYPE=Release
 	$(BIN)/cmake --build build/kernel --parallel 2
 	$(BIN)/ctest --test-dir build/kernel --verbose
+
+# Without Python's headers for Windows, the bindings are left out.
+windows: .venv/.group-dev .venv/.group-cross ## Compile the C++ kernel for Windows, with Clang and the headers of MinGW
+	CXX="$(CURDIR)/$(BIN)/python -m ziglang c++ -target x86_64-windows-gnu" $(BIN)/cmake --fresh -S . -B build/windows -DCMAKE_SYSTEM_NAME=Windows -DDCONNET_KERNEL_TESTS=ON -DDCONNET_WERROR=ON
+	$(BIN)/cmake --build build/windows --parallel 2 --target dconnet_kernel
 
 venv: .venv/.group-dev ## The environment for developers
 
