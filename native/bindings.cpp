@@ -9,7 +9,7 @@
 NB_MODULE(_native, module) {
   module.doc() = "The C++ kernel of dconnet.";
   module.attr("AVX2") = dconnet::instructions != dconnet::Instructions::kPlain;
-  module.attr("FMA") = dconnet::instructions >= dconnet::Instructions::kFma;
+  module.attr("FMA") = dconnet::fuses();
   module.attr("AVX512") = dconnet::instructions == dconnet::Instructions::kAvx512;
   module.attr("DCA_TOLERANCE") = dconnet::kDcaTolerance;
   module.attr("KINK_TOLERANCE") = dconnet::kNeuronKinkTolerance;

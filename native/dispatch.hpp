@@ -13,7 +13,7 @@
 
 #include <type_traits>
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 #define DCONNET_HAS_AVX2_TWIN 1
 #define DCONNET_FOR_AVX2 __attribute__((target("avx2")))
 #define DCONNET_FOR_FMA __attribute__((target("avx2,fma")))
@@ -31,6 +31,13 @@ namespace dconnet {
 // or DCONNET_NO_AVX512 is set when the library is loaded. Each kind has what those before it have. Tests change it.
 enum class Instructions { kPlain, kAvx2, kFma, kAvx512 };
 extern Instructions instructions;
+
+// Whether products and sums are fused: in the last two forms, and in all code for a processor that always can.
+#if defined(__aarch64__) || defined(__FMA__)
+inline bool fuses() { return true; }
+#else
+inline bool fuses() { return instructions >= Instructions::kFma; }
+#endif
 
 // For vectors of two, four and eight doubles; where the last two are the same, AVX-512 has nothing to offer.
 template <auto Narrow, auto F, auto Wide, typename = decltype(F)>

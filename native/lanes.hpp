@@ -38,7 +38,7 @@ DCONNET_INLINE void store(Real* to, const Vector& lanes) {
 DCONNET_INLINE double sum_of(const Lanes& lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
 
 // The larger number. What is no number counts as the largest: a maximum that dropped it would call NaN small.
-DCONNET_INLINE double larger(double x, double y) { return (x > y) | (x != x) ? x : y; }
+DCONNET_INLINE double larger(double x, double y) { return ((x > y) | (x != x)) ? x : y; }
 
 // x = max(x, y), likewise.
 DCONNET_INLINE void raise_to(Lanes& x, const Lanes& y) { x = ((x > y) | (x != x)) ? x : y; }

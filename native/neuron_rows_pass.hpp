@@ -119,7 +119,7 @@ DCONNET_INLINE float above(double x) {
 // The distance of a far row from its kink at its reference: v must move by at least this much for the row to change sides.
 DCONNET_INLINE float margin_of(Place place, double z, double norm) {
   const float margin = below((place == Place::kActive ? z : -z) / norm);
-  return (place == Place::kNear) | !(norm > 0.0) ? kNeverInDoubt : margin;
+  return ((place == Place::kNear) | !(norm > 0.0)) ? kNeverInDoubt : margin;
 }
 
 DCONNET_INLINE void measure(std::size_t rows, const Place* places, const double* z, const double* norms, float* margins) {

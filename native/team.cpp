@@ -1,8 +1,10 @@
 #include "team.hpp"
 
-#include <unistd.h>
-
 #include <system_error>
+
+#ifndef _WIN32
+#include <unistd.h>
+#endif
 
 namespace dconnet {
 
@@ -10,6 +12,15 @@ namespace {
 
 // How often to check for work before going to sleep: about as long as it takes to wake up again.
 constexpr int kSpins = 2000;
+
+// The number of this process, where processes can fork.
+long long process_number() {
+#ifdef _WIN32
+  return 0;
+#else
+  return getpid();
+#endif
+}
 
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -33,7 +44,7 @@ bool comes_soon(const Condition& holds) {
 
 Team::~Team() {
   if (!others_) return;
-  if (process_ != getpid()) {
+  if (process_ != process_number()) {
     // In a fork there are no threads to wait for, but the condition seems to have sleepers still, and the system may have
     // given their names to other threads: nothing of this can be destroyed.
     static_cast<void>(others_.release());
@@ -75,7 +86,7 @@ void Team::share(std::size_t count, const Work& work) {
 bool Team::ready() {
   if (!others_) {
     others_ = std::make_unique<Others>();
-    process_ = getpid();
+    process_ = process_number();
     try {
       for (std::size_t thread = 1; thread < size_; ++thread) {
         others_->threads.emplace_back([this, thread] { wait_for_work(thread); });
@@ -84,7 +95,7 @@ bool Team::ready() {
       // the system gives no more threads: those that there are will do
     }
   }
-  return !others_->threads.empty() && process_ == getpid();
+  return !others_->threads.empty() && process_ == process_number();
 }
 
 void Team::wait_for_work(std::size_t thread) {

@@ -12,8 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include <sys/types.h>
-
 namespace dconnet {
 
 class Team {
@@ -60,7 +58,7 @@ class Team {
 
   std::size_t size_;
   std::unique_ptr<Others> others_;  // none before the first work that is shared
-  pid_t process_ = 0;               // the threads of a process do not live on in its forks
+  long long process_ = 0;           // the threads of a process do not live on in its forks
 
   Work work_;
   std::size_t count_ = 0;
