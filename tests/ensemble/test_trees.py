@@ -44,6 +44,26 @@ def test_classes_without_rows_are_improbable():
     assert (outputs[:, 2] < outputs[:, [0, 1, 3]].min(axis=1) - 5.0).all()
 
 
+def test_weights_count_like_repeated_rows_in_columns_of_few_values(monkeypatch):
+    fit, columns = HistGradientBoostingRegressor.fit, np.vstack([X, RNG.normal(size=(400, 4))])
+    y, weight = np.nan_to_num(columns[:, 0]) + np.isnan(columns[:, 1]), RNG.integers(1, 4, size=700)
+
+    def fit_few_values(model, values, target, sample_weight=None):
+        if sample_weight is not None:
+            assert max(len(np.unique(own[~np.isnan(own)])) for own in values.T) <= model.max_bins
+            np.testing.assert_array_equal(np.isnan(values), np.isnan(columns))
+            np.testing.assert_allclose(values, columns, atol=1.5)
+            np.testing.assert_allclose(values[np.abs(columns) < 1.0], columns[np.abs(columns) < 1.0], atol=0.05)
+        return fit(model, values, target, sample_weight)
+
+    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", fit_few_values)
+    repeated, new = np.repeat(np.arange(700), weight), RNG.normal(size=(400, 4))
+    settings = {"n_classes": 0, "n_rounds": 30, **SETTINGS}
+    weighted = boost(columns, y, weight.astype(np.float64), **settings).outputs(new)
+    whole = boost(columns[repeated], y[repeated], np.ones(len(repeated)), **settings).outputs(new)
+    assert np.mean((weighted - whole) ** 2) < 0.02 * np.var(whole)
+
+
 @pytest.fixture
 def now(monkeypatch):
     """Return a clock on which the training of a tree takes a second."""
