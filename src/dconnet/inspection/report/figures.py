@@ -108,14 +108,19 @@ def _draw_residuals(examination: Examination, target: int, half_width: float, in
         label_axes(axis, x="residual", y="rows")
 
     is_inside = (intervals[:, 0] <= observed) & (observed <= intervals[:, 1])
-    share = np.mean(is_inside[examination.is_evaluated])
+    is_new, new_rows = examination.is_evaluated, examination.evaluated_rows
+    if examination.is_auto and examination.is_training_data:  # the widths of training rows have seen their errors
+        is_new = ~examination.is_training_row
+        new_rows = f"{int(is_new.sum())} held-out rows"
+    contained = (
+        f" The intervals contain {100.0 * np.mean(is_inside[is_new]):.1f} % of the {new_rows}." if any(is_new) else ""
+    )
     intervals_in_words = f"the {'median ' if examination.is_auto else ''}{100 * COVERAGE:.0f} % interval"
     held_out = "The orange rows were held out: they show how well new rows are predicted. " if len(groups) > 1 else ""
     caption = (
         "First, observed over predicted values; a perfect prediction is on the line. Then the residuals, observed "
-        f"minus predicted. {held_out}The dashed lines are the ends of {intervals_in_words}. The intervals contain "
-        f"{100.0 * share:.1f} % of the {examination.evaluated_rows}. A trend in the residuals is structure that "
-        "the model has missed."
+        f"minus predicted. {held_out}The dashed lines are the ends of {intervals_in_words}.{contained} "
+        "A trend in the residuals is structure that the model has missed."
     )
     panels = {
         "Observed over predicted values.": draw_observed,
