@@ -168,14 +168,9 @@ class LocalOptimality:
 
         At a saddle the DCA has converged, but another tangent of h leads down.
         """
-        return tuple(map(self._verdict, self.dca, self.worst, self.complete))
-
-    def _verdict(self, dca: float, worst: float, complete: bool) -> str:
-        if dca > self.tol:
-            return "not stationary"
-        if worst > self.tol:
-            return "saddle"
-        return "local minimum" if complete else "undecided"
+        if_no_tangent_leads_down = np.where(self.complete, "local minimum", "undecided")
+        if_stationary = np.where(self.worst > self.tol, "saddle", if_no_tangent_leads_down)
+        return tuple(np.where(self.dca > self.tol, "not stationary", if_stationary).tolist())
 
     def count(self, verdict: str) -> int:
         """Return the number of neurons with this verdict."""

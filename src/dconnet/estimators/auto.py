@@ -20,7 +20,7 @@ from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.intervals import Intervals
 from dconnet.ensemble.stacking import one_hot
 from dconnet.estimators.auto_base import AutoEstimator
-from dconnet.estimators.data import ClassWeights, check_labels, check_target, checked_weight
+from dconnet.estimators.data import ClassWeights, check_labels, check_target, check_weight
 from dconnet.estimators.dcon import DCONClassifier, DCONRegressor
 from dconnet.estimators.parameters import documented, parameters
 from dconnet.model.targets import Calibration, Targets, probabilities_of
@@ -93,7 +93,7 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
         self, y: Any, sample_weight: ArrayLike | None
     ) -> tuple[FloatArray, FloatArray, NDArray[np.intp] | None, dict[str, Any]]:
         target = check_target(y, type(self).__name__)
-        return target[:, None], checked_weight(sample_weight, target[:, None]), None, {}
+        return target[:, None], check_weight(sample_weight, target[:, None]), None, {}
 
     def _choose_families(self, data: TrainingSet, n_associated: int) -> list[AnyFamily]:
         return choose_regression_families(data.table.fields, data.columns[:, 0], n_associated)
@@ -218,10 +218,10 @@ class AutoDCONClassifier(ClassifierMixin, AutoEstimator):
     ) -> tuple[FloatArray, FloatArray, NDArray[np.intp] | None, dict[str, Any]]:
         labels = check_labels(y, type(self).__name__)
         rows = np.empty((len(labels), 1))
-        weight = checked_weight(sample_weight, rows)
+        weight = check_weight(sample_weight, rows)
         if self.class_weight is not None:
             factors = ClassWeights.of(self.class_weight, labels, weight).of_rows(labels)
-            weight = checked_weight(weight * factors, rows)
+            weight = check_weight(weight * factors, rows)
         classes = Targets.of_labels(labels, weight).classes
         assert classes is not None
         codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)

@@ -34,7 +34,7 @@ from dconnet.estimators.data import (
     Rows,
     Units,
     check_labels,
-    checked_weight,
+    check_weight,
     explain_refusal,
     has_several_columns,
     names_of_columns,
@@ -344,7 +344,7 @@ class DCONEstimator(
         """Return the coding of the target and the weights of the rows; store target names and class weights."""
         if is_classifier(self):
             given: dict[Any, float] | str | None = getattr(self, "class_weight", None)
-            own = checked_weight(sample_weight, X)
+            own = check_weight(sample_weight, X)
             self._class_weights = None if given is None else ClassWeights.of(given, target, own)
             weight = self._weight(sample_weight, X, target)
             shared = getattr(self, "multi_class", "ovr") == "shared"
@@ -370,8 +370,8 @@ class DCONEstimator(
 
     def _weight(self, sample_weight: ArrayLike | None, X: FloatArray, y: NDArray[Any]) -> FloatArray:
         """Return the weights of these rows, checked and multiplied by those of their classes."""
-        weight = checked_weight(sample_weight, X)
-        return weight if self._class_weights is None else checked_weight(weight * self._class_weights.of_rows(y), X)
+        weight = check_weight(sample_weight, X)
+        return weight if self._class_weights is None else check_weight(weight * self._class_weights.of_rows(y), X)
 
     def _split_validation(self, rows: Rows, labels: NDArray[Any] | None, seed: int) -> tuple[Rows, Rows]:
         """Split the rows of positive weight into a training and a validation part; the first stays in order."""

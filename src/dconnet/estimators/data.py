@@ -31,6 +31,9 @@ LARGEST_TARGET = 1e120
 SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny / np.finfo(np.float64).eps))
 
 
+# --- tables ---
+
+
 class ColumnWarning(UserWarning):
     """A column is dropped although it may hold information, or read in a way that may not be intended."""
 
@@ -44,30 +47,6 @@ class TakesTables:
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def warn_about_columns(schema: Schema, raws: Sequence[RawColumn]) -> None:
-    """Warn of columns that are dropped, that a few cells keep from being numbers or dates, or that are ambiguous."""
-    notes = []
-    for column, raw in zip(schema.columns, raws, strict=True):
-        subject = f"Column {printable(raw.name)!r} of X"
-        row = find_invalid_row(raw) if isinstance(column, (CategoryColumn, DroppedColumn)) else None
-        if row is not None and column.kind in ("category", "text"):
-            notes.append(
-                f"{subject} is read as text: most of its cells are numbers or dates, but row {row + 1} holds "
-                f"{printable(repr(raw.values[row]))[:60]}. Correct the cell, or replace it with NaN if the value is "
-                "missing."
-            )
-        if isinstance(column, DroppedColumn) and column.kind == "text":
-            example = printable(repr(as_labels(raw.rows(slice(1)))[0]))[:60]
-            notes.append(
-                f"{subject} is dropped: {column.reason}, such as {example}. Extract numbers, dates or categories from "
-                "it, or leave it out."
-            )
-        if isinstance(column, (NumberColumn, DateColumn)) and column.format.is_assumed:
-            notes.append(f"{subject}: {column.format.explain_assumption(raw.values.tolist())}")
-    for note in notes:
-        warnings.warn(note, ColumnWarning, stacklevel=3)
 
 
 def check_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> list[RawColumn]:
@@ -94,6 +73,54 @@ def check_table(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, r
     if len(X) < 1 or len(raws) < 1:
         raise ValueError(f"X has {count(len(X), 'row')} and {count(len(raws), 'column')}. Give at least one of each.")
     return raws
+
+
+def warn_about_columns(schema: Schema, raws: Sequence[RawColumn]) -> None:
+    """Warn of columns that are dropped, that a few cells keep from being numbers or dates, or that are ambiguous."""
+    notes = []
+    for column, raw in zip(schema.columns, raws, strict=True):
+        subject = f"Column {printable(raw.name)!r} of X"
+        row = find_invalid_row(raw) if isinstance(column, (CategoryColumn, DroppedColumn)) else None
+        if row is not None and column.kind in ("category", "text"):
+            notes.append(
+                f"{subject} is read as text: most of its cells are numbers or dates, but row {row + 1} holds "
+                f"{printable(repr(raw.values[row]))[:60]}. Correct the cell, or replace it with NaN if the value is "
+                "missing."
+            )
+        if isinstance(column, DroppedColumn) and column.kind == "text":
+            example = printable(repr(as_labels(raw.rows(slice(1)))[0]))[:60]
+            notes.append(
+                f"{subject} is dropped: {column.reason}, such as {example}. Extract numbers, dates or categories from "
+                "it, or leave it out."
+            )
+        if isinstance(column, (NumberColumn, DateColumn)) and column.format.is_assumed:
+            notes.append(f"{subject}: {column.format.explain_assumption(raw.values.tolist())}")
+    for note in notes:
+        warnings.warn(note, ColumnWarning, stacklevel=3)
+
+
+@contextmanager
+def explain_refusal(estimator: object) -> Iterator[None]:
+    """Say what to do if scikit-learn refuses an X with missing values or without columns."""
+    name = type(estimator).__name__
+    try:
+        yield
+    except ValueError as error:
+        if str(error).startswith("Found array with 0 feature"):
+            raise ValueError(
+                f"X has no column to learn from: a TableEncoder, for example, drops columns that do not vary. Add a "
+                f"column that does. ({error})"
+            ) from error
+        if not str(error).startswith("Input X contains NaN"):
+            raise
+        other = "AutoDCONClassifier" if "Classifier" in name else "AutoDCONRegressor"
+        raise ValueError(
+            f"Input X contains NaN, but {name} takes no missing values. Use {other}, which does, or "
+            f"make_pipeline(TableEncoder(), {name}())."
+        ) from error
+
+
+# --- targets and weights ---
 
 
 def check_target(y: ArrayLike, name: str) -> FloatArray:
@@ -137,6 +164,23 @@ def check_labels(y: Any, name: str) -> NDArray[Any]:
     return labels
 
 
+def refuse_unusable_labels(labels: object) -> None:
+    """Raise ValueError for class labels that NumPy cannot compare or store: missing ones, text beside numbers, ..."""
+    refuse_masked(labels, "y")
+    # In an array of text, NaN would become a text.
+    array = np.array(labels, dtype=object) if isinstance(labels, (list, tuple)) else np.asarray(labels)
+    cells = array.ravel().tolist() if array.ndim > 0 and array.dtype == object else []
+    if any(is_missing(cell) and not isinstance(cell, str) for cell in cells):
+        raise ValueError("y contains missing class labels (NaN or None). Drop these rows, or give them a class.")
+    if len({isinstance(cell, str) for cell in cells}) > 1:
+        raise ValueError(
+            "y mixes text with other class labels. Convert all of them to text, for example y.astype(str)."
+        )
+    with_nul = next((cell for cell in cells if isinstance(cell, str) and cell.endswith("\0")), None)
+    if with_nul is not None:
+        raise ValueError(f"The class label {with_nul!r} ends in a NUL character, which arrays of text drop. Remove it.")
+
+
 def _refuse_gaps(target: FloatArray) -> None:
     n_gaps = int(np.isnan(target).sum())
     if n_gaps:
@@ -144,6 +188,81 @@ def _refuse_gaps(target: FloatArray) -> None:
             f"y is missing (Input y contains NaN) in {n_gaps} of {len(target)} rows. "
             "Drop these rows: known = ~np.isnan(y), and fit(X[known], y[known])."
         )
+
+
+def refuse_several_columns(y: object, name: str) -> None:
+    """Raise ValueError for several targets."""
+    if has_several_columns(y):
+        raise ValueError(
+            f"{name} takes one target, but y has several columns. DCONRegressor learns several "
+            "numbers with one network; for all else, fit one estimator for each column, as "
+            "sklearn.multioutput.MultiOutputRegressor and MultiOutputClassifier do."
+        )
+
+
+def has_several_columns(y: object) -> bool:
+    """Return whether a target has two dimensions and more than one column."""
+    shape: tuple[int, ...] = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
+    return len(shape) == 2 and shape[1] > 1
+
+
+def names_of_columns(y: object) -> NDArray[Any] | None:
+    """Return the names of the columns of a DataFrame if they are distinct texts, else None."""
+    names = list(getattr(y, "columns", ()))
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        return None
+    return np.array(names, dtype=object)
+
+
+def check_weight(sample_weight: ArrayLike | None, X: FloatArray) -> FloatArray:
+    """Return sample weights, one by default; raise ValueError if one is negative or all are zero."""
+    refuse_masked(sample_weight, "sample_weight")
+    weight: FloatArray = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if np.any(weight < 0.0):
+        raise ValueError("Sample weights must not be negative.")
+    if not np.any(weight > 0.0):
+        raise ValueError("All sample weights are zero: no row is left.")
+    return weight
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassWeights:
+    """Weights of classes, with the meaning of scikit-learn's ``class_weight``: a factor for each class of y."""
+
+    factors: dict[Any, float]
+
+    @classmethod
+    def of(cls, class_weight: dict[Any, float] | str, labels: NDArray[Any], weight: FloatArray) -> ClassWeights:
+        """Return the weights for these training rows.
+
+        "balanced" gives all classes with rows of positive weight the same total weight. A weight must not be negative,
+        nor belong to an unknown class while a known one has none.
+        """
+        if not isinstance(class_weight, dict):
+            found, codes = np.unique(labels, return_inverse=True)
+            totals = np.bincount(codes.ravel(), weights=weight, minlength=len(found))
+            there = totals > 0.0
+            balanced = np.ones(len(found))
+            balanced[there] = totals.sum() / (np.count_nonzero(there) * totals[there])
+            return cls(dict(zip(found.tolist(), balanced.tolist(), strict=True)))
+        classes = np.unique(labels).tolist()
+        strange = [label for label in class_weight if label not in classes]
+        if strange and not all(label in class_weight for label in classes):
+            raise ValueError(
+                f"class_weight gives a weight to {strange[0]!r}, which is not a class of y. The classes are "
+                f"{', '.join(repr(label) for label in classes[:20])}."
+            )
+        factors = {label: float(class_weight.get(label, 1.0)) for label in classes}
+        if not all(np.isfinite(factor) and factor >= 0.0 for factor in factors.values()):
+            raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}.")
+        return cls(factors)
+
+    def of_rows(self, labels: NDArray[Any]) -> FloatArray:
+        """Return the factor of each row; one for unknown classes."""
+        return np.array([self.factors.get(label, 1.0) for label in labels.tolist()])
+
+
+# --- rows with coded targets ---
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,78 +338,6 @@ class Units:
         return network if self.coordinates is None else self.coordinates.in_units_of_data(scaled)
 
 
-def has_several_columns(y: object) -> bool:
-    """Return whether a target has two dimensions and more than one column."""
-    shape: tuple[int, ...] = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
-    return len(shape) == 2 and shape[1] > 1
-
-
-def names_of_columns(y: object) -> NDArray[Any] | None:
-    """Return the names of the columns of a DataFrame if they are distinct texts, else None."""
-    names = list(getattr(y, "columns", ()))
-    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        return None
-    return np.array(names, dtype=object)
-
-
-def refuse_several_columns(y: object, name: str) -> None:
-    """Raise ValueError for several targets."""
-    if has_several_columns(y):
-        raise ValueError(
-            f"{name} takes one target, but y has several columns. DCONRegressor learns several "
-            "numbers with one network; for all else, fit one estimator for each column, as "
-            "sklearn.multioutput.MultiOutputRegressor and MultiOutputClassifier do."
-        )
-
-
-def checked_weight(sample_weight: ArrayLike | None, X: FloatArray) -> FloatArray:
-    """Return sample weights, one by default; raise ValueError if one is negative or all are zero."""
-    refuse_masked(sample_weight, "sample_weight")
-    weight: FloatArray = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if np.any(weight < 0.0):
-        raise ValueError("Sample weights must not be negative.")
-    if not np.any(weight > 0.0):
-        raise ValueError("All sample weights are zero: no row is left.")
-    return weight
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClassWeights:
-    """Weights of classes, with the meaning of scikit-learn's ``class_weight``: a factor for each class of y."""
-
-    factors: dict[Any, float]
-
-    @classmethod
-    def of(cls, class_weight: dict[Any, float] | str, labels: NDArray[Any], weight: FloatArray) -> ClassWeights:
-        """Return the weights for these training rows.
-
-        "balanced" gives all classes with rows of positive weight the same total weight. A weight must not be negative,
-        nor belong to an unknown class while a known one has none.
-        """
-        if not isinstance(class_weight, dict):
-            found, codes = np.unique(labels, return_inverse=True)
-            totals = np.bincount(codes.ravel(), weights=weight, minlength=len(found))
-            there = totals > 0.0
-            balanced = np.ones(len(found))
-            balanced[there] = totals.sum() / (np.count_nonzero(there) * totals[there])
-            return cls(dict(zip(found.tolist(), balanced.tolist(), strict=True)))
-        classes = np.unique(labels).tolist()
-        strange = [label for label in class_weight if label not in classes]
-        if strange and not all(label in class_weight for label in classes):
-            raise ValueError(
-                f"class_weight gives a weight to {strange[0]!r}, which is not a class of y. The classes are "
-                f"{', '.join(repr(label) for label in classes[:20])}."
-            )
-        factors = {label: float(class_weight.get(label, 1.0)) for label in classes}
-        if not all(np.isfinite(factor) and factor >= 0.0 for factor in factors.values()):
-            raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}.")
-        return cls(factors)
-
-    def of_rows(self, labels: NDArray[Any]) -> FloatArray:
-        """Return the factor of each row; one for unknown classes."""
-        return np.array([self.factors.get(label, 1.0) for label in labels.tolist()])
-
-
 def split_rows(n_rows: int, fraction: float, seed: int, labels: NDArray[Any] | None) -> tuple[IndexArray, IndexArray]:
     """Split rows into a training and a validation part, stratified by class.
 
@@ -311,41 +358,3 @@ def split_rows(n_rows: int, fraction: float, seed: int, labels: NDArray[Any] | N
             return np.setdiff1d(order, held_out), held_out
     train, held_out = train_test_split(rows, test_size=fraction, random_state=seed, stratify=labels)
     return train, held_out
-
-
-@contextmanager
-def explain_refusal(estimator: object) -> Iterator[None]:
-    """Say what to do if scikit-learn refuses an X with missing values or without columns."""
-    name = type(estimator).__name__
-    try:
-        yield
-    except ValueError as error:
-        if str(error).startswith("Found array with 0 feature"):
-            raise ValueError(
-                f"X has no column to learn from: a TableEncoder, for example, drops columns that do not vary. Add a "
-                f"column that does. ({error})"
-            ) from error
-        if not str(error).startswith("Input X contains NaN"):
-            raise
-        other = "AutoDCONClassifier" if "Classifier" in name else "AutoDCONRegressor"
-        raise ValueError(
-            f"Input X contains NaN, but {name} takes no missing values. Use {other}, which does, or "
-            f"make_pipeline(TableEncoder(), {name}())."
-        ) from error
-
-
-def refuse_unusable_labels(labels: object) -> None:
-    """Raise ValueError for class labels that NumPy cannot compare or store: missing ones, text beside numbers, ..."""
-    refuse_masked(labels, "y")
-    # In an array of text, NaN would become a text.
-    array = np.array(labels, dtype=object) if isinstance(labels, (list, tuple)) else np.asarray(labels)
-    cells = array.ravel().tolist() if array.ndim > 0 and array.dtype == object else []
-    if any(is_missing(cell) and not isinstance(cell, str) for cell in cells):
-        raise ValueError("y contains missing class labels (NaN or None). Drop these rows, or give them a class.")
-    if len({isinstance(cell, str) for cell in cells}) > 1:
-        raise ValueError(
-            "y mixes text with other class labels. Convert all of them to text, for example y.astype(str)."
-        )
-    with_nul = next((cell for cell in cells if isinstance(cell, str) and cell.endswith("\0")), None)
-    if with_nul is not None:
-        raise ValueError(f"The class label {with_nul!r} ends in a NUL character, which arrays of text drop. Remove it.")

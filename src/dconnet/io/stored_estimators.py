@@ -173,6 +173,9 @@ def _build_pipeline(own: dict[str, Any]) -> Pipeline:
     return pipeline
 
 
+# --- checks that the attributes match each other ---
+
+
 def require(holds: bool, fault: str) -> None:
     """Raise a ValueError with this message unless the condition holds."""
     if not holds:
