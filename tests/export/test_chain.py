@@ -6,7 +6,7 @@ import pytest
 from chains import random_chain
 from dconnet import DCONRegressor, Network
 from dconnet.export.chain import Affine, Chain, ClassifierChain, dtype_name, select_output
-from dconnet.model.stack import Stack
+from dconnet.model.network import Stack
 
 RNG = np.random.default_rng(0)
 X = 3.0 * RNG.normal(size=(40, 3))

@@ -46,9 +46,8 @@ from dconnet.estimators.fitted import FittedSolutions
 from dconnet.estimators.layer import Layer, build_problems
 from dconnet.estimators.parameters import OBSERVING, parameters
 from dconnet.export.chain import Affine, ClassifierChain, Exportable, Exported
-from dconnet.model.network import refuse_overflow
+from dconnet.model.network import Stack, refuse_overflow
 from dconnet.model.problem import Problem
-from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.checkpoint import NOT_COMPARED, describe_value, hash_arrays
 from dconnet.training.clock import Clock

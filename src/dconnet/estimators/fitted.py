@@ -11,8 +11,8 @@ from sklearn.base import ClassifierMixin
 
 from dconnet._arrays import FloatArray
 from dconnet.estimators.data import ClassWeights, Units
+from dconnet.model.network import Stack
 from dconnet.model.problem import Problem
-from dconnet.model.stack import Stack
 from dconnet.model.targets import Calibration, Targets
 from dconnet.training.observer import Recorder
 from dconnet.training.result import Solution

@@ -19,8 +19,8 @@ from dconnet.estimators.fit_observer import FitObserver
 from dconnet.estimators.fitted import Classification
 from dconnet.estimators.layer import Layer, LayerTraining, NetworkTask, build_problems, prepare_start
 from dconnet.estimators.parameters import COUNT, POSITIVE, documented, parameters
+from dconnet.model.network import Stack
 from dconnet.model.problem import Problem
-from dconnet.model.stack import Stack
 from dconnet.model.targets import Targets
 from dconnet.training.checkpoint import describe_value
 from dconnet.training.initialization import start_layer

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from dconnet._arrays import FloatArray, safe_norm
-from dconnet.model.network import Network
+from dconnet.model.network import Network, Stack
 from dconnet.model.problem import Problem, WhitenedProblem
-from dconnet.model.stack import Stack
 from dconnet.training.row_work import DataProblem
 
 # How often the new neurons of a start are halved before they are left out.
