@@ -151,14 +151,14 @@ class _CrossValidation:
     turns: Turns | None  # of the fits, if time is limited
 
     @classmethod
-    def of(cls, rows: Rows, units: Units, *arguments: Any) -> _CrossValidation:
+    def of(cls, rows: Rows, units: Units, **settings: Any) -> _CrossValidation:
         """Code the columns of the rows; the shrinkage acts on standardised weights, or on those of the data."""
         columns = Coordinates.of(rows.X, rows.weight)
         features = [Linear(mean, scale) for mean, scale in zip(columns.mean, columns.scale, strict=True)]
         standardisation = Standardisation(np.zeros_like(columns.mean), np.ones_like(columns.scale))
         if units.coordinates is None:
             standardisation = Standardisation(-columns.mean / columns.scale, 1.0 / columns.scale)
-        return cls(rows, units, CodedDesign.of(features, list(rows.X.T)), standardisation, *arguments)
+        return cls(rows, units, CodedDesign.of(features, list(rows.X.T)), standardisation, **settings)
 
     def test(self, fold: tuple[IndexArray, IndexArray, IndexArray]) -> tuple[FloatArray, NDArray[np.float32]] | None:
         """Return the error of each candidate on a fold, and its outputs if probabilities are calibrated.
@@ -250,7 +250,8 @@ def choose_gamma(
     n_starts = max(1, NEURONS // n_hidden)
     seeds = [rng.integers(np.iinfo(np.int32).max, size=n_starts) for _ in folds]
     turns = clock.turns(len(folds) * rows.Y.shape[1] * len(gammas) * n_starts, n_jobs) if clock.has_limit else None
-    validation = _CrossValidation.of(rows, units, gammas, n_hidden, shrinkage, calibrate, clock, turns)
+    fits = {"gammas": gammas, "n_hidden": n_hidden, "shrinkage": shrinkage, "calibrate": calibrate}
+    validation = _CrossValidation.of(rows, units, **fits, clock=clock, turns=turns)
     # A limit of time is shared by threads, and cannot be shared by machines.
     run = run_parallel if turns is None else in_threads
     tasks = [(*fold, own) for fold, own in zip(folds, seeds, strict=True)]

@@ -31,16 +31,8 @@ def active_neurons(
     with several outputs, of the length of this vector. Without rows, and for inputs of order one, it is ``|alpha_l|``
     times the norm of ``(w_l, b_l)``, or zero if the neuron is never positive.
 
-    Parameters
-    ----------
-    network, X, sample_weight :
-        The network, and rows with their weights.
-    whole : float, optional
-        Size to compare with, such as the root mean square of the targets; by default the largest contribution.
-    share : float, default=1e-4
-        Fraction of ``whole`` up to which a neuron is dead.
-    scale : array of shape (n_outputs,), optional
-        Unit of each of several outputs.
+    A neuron is dead up to the fraction ``share`` of ``whole``, such as the root mean square of the targets; by default,
+    ``whole`` is the largest contribution. ``scale`` (n_outputs,) is the unit of each of several outputs.
 
     Examples
     --------
