@@ -32,13 +32,13 @@ def now(monkeypatch):
 
     monkeypatch.setattr(clock, "time", SimpleNamespace(perf_counter=perf_counter))
     monkeypatch.setattr(layer, "_certificate_seconds", lambda problems, start: 0.0)
-    within = Trainer.within
+    with_time_limit = Trainer.with_time_limit
 
     def recorded(trainer, seconds):
         time.limits.append(seconds)
-        return within(trainer, seconds)
+        return with_time_limit(trainer, seconds)
 
-    monkeypatch.setattr(Trainer, "within", recorded)
+    monkeypatch.setattr(Trainer, "with_time_limit", recorded)
     return time
 
 
