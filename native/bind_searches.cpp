@@ -7,20 +7,6 @@
 
 namespace {
 
-double gradient(dconnet::OwnObjective& self, Matrix V, Matrix alpha, OutMatrix gradient_V, OutMatrix gradient_alpha) {
-  const dconnet::Layout& layout = self.layout();
-  check_shape(V, layout.n_hidden, layout.columns, "V");
-  check_shape(gradient_V, layout.n_hidden, layout.columns, "gradient_V");
-  check_shape(alpha, layout.n_hidden, layout.n_outputs, "alpha");
-  check_shape(gradient_alpha, layout.n_hidden, layout.n_outputs, "gradient_alpha");
-  nb::gil_scoped_release unlocked;
-  dconnet::Aligned<double> theta(layout.size()), slopes(layout.size());
-  layout.pack(V.data(), alpha.data(), theta.data());
-  const double value = self.gradient(theta.data(), slopes.data());
-  layout.unpack(slopes.data(), gradient_V.data(), gradient_alpha.data());
-  return value;
-}
-
 void solve_output_weights(dconnet::OwnObjective& self, Matrix V, OutMatrix alpha) {
   const dconnet::Layout& layout = self.layout();
   check_shape(V, layout.n_hidden, layout.columns, "V");
@@ -214,9 +200,9 @@ void predict(Order kinds, Order columns, Order n_places, Places places, Shares s
   dconnet::predict(rows, U.data(), alpha.data(), alpha.shape(0), alpha.shape(1), outputs.data());
 }
 
-std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, Places places, Shares shares,
-                                    Matrix from_white, Vector weights, Matrix targets, Order which, Vector gammas,
-                                    Order seeds, std::size_t evaluations, double seconds, OutNetworks V, OutMatrix alpha) {
+void short_fits(Order kinds, Order columns, Order n_places, Places places, Shares shares, Matrix from_white, Vector weights,
+                Matrix targets, Order which, Vector gammas, Order seeds, std::size_t evaluations, double seconds, OutNetworks V,
+                OutMatrix alpha) {
   const dconnet::CodedRows rows = rows_of(kinds, columns, n_places, places, shares);
   const std::size_t n_fits = gammas.size(), n_hidden = alpha.shape(1), rank = from_white.shape(1);
   check_length(from_white.shape(0), rows.columns(), "from_white");
@@ -231,7 +217,6 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
   for (std::size_t i = 0; i < n_fits; ++i) {
     if (which.data()[i] >= targets.shape(0)) throw nb::value_error("which names a target that does not exist");
   }
-  std::vector<std::size_t> used(n_fits);
   Watch watch(seconds);
   {
     nb::gil_scoped_release unlocked;
@@ -241,12 +226,10 @@ std::vector<std::size_t> short_fits(Order kinds, Order columns, Order n_places, 
       double* v = V.data() + i * n_hidden * rank;
       double* a = alpha.data() + i * n_hidden;
       if (seeds.size() > 0) dconnet::start_at_random(objective, y, seeds.data()[i], v, a);
-      used[i] = dconnet::fit_shortly(objective, y, gammas.data()[i], evaluations, [&watch] { return watch.proceed(); },
-                                     v, a).evaluations;
+      dconnet::fit_shortly(objective, y, gammas.data()[i], evaluations, [&watch] { return watch.proceed(); }, v, a);
     }
   }
   watch.raise();
-  return used;
 }
 
 }  // namespace
@@ -261,8 +244,6 @@ void bind_searches(nb::module_& module) {
            },
            nb::keep_alive<1, 2>(), nb::keep_alive<1, 4>(), no_copy("design"), "columns"_a, no_copy("y"),
            "gamma"_a, "n_hidden"_a, "team"_a = nb::none())
-      .def("gradient", alone(&gradient), "V"_a, "alpha"_a, no_copy("gradient_V"), no_copy("gradient_alpha"),
-           "Write the gradient of F at V (n_hidden, rank) and alpha (n_hidden, n_outputs), and return F.")
       .def("solve_output_weights", alone(&solve_output_weights), "V"_a, no_copy("alpha"),
            "Write the minimiser of F over the output weights for V (n_hidden, rank) into alpha.")
       .def("block_sums", alone(&block_sums), "kind"_a, "input"_a, "first_leaf"_a,

@@ -67,11 +67,6 @@ def solver_arguments():
     return arrays | numbers | {"max_iterations": 100}
 
 
-def gradient_arguments():
-    V, alpha = weights()
-    return output_arguments() | {"gradient_V": np.zeros_like(V), "gradient_alpha": np.zeros_like(alpha)}
-
-
 def output_arguments():
     return dict(zip(("V", "alpha"), weights(), strict=True))
 
@@ -85,7 +80,7 @@ def explorer_arguments():
 KERNELS = {
     "Solver": (solver, lambda kernel: kernel.solve(**solver_arguments())),
     "Sweep": (sweep, lambda kernel: kernel.run(**sweep_arguments())),
-    "Objective": (objective, lambda kernel: kernel.gradient(**gradient_arguments())),
+    "Objective": (objective, lambda kernel: kernel.solve_output_weights(**output_arguments())),
     "Explorer": (explorer, lambda kernel: kernel.explore(**explorer_arguments())),
     "SignSearch": (sign_search, lambda kernel: kernel.run(1e-3, 0.0, 0.0, 0.0)),
 }
@@ -197,7 +192,6 @@ CALLS_WITH_ARRAYS = {
     "Sweep": (lambda: sweep, lambda: {"design": pad_rows(Q)}, ["design"]),
     "Sweep.run": (lambda: sweep().run, sweep_arguments, ["V"]),
     "Objective": (lambda: objective, lambda: DESIGN_AND_Y, ["design", "y"]),
-    "Objective.gradient": (lambda: objective().gradient, gradient_arguments, ["gradient_V", "gradient_alpha"]),
     "Objective.solve_output_weights": (lambda: objective().solve_output_weights, output_arguments, ["alpha"]),
     "Explorer": (lambda: explorer, lambda: DESIGN_AND_Y, ["design", "y"]),
     "Explorer.explore": (lambda: explorer().explore, explorer_arguments, ["V", "alpha"]),

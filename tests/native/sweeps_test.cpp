@@ -13,6 +13,7 @@
 
 static std::atomic<std::size_t> allocations{0};
 
+#ifndef _WIN32  // which has no aligned_alloc: allocations are not counted there
 // Not inlined: where only one of new and delete is, GCC sees malloc meet delete, or new meet free, and warns.
 #define NOT_INLINED __attribute__((noinline))
 
@@ -33,6 +34,7 @@ NOT_INLINED void operator delete(void* memory) noexcept { std::free(memory); }
 NOT_INLINED void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 NOT_INLINED void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 NOT_INLINED void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#endif
 
 namespace {
 
