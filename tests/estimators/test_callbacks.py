@@ -122,6 +122,16 @@ def test_fits_without_the_callbacks_of_scikit_learn():
     assert printed.split() == ["STOPPED_BY_CALLBACK", "False"]
 
 
+@pytest.mark.parametrize("name", ["regressor", "classifier", "deep regressor"])
+def test_the_estimator_after_an_epoch_has_the_networks_reached(name):
+    recorder = Recorder()
+    model = fit(name, recorder)
+    first, *_, last = (recorder.estimators[path] for path in recorder.tasks("end", "epoch"))
+    assert first.solutions_[0].status is Status.RUNNING
+    assert first.solutions_[0].n_epochs == 1
+    assert np.array_equal(last.predict(X), model.predict(X))
+
+
 # --- stops ---
 
 

@@ -1,4 +1,4 @@
-"""The data of the what-if tool: networks, controls, mean curves, optima, and rows."""
+"""The data of the what-if tool: networks, mean curves, optima, and rows."""
 
 import numpy as np
 import pytest
