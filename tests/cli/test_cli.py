@@ -308,7 +308,6 @@ def test_compare_prints_one_line_for_each_model(table, capsys):
     ("arguments", "message"),
     [
         (("table.csv", "--target", "none"), "no column 'none'"),
-        (("table.csv", "--target", "y", "--drop", "none"), "no column 'none'"),
         (("table.csv", "--target", "y", "--drop", "y"), "cannot be dropped"),
         (("none.csv", "--target", "y"), "none.csv: No such file"),
         (("table.csv", "--target", "y", "--target", "z"), "one --target"),
@@ -320,16 +319,13 @@ def test_compare_prints_one_line_for_each_model(table, capsys):
         (("table.csv", "--target", "y", "--quality", "high", "--single"), "Leave out one of them"),
         (("table.csv", "--target", "y", "--test-fraction", "1"), "below 1"),
         (("table.csv", "--target", "y", "--test-fraction", "0.999"), "leaves none"),
-        (("table.csv", "--target", "y", "--seed", "-1"), "--seed"),
         (("table.csv", "--target", "y", "--gamma", "-1"), "gamma"),
         (("table.csv", "--target", "y", "--n-hidden", "0"), "neither a positive integer nor auto"),
         (("table.csv", "--target", "y", "-o", "no/model.json"), "folder of no/model.json"),
-        (("table.csv", "--target", "y", "-o", "."), "is a folder"),
         (("table.csv", "--target", "y", "-o", "-"), "/dev/stdout"),
         (("table.csv", "--target", "y", "-o", "table.csv"), "--force"),
         (("table.csv", "--target", "y", "--sep", "ab"), "one character"),
         (("table.csv",), "--target"),
-        (("table.csv", "--target", "y", "--nonsense"), "--nonsense"),
     ],
 )
 def test_mistakes_in_fit_are_one_line(arguments, message, table, capsys):

@@ -1,4 +1,4 @@
-"""The programme itself: value, proximal map, dual bound and optimality conditions."""
+"""The programme: value, proximal map, dual bound, optimality conditions, and the polish of an answer."""
 
 from dataclasses import replace
 
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from dconnet.convex.programme import Programme
+from dconnet.convex.reference import Reference, polish
 from dconnet.model.whitening import Whitening
 from problems import catalogue, dca_programme, inputs, programme_around
 from tolerances import KKT, ROUNDING
@@ -93,3 +94,37 @@ def test_multipliers_of_v_are_subgradients_off_the_kink(seed):
     gradient = 2.0 * programme.gamma * v - programme.linear + programme.design.T @ programme.multipliers(v)
     numeric = [(programme.value(v + 1e-6 * e) - programme.value(v - 1e-6 * e)) / 2e-6 for e in np.eye(5)]
     np.testing.assert_allclose(gradient, numeric, rtol=0.0, atol=1e-7)
+
+
+# --- polish ---
+
+ORDINARY = {name: case.programme for name, case in catalogue().items() if not case.extreme}
+
+
+def solve(programme):
+    solution = Reference().prepare(programme.design).solve(programme)
+    return solution.v, solution.multipliers
+
+
+def disturb(pair, size):
+    """The pair with errors of that size, relative to its largest entries."""
+    rng = np.random.default_rng(0)
+    v, multipliers = (values + size * np.max(np.abs(values)) * rng.standard_normal(len(values)) for values in pair)
+    return v, multipliers
+
+
+@pytest.mark.parametrize("n_kinked", [0, 3, 6, 20])
+def test_small_errors_are_removed(n_kinked):
+    case = catalogue()[f"known solution, {n_kinked} kinked rows"]
+    pair = disturb((case.solution, case.multipliers), 1e-7)
+    assert case.programme.kkt_residual(*polish(case.programme, *pair)) <= KKT
+
+
+@pytest.mark.parametrize("case", ORDINARY)
+@pytest.mark.parametrize("size", [1e-8, 1e-3, 1.0])
+def test_polish_is_never_worse_than_none(case, size):
+    programme = ORDINARY[case]
+    pair = disturb(solve(programme), size)
+    before = [values.copy() for values in pair]
+    assert programme.kkt_residual(*polish(programme, *pair)) <= programme.kkt_residual(*pair)
+    assert all(np.array_equal(old, new) for old, new in zip(before, pair, strict=True))

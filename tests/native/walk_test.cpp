@@ -162,25 +162,6 @@ void test_face_walk(double slope_size) {
   }
 }
 
-// Many copies of rows reach their kinks together, more than the walk allows: it may give up, but an answer is a solution.
-void test_face_walk_among_copies(std::size_t copies) {
-  subject = "face walk among copies " + std::to_string(copies);
-  Random random(static_cast<unsigned>(copies));
-  const std::size_t distinct = 12, rows = distinct * copies, columns = 3;
-  const Vector few = random.normals(distinct * columns);
-  Vector matrix;
-  for (std::size_t i = 0; i < copies; ++i) matrix.insert(matrix.end(), few.begin(), few.end());
-  WalkFixture test(orthonormal(matrix, rows, columns), rows, columns);
-  const Vector slope = random.uniforms(rows, 0.0, 2.0);
-  for (int start = 0; start < 50; ++start) {
-    test.start(random.normals(columns));
-    Vector term = random.normals(columns);
-    for (double& entry : term) entry *= static_cast<double>(copies);
-    const Programme programme = test.programme(term, slope, 0.01);
-    if (test.solve(programme, 200)) CHECK(test.is_solved(programme, 1e-9));
-  }
-}
-
 // On a function with slopes of both signs, no step raises it, and the end is a local minimum: no point around it is lower.
 void test_walk_down_a_function_that_is_not_convex(std::size_t rows, std::size_t columns) {
   subject = "walk that is not convex " + std::to_string(rows) + " x " + std::to_string(columns);
@@ -241,7 +222,6 @@ int main() {
     test_zero_point(false, true, threads);
   }
   for (const double slope_size : {0.1, 1.0, 10.0}) test_face_walk(slope_size);
-  for (const std::size_t copies : {1, 2, 5, 20}) test_face_walk_among_copies(copies);
   test_walk_down_a_function_that_is_not_convex(40, 3);
   test_walk_down_a_function_that_is_not_convex(300, 12);
   test_face_walk_without_numbers();
