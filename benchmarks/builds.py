@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from new_process import run_python
 from report import OUTPUT, Report, geometric_mean
-from timing import run_python
 
 SIZES = ("300x7", "900x10", "5000x20", "20000x40", "MNIST")
 ALGORITHMS = ("net", "paper", "accelerated")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from new_process import run_python
 from report import Report, format_seconds
-from timing import run_python
 
 PEAK_BYTES = """
 import json, pathlib, re, resource, sys, time, warnings

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,13 +19,13 @@ from dconnet.training.initialization import xavier
 from paper_data import make_regression
 from peers import PEERS, TIME_LIMIT
 from report import Report, format_seconds
-from timing import median_seconds
 
 N_HIDDEN, GAMMA = 10, 1e-2
 SIZES = [(300, 6), (1000, 10), (5000, 10), (300, 105), (10_000, 100), (42_000, 100)]
 MAX_SOLVE_SECONDS = 10.0  # a slower solver is left out of the following, larger sizes
 
 Pair = tuple[Programme, Programme]
+T = TypeVar("T")
 
 
 def make_typical(n_rows: int, n_features: int, instances: int, seed: int = 0) -> Iterator[Pair]:
@@ -68,6 +70,23 @@ class Solve:
     warm: float
     gap: float
     is_solved: bool
+
+
+def median_seconds(
+    call: Callable[[], T], repetitions: int, *, between: Callable[[], object] = lambda: None, max_seconds: float = 5.0
+) -> tuple[float, T]:
+    """Return the median CPU seconds of several calls, and the last result; start no call after ``max_seconds``.
+
+    ``between`` runs between two calls and is not timed.
+    """
+    seconds: list[float] = []
+    while True:
+        began = time.process_time()
+        result = call()
+        seconds.append(time.process_time() - began)
+        if len(seconds) >= repetitions or sum(seconds) > max_seconds:
+            return statistics.median(seconds), result
+        between()
 
 
 def measure_solver(name: str, pairs: list[Pair]) -> list[Solve]:

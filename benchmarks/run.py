@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from timing import ONE_THREAD
+from new_process import ONE_THREAD
 
 os.environ.update(ONE_THREAD)  # before NumPy is imported
 
