@@ -92,7 +92,7 @@ wheel: ## Build sdist and wheel in dist, and test them in an environment without
 
 clean:
 	rm -rf .venv .venv-oldest .venv-benchmark build dist demo-output benchmark-output docs/_build docs/generated docs/gallery .coverage* src/dconnet/*.so \
-	  .cmake .ninja_deps .ninja_log build.ninja cmake_install.cmake CMakeCache.txt CMakeFiles CMakeInit.txt native/CMakeFiles native/cmake_install.cmake *.a native/*.a
+	  .cmake .ninja_deps .ninja_log build.ninja cmake_install.cmake CMakeCache.txt CMakeFiles CMakeInit.txt native/CMakeFiles native/cmake_install.cmake native/nanobind *.a native/*.a
 
 # pip knows dependency groups from 25.1 on.
 %/bin/python:
