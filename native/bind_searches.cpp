@@ -274,5 +274,5 @@ void bind_searches(nb::module_& module) {
              "gammas"_a, "seeds"_a, "evaluations"_a, "seconds"_a, no_copy("V"),
              no_copy("alpha"),
              "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows, and write V and "
-             "alpha; without seeds, continue from the given V and alpha. Returns the evaluations of each.");
+             "alpha; without seeds, continue from the given V and alpha.");
 }
