@@ -92,6 +92,9 @@ def make_table(rng: np.random.Generator) -> tuple[pd.DataFrame, Any]:
 def check_predictions(estimator: Any, rows: Any) -> Any:
     found = estimator.predict_proba(rows) if is_classifier(estimator) else estimator.predict(rows)
     assert np.isfinite(found).sum() == found.size >= len(rows), "a prediction is missing"
+    if hasattr(estimator, "predict_interval"):
+        low, high = estimator.predict_interval(rows)
+        assert np.all((low <= found) & (found <= high)), "a prediction is outside its interval"
     return found
 
 
