@@ -48,7 +48,7 @@ void predict(const CodedRows& rows, const double* U, const double* alpha, std::s
     tabulate(rows, weights.data(), width, level.data(), slope.data());
     for (std::size_t begin = 0; begin < rows.rows; begin += kTile) {
       const std::size_t some = std::min(kTile, rows.rows - begin);
-      fastest<forward<double>>(codes.from(begin), some, tables, Z.data());
+      fastest<forward<Lanes>, forward<Lanes>, forward<Eight>>(codes.from(begin), some, tables, Z.data());
       fastest<combine<double>>(Z.data(), output_weights.data(), some, width, outputs + begin * networks + i, networks);
     }
   }

@@ -3,7 +3,8 @@
 //
 //   z = intercept + sum_f level[place_f] + share_f slope[place_f]
 //
-// All matrices have rows of `width` numbers, one for each neuron: a whole number of groups.
+// All matrices have rows of `width` numbers, one for each neuron: a whole number of groups. Vectors that are wider than a
+// group are used where the width is a whole number of them.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +17,9 @@ namespace dconnet {
 
 constexpr std::size_t kMostGroups = 8;  // of neurons whose sums fit into registers
 constexpr std::size_t kBlock = 4;       // rows of a product that share the loads of its right side
+
+template <typename Vector>
+constexpr bool kIsWide = sizeof(Vector) > sizeof(Group<NumberOf<Vector>>);
 
 // A matrix of which entry (i, k) is at[i * row_step + k * step].
 struct Left {
@@ -36,9 +40,9 @@ struct Sum {
 
 // A B is added for some rows of A, and `count` rows of B. It is found first: where the rows come in parts, one after
 // the other, the sum of their sums has small errors.
-template <std::size_t Rows, std::size_t Groups, typename Real>
+template <typename Vector, std::size_t Rows, std::size_t Groups, typename Real>
 DCONNET_INLINE void add_block(const Left& A, std::size_t count, const Real* B, const Sum<Real>& sum) {
-  Block<Group<Real>, Rows, Groups> products = {};
+  Block<Vector, Rows, Groups> products = {};
   products.add_products(0, count,
                         [&](std::size_t i, std::size_t k) DCONNET_ALWAYS_INLINE {
                           return static_cast<Real>(A.at[i * A.row_step + k * A.step]);
@@ -47,50 +51,59 @@ DCONNET_INLINE void add_block(const Left& A, std::size_t count, const Real* B, c
   products.add_to(sum.from, sum.step, sum.to, sum.width);
 }
 
-template <std::size_t Rows, typename Real>
+template <typename Vector, std::size_t Rows, typename Real>
 DCONNET_INLINE void add_rows(const Left& A, std::size_t count, const Real* B, const Sum<Real>& sum) {
+  constexpr std::size_t size = kIn<Vector>;
   std::size_t l = 0;
-  for (; l + 3 * kGroup<Real> < sum.width; l += 2 * kGroup<Real>) add_block<Rows, 2>(A, count, B + l, sum.at(l));
-  switch ((sum.width - l) / kGroup<Real>) {
-    case 1: return add_block<Rows, 1>(A, count, B + l, sum.at(l));
-    case 2: return add_block<Rows, 2>(A, count, B + l, sum.at(l));
-    case 3: return add_block<Rows, 3>(A, count, B + l, sum.at(l));
+  for (; l + 3 * size < sum.width; l += 2 * size) add_block<Vector, Rows, 2>(A, count, B + l, sum.at(l));
+  switch ((sum.width - l) / size) {
+    case 1: return add_block<Vector, Rows, 1>(A, count, B + l, sum.at(l));
+    case 2: return add_block<Vector, Rows, 2>(A, count, B + l, sum.at(l));
+    case 3: return add_block<Vector, Rows, 3>(A, count, B + l, sum.at(l));
     default: return;
   }
 }
 
 // A B is added, where A has `rows` rows and B has `count`.
-template <typename Real>
+template <typename Vector, typename Real = NumberOf<Vector>>
 DCONNET_INLINE void add_product(Left A, std::size_t rows, std::size_t count, const Real* B, Sum<Real> sum) {
+  if constexpr (kIsWide<Vector>) {
+    if (sum.width % kIn<Vector> != 0) return add_product<Group<Real>>(A, rows, count, B, sum);
+  }
   for (; rows >= kBlock; rows -= kBlock) {
-    add_rows<kBlock>(A, count, B, sum);
+    add_rows<Vector, kBlock>(A, count, B, sum);
     A.at += kBlock * A.row_step;
     sum.from += kBlock * sum.step;
     sum.to += kBlock * sum.width;
   }
   switch (rows) {
-    case 1: return add_rows<1>(A, count, B, sum);
-    case 2: return add_rows<2>(A, count, B, sum);
-    case 3: return add_rows<3>(A, count, B, sum);
+    case 1: return add_rows<Vector, 1>(A, count, B, sum);
+    case 2: return add_rows<Vector, 2>(A, count, B, sum);
+    case 3: return add_rows<Vector, 3>(A, count, B, sum);
     default: return;
   }
 }
 
-// Calls Step::run<groups> for the last groups of neurons, at most `Most`.
-template <std::size_t Most, typename Step, typename... Arguments>
+// Calls Step::run<Vector, groups> for the last groups of neurons, at most `Most`.
+template <typename Vector, std::size_t Most, typename Step, typename... Arguments>
 DCONNET_INLINE void for_last_groups(std::size_t groups, std::size_t first, const Arguments&... arguments) {
   if constexpr (Most > 0) {
-    if (groups == Most) return Step::template run<Most>(first, arguments...);
-    for_last_groups<Most - 1, Step>(groups, first, arguments...);
+    if (groups == Most) return Step::template run<Vector, Most>(first, arguments...);
+    for_last_groups<Vector, Most - 1, Step>(groups, first, arguments...);
   }
 }
 
 // Calls it for runs of groups of neurons, as many at once as have sums in registers.
-template <typename Real, std::size_t Most, typename Step, typename... Arguments>
+template <typename Vector, std::size_t Most, typename Step, typename... Arguments>
 DCONNET_INLINE void for_groups(std::size_t width, const Arguments&... arguments) {
+  if constexpr (kIsWide<Vector>) {
+    if (width % kIn<Vector> != 0) return for_groups<Group<NumberOf<Vector>>, Most, Step>(width, arguments...);
+  }
   std::size_t first = 0;
-  for (; first + Most * kGroup<Real> <= width; first += Most * kGroup<Real>) Step::template run<Most>(first, arguments...);
-  for_last_groups<Most - 1, Step>((width - first) / kGroup<Real>, first, arguments...);
+  for (; first + Most * kIn<Vector> <= width; first += Most * kIn<Vector>) {
+    Step::template run<Vector, Most>(first, arguments...);
+  }
+  for_last_groups<Vector, Most - 1, Step>((width - first) / kIn<Vector>, first, arguments...);
 }
 
 // The codes of rows that follow one another.
@@ -140,17 +153,16 @@ void tabulate(const CodedRows& rows, const Real* U, std::size_t width, Real* lev
 }
 
 // Adds ramps and categories to the preactivations Z (rows, width).
-template <typename Real>
 struct AddCoded {
-  template <std::size_t Groups>
+  template <typename Vector, std::size_t Groups, typename Real>
   DCONNET_INLINE static void run(std::size_t first, const Codes& codes, std::size_t rows, const Tables<Real>& tables, Real* Z) {
     const std::uint32_t* place = codes.places;
     const float* share = codes.shares;
     for (std::size_t j = 0; j < rows; ++j, place += codes.features, share += codes.features) {
-      Group<Real> sum[Groups], entry;
+      Vector sum[Groups], entry;
       Real* z = Z + j * tables.width + first;
 #pragma GCC unroll 8
-      for (std::size_t g = 0; g < Groups; ++g) load(sum[g], z + g * kGroup<Real>);
+      for (std::size_t g = 0; g < Groups; ++g) load(sum[g], z + g * kIn<Vector>);
       std::size_t f = codes.linear;
       for (; f < codes.linear + codes.ramps; ++f) {
         const Real* slope = tables.slope + place[f] * tables.width + first;
@@ -158,9 +170,9 @@ struct AddCoded {
         const Real s = static_cast<Real>(share[f]);
 #pragma GCC unroll 8
         for (std::size_t g = 0; g < Groups; ++g) {
-          load(entry, slope + g * kGroup<Real>);
+          load(entry, slope + g * kIn<Vector>);
           sum[g] += s * entry;
-          load(entry, level + g * kGroup<Real>);
+          load(entry, level + g * kIn<Vector>);
           sum[g] += entry;
         }
       }
@@ -168,22 +180,22 @@ struct AddCoded {
         const Real* level = tables.level + place[f] * tables.width + first;
 #pragma GCC unroll 8
         for (std::size_t g = 0; g < Groups; ++g) {
-          load(entry, level + g * kGroup<Real>);
+          load(entry, level + g * kIn<Vector>);
           sum[g] += entry;
         }
       }
 #pragma GCC unroll 8
-      for (std::size_t g = 0; g < Groups; ++g) store(z + g * kGroup<Real>, sum[g]);
+      for (std::size_t g = 0; g < Groups; ++g) store(z + g * kIn<Vector>, sum[g]);
     }
   }
 };
 
 // Preactivations Z (rows, width).
-template <typename Real>
+template <typename Vector, typename Real = NumberOf<Vector>>
 DCONNET_INLINE void forward(const Codes& codes, std::size_t rows, const Tables<Real>& tables, Real* Z) {
-  add_product<Real>({codes.shares, codes.features, 1}, rows, codes.linear, tables.slope,
+  add_product<Vector>({codes.shares, codes.features, 1}, rows, codes.linear, tables.slope,
                     {tables.intercept, 0, Z, tables.width});
-  if (codes.linear < codes.features) for_groups<Real, kMostGroups, AddCoded<Real>>(tables.width, codes, rows, tables, Z);
+  if (codes.linear < codes.features) for_groups<Vector, kMostGroups, AddCoded>(tables.width, codes, rows, tables, Z);
 }
 
 template <typename Vector>

@@ -82,6 +82,9 @@ constexpr std::size_t kSingles = 8;
 
 typedef float Singles __attribute__((vector_size(kSingles * sizeof(float))));
 
+// As Two and Eight, for sums of which each lane has its own.
+typedef float Sixteen __attribute__((vector_size(16 * sizeof(float))));
+
 DCONNET_INLINE float sum_of(const Singles& s) {
   return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
 }
@@ -95,9 +98,11 @@ using Group = std::conditional_t<std::is_same_v<Real, float>, Singles, Lanes>;
 template <typename Real>
 constexpr std::size_t kGroup = sizeof(Group<Real>) / sizeof(Real);
 
-// How many numbers a vector has.
+// The numbers of a vector, and how many it has.
 template <typename Vector>
-constexpr std::size_t kIn = sizeof(Vector) / sizeof(Vector{}[0]);
+using NumberOf = std::decay_t<decltype(Vector{}[0])>;
+template <typename Vector>
+constexpr std::size_t kIn = sizeof(Vector) / sizeof(NumberOf<Vector>);
 
 // Sums for a few rows by a few vectors, the kernel of all matrix products here: the loops over both are unrolled, so that the
 // sums stay in registers.

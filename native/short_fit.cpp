@@ -30,13 +30,13 @@ struct Gradients {
   std::size_t width;
 };
 
-template <std::size_t Groups>
-DCONNET_INLINE void add_to(const Singles* sums, float* to) {
-  Singles old;
+template <std::size_t Groups, typename Vector>
+DCONNET_INLINE void add_to(const Vector* sums, float* to) {
+  Vector old;
 #pragma GCC unroll 8
   for (std::size_t g = 0; g < Groups; ++g) {
-    load(old, to + g * kSingles);
-    store(to + g * kSingles, old + sums[g]);
+    load(old, to + g * kIn<Vector>);
+    store(to + g * kIn<Vector>, old + sums[g]);
   }
 }
 
@@ -44,13 +44,13 @@ DCONNET_INLINE void add_to(const Singles* sums, float* to) {
 // their places, the last one in each place with a mark: the sums of a place stay in registers.
 template <bool is_ramp>
 struct AddRuns {
-  template <std::size_t Groups>
+  template <typename Vector, std::size_t Groups>
   DCONNET_INLINE static void run(std::size_t first, const Codes& codes, std::size_t f, std::size_t rows,
                                  const std::uint16_t* order, const float* C, const Gradients& gradients) {
     const float* share = codes.shares + f;
     C += first;
     for (const std::uint16_t* end = order + rows; order != end;) {
-      Singles level[Groups] = {}, slope[Groups] = {}, c;
+      Vector level[Groups] = {}, slope[Groups] = {}, c;
       const std::size_t place = codes.places[(*order & kRow) * codes.features + f];
       std::size_t row;
       do {
@@ -59,7 +59,7 @@ struct AddRuns {
         const float s = share[row * codes.features];
 #pragma GCC unroll 8
         for (std::size_t g = 0; g < Groups; ++g) {
-          load(c, at + g * kSingles);
+          load(c, at + g * kIn<Vector>);
           level[g] += c;
           if (is_ramp) slope[g] += s * c;
         }
@@ -71,34 +71,35 @@ struct AddRuns {
 };
 
 // Adds what the rows with slopes C (rows, width) contribute to the gradients in the tables.
+template <typename Vector>
 DCONNET_INLINE void backward(const Codes& codes, std::size_t rows, const std::uint16_t* order, const float* C,
                              const Gradients& gradients) {
-  add_product<float>({codes.shares, 1, codes.features}, codes.linear, rows, C,
+  add_product<Vector>({codes.shares, 1, codes.features}, codes.linear, rows, C,
                      {gradients.slope, gradients.width, gradients.slope, gradients.width});
   std::size_t f = codes.linear;
   for (; f < codes.linear + codes.ramps; ++f, order += rows) {
-    for_groups<float, kMostPairs, AddRuns<true>>(gradients.width, codes, f, rows, order, C, gradients);
+    for_groups<Vector, kMostPairs, AddRuns<true>>(gradients.width, codes, f, rows, order, C, gradients);
   }
   for (; f < codes.features; ++f, order += rows) {
-    for_groups<float, kMostGroups, AddRuns<false>>(gradients.width, codes, f, rows, order, C, gradients);
+    for_groups<Vector, kMostGroups, AddRuns<false>>(gradients.width, codes, f, rows, order, C, gradients);
   }
 }
 
 // Replaces preactivations by the slopes of F in them, for those in the outputs, and adds what the rows contribute to
 // the gradients in alpha and in the intercept.
 struct Slopes {
-  template <std::size_t Groups>
+  template <typename Vector, std::size_t Groups>
   DCONNET_INLINE static void run(std::size_t first, const float* pull, const float* alpha, std::size_t rows,
                                  std::size_t width, float* Z, float* alpha_gradient, float* intercept_gradient) {
-    Singles a[Groups], outputs[Groups] = {}, inputs[Groups] = {}, z;
+    Vector a[Groups], outputs[Groups] = {}, inputs[Groups] = {}, z;
 #pragma GCC unroll 8
-    for (std::size_t g = 0; g < Groups; ++g) load(a[g], alpha + first + g * kSingles);
+    for (std::size_t g = 0; g < Groups; ++g) load(a[g], alpha + first + g * kIn<Vector>);
     for (std::size_t j = 0; j < rows; ++j) {
 #pragma GCC unroll 8
       for (std::size_t g = 0; g < Groups; ++g) {
-        float* at = Z + j * width + first + g * kSingles;
+        float* at = Z + j * width + first + g * kIn<Vector>;
         load(z, at);
-        const Singles slope = z > 0.0f ? pull[j] * a[g] : Singles{};
+        const Vector slope = z > 0.0f ? pull[j] * a[g] : Vector{};
         store(at, slope);
         inputs[g] += slope;
         positive_part(z, z);
@@ -110,9 +111,10 @@ struct Slopes {
   }
 };
 
+template <typename Vector>
 DCONNET_INLINE void slopes(const float* pull, const float* alpha, std::size_t rows, std::size_t width, float* Z,
                            float* alpha_gradient, float* intercept_gradient) {
-  for_groups<float, kMostPairs, Slopes>(width, pull, alpha, rows, width, Z, alpha_gradient, intercept_gradient);
+  for_groups<Vector, kMostPairs, Slopes>(width, pull, alpha, rows, width, Z, alpha_gradient, intercept_gradient);
 }
 
 // A whole number of blocks.
@@ -144,10 +146,11 @@ DCONNET_INLINE void add_scaled(std::size_t n, float weight, const float* x, floa
   for (std::size_t i = 0; i < n; ++i) y[i] += weight * x[i];
 }
 
+template <typename Vector>
 DCONNET_INLINE void multiply_band(const float* entries, std::size_t rows, std::size_t count, const float* B,
                                   std::size_t width, float* C) {
   std::fill(C, C + rows * width, 0.0f);
-  add_product<float>({entries, 1, kBlock}, rows, count, B, {C, width, C, width});
+  add_product<Vector>({entries, 1, kBlock}, rows, count, B, {C, width, C, width});
 }
 
 // Rows of B with the last one, that of the intercept, before the others.
@@ -179,7 +182,7 @@ Banded::Banded(std::size_t rows, std::size_t columns, const Entry& entry) {
 
 void Banded::multiply(const float* B, std::size_t width, float* C) const {
   for (const Band& band : bands_) {
-    fastest<multiply_band>(entries_.data() + band.at, band.rows, band.count, B + band.first * width, width, C);
+    fastest<multiply_band<Singles>, multiply_band<Singles>, multiply_band<Sixteen>>(entries_.data() + band.at, band.rows, band.count, B + band.first * width, width, C);
     C += band.rows * width;
   }
 }
@@ -287,7 +290,7 @@ double CodedObjective::gradient(const float* theta, float* gradient) {
 double CodedObjective::add_tile(std::size_t begin, std::size_t count, const float* alpha) {
   const std::size_t places = level_.size();
   const Codes codes = codes_.from(begin);
-  fastest<forward<float>>(codes, count, tables(), tile_.data());
+  fastest<forward<Singles>, forward<Singles>, forward<Sixteen>>(codes, count, tables(), tile_.data());
   fastest<combine<float>>(tile_.data(), alpha, count, width_, pull_.data(), 1);
   double squares = 0.0;
   for (std::size_t j = 0; j < count; ++j) {
@@ -295,10 +298,10 @@ double CodedObjective::add_tile(std::size_t begin, std::size_t count, const floa
     squares += static_cast<double>(weighted) * static_cast<double>(residual);
     pull_[j] = -2.0f * weighted;
   }
-  fastest<slopes>(pull_.data(), alpha, count, width_, tile_.data(), slope_gradient_.data() + places,
+  fastest<slopes<Singles>, slopes<Singles>, slopes<Sixteen>>(pull_.data(), alpha, count, width_, tile_.data(), slope_gradient_.data() + places,
                   level_gradient_.data() + places);
   const std::uint16_t* order = order_.data() + begin * (codes_.features - codes_.linear);
-  fastest<backward>(codes, count, order, tile_.data(), Gradients{level_gradient_.data(), slope_gradient_.data(), width_});
+  fastest<backward<Singles>, backward<Singles>, backward<Sixteen>>(codes, count, order, tile_.data(), Gradients{level_gradient_.data(), slope_gradient_.data(), width_});
   return squares;
 }
 
@@ -344,7 +347,7 @@ void CodedObjective::outputs(const double* V, const double* alpha, double* outpu
   prepare(theta.data());
   for (std::size_t begin = 0; begin < rows_.rows; begin += tile_rows_) {
     const std::size_t some = std::min(tile_rows_, rows_.rows - begin);
-    fastest<forward<float>>(codes_.from(begin), some, tables(), tile_.data());
+    fastest<forward<Singles>, forward<Singles>, forward<Sixteen>>(codes_.from(begin), some, tables(), tile_.data());
     fastest<combine<float>>(tile_.data(), theta.data() + rank_ * width_, some, width_, pull_.data(), 1);
     std::copy(pull_.begin(), pull_.begin() + static_cast<std::ptrdiff_t>(some), outputs + begin);
   }
