@@ -166,11 +166,12 @@ def choose_regression_families(fields: Sequence[Field], y: FloatArray, n_associa
 
     ``n_associated`` is the number of fields that are associated with the target.
     """
+    # Numbers of neurons are multiples of sixteen, which fill the widest vectors of a processor.
     many, gammas = len(y) > WIDER, _choose_gammas(GAMMAS, len(y))
     # Shrinkage is a prior that does not fade with more rows: small tables need it, large ones do better without it.
-    linear = Family("linear", Coding(), *((0.0, 100, 400) if many else (0.3, 50, 200)), gammas)
-    ramps = Family("ramps", Coding(6), 0.3, 50, 150 if many else 100, gammas)
-    knots = Family("knots", Coding(16, every_value=True), 1.0, *((20, 100) if many else (30, 60)), gammas)
+    linear = Family("linear", Coding(), *((0.0, 96, 400) if many else (0.3, 48, 200)), gammas)
+    ramps = Family("ramps", Coding(6), 0.3, 48, 150 if many else 100, gammas)
+    knots = Family("knots", Coding(16, every_value=True), 1.0, 32, 100 if many else 60, gammas)
     families: list[Family | TreeFamily] = [ramps, linear]
     if many:  # with fewer rows, boosted trees do the same as well
         families.append(knots)
@@ -193,7 +194,7 @@ def choose_classification_families(
     """
     many, by_target = n_classes >= MANY_CLASSES, _has_many_levels(fields)
     gammas = CLASS_GAMMAS[1:] if many or n_rows > TWO_GAMMAS else CLASS_GAMMAS
-    n_hidden = 20 if many else 50
+    n_hidden = 16 if many else 48
     ramps = Family("ramps", Coding(6, by_target=by_target), 0.3, n_hidden, 100, gammas)
     linear = Family("linear", Coding(by_target=by_target), 3.0, n_hidden, 200, gammas)
     families: list[Family | TreeFamily] = [ramps, linear, TREES] if fields else [ramps, linear]
