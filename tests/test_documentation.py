@@ -47,6 +47,7 @@ def agree(shown, printed):
 
 
 @needs_docs
+@pytest.mark.slow  # it trains and compares all kinds of models
 def test_commands_print_what_the_page_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = read_page("command-line.md")
