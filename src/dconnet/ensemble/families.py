@@ -30,8 +30,9 @@ LOG_SPREAD = 3.0
 MAX_FIELDS, MIN_FIELDS, MAX_CELLS = 200, 50, 100_000
 # If at most MAX_ASSOCIATED of at least NOISY fields are associated with the target, some families use only these.
 NOISY, MAX_ASSOCIATED = 20, 0.5
-# Boosted trees: leaves, and rounds.
-N_LEAVES, N_ROUNDS = 15, 100
+# Boosted trees: leaves and rounds, and the rounds of a regression with more than WIDER rows; classifications gain
+# nothing by more.
+N_LEAVES, N_ROUNDS, N_ROUNDS_OF_MANY_ROWS = 15, 100, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,9 @@ def choose_regression_families(fields: Sequence[Field], y: FloatArray, n_associa
     # Numbers of neurons are multiples of sixteen, which fill the widest vectors of a processor.
     many, gammas = len(y) > WIDER, _choose_gammas(GAMMAS, len(y))
     # Shrinkage is a prior that does not fade with more rows: small tables need it, large ones do better without it.
-    linear = Family("linear", Coding(), *((0.0, 96, 400) if many else (0.3, 48, 200)), gammas)
+    # With very many rows, longer fits gain more than wider networks.
+    size = (48, 800) if len(y) > ONE_GAMMA else (96, 400) if many else (48, 200)
+    linear = Family("linear", Coding(), 0.0 if many else 0.3, *size, gammas)
     ramps = Family("ramps", Coding(6), 0.3, 48, 150 if many else 100, gammas)
     knots = Family("knots", Coding(16, every_value=True), 1.0, 32, 100 if many else 60, gammas)
     families: list[Family | TreeFamily] = [ramps, linear]
@@ -181,7 +184,7 @@ def choose_regression_families(fields: Sequence[Field], y: FloatArray, n_associa
         families.append(replace(ramps, name="ramps by target", coding=Coding(6, by_target=True)))
         families.append(replace(linear, name="linear by target", coding=Coding(by_target=True), shrinkage=0.0))
     if fields:
-        families.append(TREES)
+        families.append(replace(TREES, n_rounds=N_ROUNDS_OF_MANY_ROWS) if many else TREES)
     return [*_screen(families, len(y), len(fields), n_associated), ConstantFamily()]
 
 
