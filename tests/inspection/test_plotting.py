@@ -121,6 +121,18 @@ class TestNetworkDisplay:
         one = NetworkDisplay.from_estimator(model, X, y, classes=["setosa"])
         assert one.networks == [model.networks_[model.classes_.tolist().index("setosa")]]
 
+    def test_given_axes_are_used(self, models, data):
+        figure, axes = plt.subplots(2, 2)
+        display = NetworkDisplay.from_estimator(models[4], data[0], ax=axes)
+        assert display.figure_ is figure
+        assert list(display.axes_) == list(axes.ravel())
+        _, axis = plt.subplots()
+        assert display.plot(ax=axis).figure_ is axis.figure
+        with pytest.raises(ValueError, match="4 panels to draw, but ax holds 3"):
+            display.plot(ax=axes.ravel()[:3])
+        with pytest.raises(ValueError, match="without a place in a grid"):
+            display.plot(ax=plt.figure().add_axes((0, 0, 1, 1)))
+
     def test_errors_name_the_remedy(self, models, classifier, data, iris):
         X, y = data
         for error, match, estimator, arguments, options in (
