@@ -47,7 +47,7 @@ class TargetValue:
 
     def from_average(self, average: FloatArray) -> FloatArray:
         """See `OutputTransform`."""
-        return average
+        return np.clip(average, self.low, self.high)  # a mean of equal numbers may differ from them by rounding
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,4 +122,7 @@ class Ensemble:
         total = np.zeros(predictions.shape[1:])
         for weight, own in zip(self.weights, predictions, strict=True):  # the sum of a row does not depend on others
             total += weight * own
-        return total if self.intercepts is None else total + self.intercepts
+        if self.intercepts is not None:
+            return total + self.intercepts
+        # The weights of a regression sum to one up to rounding.
+        return np.clip(total, predictions.min(axis=0), predictions.max(axis=0))

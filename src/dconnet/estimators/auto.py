@@ -105,7 +105,7 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
         spread = weight @ (y - np.average(y, weights=weight)) ** 2
         return {
             "oof_prediction_": outputs[:, 0],
-            "oof_score_": float(1.0 - weight @ (y - predicted) ** 2 / spread) if spread > 0.0 else 0.0,
+            "oof_score_": float(1.0 - weight @ (y - predicted) ** 2 / spread) if np.ptp(y) > 0.0 else 0.0,
             "_intervals": Intervals.fit(result.data, predicted, seconds),
         }
 
