@@ -276,8 +276,8 @@ def test_intervals_contain_their_share_of_new_rows(friedman_model):
         # folds has smaller errors than the networks of one fold, so that intervals contain more rather than less.
         assert coverage - 0.06 < np.mean((low <= y) & (y <= high)) < coverage + 0.1
     assert widths == sorted(widths)
-    for coverage in (0.0, 1.0, np.nan):
-        with pytest.raises(ValueError, match="coverage must lie between 0 and 1"):
+    for coverage in (0.0, 1.0, np.nan, [0.5, 0.9]):
+        with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
             friedman_model.predict_interval(table, coverage)
 
 
@@ -365,9 +365,9 @@ def test_distilled_networks_predict_nearly_the_same():
     assert r2_score(model.predict(FRAME), small.predict(FRAME)) > 0.95
     odd = FRAME.assign(a=1e300, b=None, t="new", d=pd.Timestamp("9999-12-31"))
     assert np.isfinite(small.predict(odd)).all()
-    with pytest.raises(ValueError, match="Cannot distil from 1 row"):
+    with pytest.raises(ValueError, match=r"two rows.* 1 row "):
         model.distil(5, X=FRAME[:1])
-    with pytest.raises(ValueError, match=r"Cannot distil from .* 0 field"):
+    with pytest.raises(ValueError, match=r"a column that varied.* 0 varying fields"):
         quick(regressor()).fit(np.ones((60, 2)), Y).distil(5)
     with pytest.raises(ValueError, match="not saved"):
         pickle.loads(pickle.dumps(model)).distil(5)

@@ -109,7 +109,7 @@ class TreeFamily:
 
 @dataclass(frozen=True, slots=True)
 class ConstantFamily:
-    """The mean of the target, which costs nothing; it has the weight if no column predicts the target."""
+    """The mean of the target: the member with most of the weight if no column predicts the target."""
 
     name: ClassVar[str] = "constant"
     settings: ClassVar[tuple[str, ...]] = ("mean of the target",)

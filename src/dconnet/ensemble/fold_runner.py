@@ -22,7 +22,7 @@ class FoldRunner:
 
     Attributes
     ----------
-    families : sequence of Family or TreeFamily
+    families : sequence of Family, TreeFamily or ConstantFamily
     data : TrainingSet
     n_threads : int
     clock : Clock

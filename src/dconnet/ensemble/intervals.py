@@ -1,8 +1,9 @@
 """Prediction intervals: out-of-fold errors, divided by a standard deviation that depends on the row.
 
 This is conformal prediction with locally scaled errors. Boosted trees learn the size of the out-of-fold errors. Each
-error is divided by the size that trees predict which were not trained on it, and the quantiles of these quotients
-calibrate the intervals: so they contain their share of rows like those of the training, whatever the trees have learnt.
+error is divided by the size that is predicted by trees that were not trained on it. The quantiles of these quotients
+calibrate the intervals, so that these contain their share of rows like those of the training even if the trees have
+learnt nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.trees import Trees, boost
 from dconnet.model.rows import ROWS, blocks
 
-# Boosted trees of the error size: rounds, leaves of a tree, and parts of the rows, each
-# of which one model is not trained on.
+# Boosted trees of the error size: rounds, leaves of a tree, and parts of the rows. For each part, a model is trained on
+# the other parts.
 N_ROUNDS, N_LEAVES, N_PARTS = 50, 8, 5
 # With fewer out-of-fold errors, all rows have the same width. With more fields, the width depends on the prediction
 # alone, because trees on many fields take long and find differences by chance.
@@ -154,15 +155,15 @@ def find_limits(y: FloatArray) -> tuple[float | None, float | None]:
 def _fit_sizes(
     data: TrainingSet, inputs: FloatArray, sizes: FloatArray, weight: FloatArray, seconds: Callable[[], float]
 ) -> tuple[tuple[Trees, ...], FloatArray]:
-    """Return trees that predict the sizes of errors, and the logarithms that they predict out of their own parts.
+    """Return trees for each part of the rows, and the logarithm of the size that they predict for each row of the part.
 
-    Without trees if there are too few rows, or too little time.
+    The trees of a part are trained on the other parts. Return no trees, and zeros, if rows or time are too few.
     """
-    mean, nothing = float(np.average(sizes, weights=weight)), np.zeros(len(sizes))
+    mean, equal_sizes = float(np.average(sizes, weights=weight)), np.zeros(len(sizes))
     parts = _split_rows(data)
     numbers = np.unique(parts)
     if len(sizes) < MIN_ROWS or mean == 0.0 or len(numbers) == 1:
-        return (), nothing
+        return (), equal_sizes
     found, log_sizes = [], np.empty(len(sizes))
     for part in numbers:
         others, own = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
@@ -178,7 +179,7 @@ def _fit_sizes(
             loss="gamma",
         )
         if trees is None:
-            return (), nothing
+            return (), equal_sizes
         found.append(trees)
         log_sizes[own] = _predict_log_sizes(trees, inputs[own])
     return tuple(found), log_sizes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,10 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
     """Regression on any table, with nothing to tune.
 
     An ensemble of many short fits, trained on five folds: networks on the plain columns and on ramps between quantiles,
-    each with several strengths of regularisation, networks for the logarithm of the target, and boosted trees.
-    Their weights minimise the out-of-fold squared error; a prediction is the weighted mean of the members of all folds.
-    Columns may be numbers, text, categories, booleans or dates, with missing values, and need no scaling.
+    each with several strengths of regularisation, networks for the logarithm of the target, boosted trees, and the mean
+    of the target. Their weights minimise the out-of-fold squared error; a prediction is the weighted mean of the
+    members of all folds. Columns may be numbers, text, categories, booleans or dates, with missing values, and need no
+    scaling.
 
     {parameters}
 
@@ -125,6 +127,7 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
         The interval is wider where out-of-fold errors are larger. On rows like those of the training, about the share
         ``coverage`` of the intervals contain the target. Intervals end at zero if no training target is beyond it, and
         at an end of the range of the training targets if at least one in 50 of them, and at least five, are there.
+        The largest out-of-fold error limits the widths: n training rows give a coverage of about n / (n + 1) at most.
 
         Parameters
         ----------
@@ -138,8 +141,8 @@ class AutoDCONRegressor(RegressorMixin, AutoEstimator):
         low, high : arrays of shape (n_samples,)
             Ends of the intervals.
         """
-        if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage must lie between 0 and 1, such as 0.9 for 90 %, got {coverage}.")
+        if not (isinstance(coverage, Real) and 0.0 < coverage < 1.0):
+            raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9 for 90 %, got {coverage!r:.60}.")
         table = self._read(X)
         with one_blas_thread():
             return self._intervals.predict_interval(table, self.ensemble_.predict(table)[:, 0], coverage)

@@ -211,7 +211,10 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
             raise ValueError("The training table was not saved with this model; pass X=...")
         table: FieldTable = self._table if X is None else self._read(X)
         if len(table) < 2 or not table.fields:
-            raise ValueError(f"Cannot distil from {len(table)} row(s) of {len(table.fields)} field(s) that vary.")
+            raise ValueError(
+                "distil needs two rows, and a column that varied in the training table, but there are "
+                f"{count(len(table), 'row')} and {count(len(table.fields), 'varying field')}."
+            )
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         some = table.rows(np.sort(rng.permutation(len(table))[:MAX_DISTILLED]))
         with one_blas_thread():
