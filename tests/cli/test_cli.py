@@ -136,6 +136,15 @@ def test_classes_with_probabilities(options, table):
     assert (found["predicted_colour"] == table["colour"]).mean() > 0.6
 
 
+@pytest.mark.filterwarnings("ignore:The out-of-fold")
+def test_columns_without_information_give_no_table_of_members(folder, capsys):
+    (folder / "coins.csv").write_text("x,side\n1,heads\n1,tails\n")
+    run("fit", "coins.csv", "--target", "side")
+    printed = capsys.readouterr().out
+    assert "No member got a weight" in printed
+    assert "learns" not in printed
+
+
 def test_several_targets_share_a_network(table):
     run("fit", "numbers.csv", "--target", "y", "--target", "z", "-q", *QUICK)
     assert dconnet.load("model.json").metadata_.target_names == ("y", "z")

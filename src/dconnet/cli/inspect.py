@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dconnet._text import printable
+from dconnet._text import count, printable
 from dconnet.cli.shared import (
     USER_ERROR,
     add_table_options,
@@ -236,6 +236,9 @@ def print_members(members: Sequence[dict[str, Any]]) -> None:
     used = sorted((member for member in members if member["weight"] > 0.0), key=lambda member: -member["weight"])
     lines = [(m["family"], m["kind"], m["settings"], f"{m['oof_error']:.5g}", f"{m['weight']:.3f}") for m in used]
     print()
+    if not used:
+        print("No member got a weight, because none predicts better than the frequencies of the classes.")
+        return
     print_table([("member", "learns", "settings", "error", "weight"), *lines], numbers=(3, 4))
     if len(used) < len(members):
-        print(f"{len(members) - len(used)} other members got no weight.")
+        print(f"{count(len(members) - len(used), 'other member')} got no weight.")
