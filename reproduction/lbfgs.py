@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from dconnet import _native
 from dconnet._arrays import FloatArray
-from dconnet.convex.native import as_columns, pad_rows
 from dconnet.model.network import Network
 from dconnet.model.problem import Problem
 
@@ -34,12 +32,15 @@ def train(problem: Problem, start: Network, max_evaluations: int) -> Trained:
     """
     white = problem.whitened
     V, alpha = white.whiten(start), white.output_weights(start)
-    kernel = _native.Objective(pad_rows(white.Q), white.Q.shape[1], as_columns(white.y), white.gamma, len(alpha))
+    Q, y, gamma = white.Q, white.y, white.gamma
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-        gradient = np.empty_like(theta)
-        (V_at, alpha_at), (of_V, of_alpha) = (_parts(whole, V.shape) for whole in (theta, gradient))
-        return kernel.gradient(V_at, as_columns(alpha_at), of_V, as_columns(of_alpha)), gradient
+        V_at, alpha_at = _parts(theta, V.shape)
+        hidden = np.maximum(Q @ V_at.T, 0.0)
+        error = hidden @ alpha_at - y
+        of_V = alpha_at[:, None] * (((hidden > 0.0) * error[:, None]).T @ Q)
+        gradient = np.concatenate([of_V.ravel(), error @ hidden]) + gamma * theta
+        return float(error @ error + gamma * theta @ theta), 2.0 * gradient
 
     limits = {"maxiter": max_evaluations, "maxfun": max_evaluations}
     options: Any = limits | {"maxcor": MEMORY, "ftol": FTOL, "gtol": GTOL}
