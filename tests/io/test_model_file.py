@@ -235,6 +235,7 @@ CHANGES = [
     ("pipeline", "Ramps", "edges", numbers(1.0, 1.0), "ascending"),
     ("auto", "Ensemble", "weights", numbers(*range(99)), "99 weights for"),
     ("auto", "Intervals", "scores", numbers(2.0, 1.0), "ascending"),
+    ("auto", "Intervals", "low", 1e6, "within the limits"),
     ("auto", "Intervals", "exponent", 2.0, "invalid scale"),
 ]
 

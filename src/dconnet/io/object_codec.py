@@ -263,7 +263,7 @@ class _Decoder:
         try:
             return self.registry.forms[kind].build(values)
         except (ValueError, TypeError, IndexError, OverflowError) as error:
-            raise ValueError(f"a {entry.type} is invalid: {error}") from error
+            raise ValueError(f"{entry.type} is invalid: {error}") from error
 
     def value(self, stored: Any) -> Any:
         if isinstance(stored, list):

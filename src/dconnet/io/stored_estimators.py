@@ -258,12 +258,13 @@ def check_ensemble(estimator: Any) -> None:
     )
     if classes is None:
         require(ensemble.intercepts is None, "a regressor has no intercepts")
-        _check_intervals(estimator._intervals, schema)
     else:
         intercepts = ensemble.intercepts
         require(intercepts is not None and intercepts.shape == (n_outputs,), "every output needs an intercept")
     for fit in ensemble.fits:
         _check_family(fit, schema, n_outputs, is_regression=classes is None)
+    if classes is None:
+        _check_intervals(estimator._intervals, ensemble, schema)
 
 
 def _check_schema(schema: Schema) -> None:
@@ -328,7 +329,7 @@ def _check_family(fit: FamilyFit, schema: Schema, n_outputs: int, *, is_regressi
         )
 
 
-def _check_intervals(intervals: Intervals, schema: Schema) -> None:
+def _check_intervals(intervals: Intervals, ensemble: Ensemble, schema: Schema) -> None:
     scores, weights = intervals.scores, intervals.weights
     require(
         scores.ndim == 1
@@ -338,6 +339,13 @@ def _check_intervals(intervals: Intervals, schema: Schema) -> None:
         "the scores of the intervals must be ascending, and have positive weights",
     )
     require(intervals.unit >= 0.0 <= intervals.exponent <= 1.0, "the intervals have an invalid scale")
+    low = -np.inf if intervals.low is None else intervals.low
+    high = np.inf if intervals.high is None else intervals.high
+    ranges = [own for fit in ensemble.fits for own in fit.transforms if isinstance(own, TargetValue | LogTarget)]
+    require(
+        all(low <= own.low <= own.high <= high for own in ranges),
+        "the range of the predictions must lie within the limits of the intervals",
+    )
     for trees in intervals.trees:
         require(len(trees.roots) > 0, "every model of the error size needs a tree")
         _check_trees(trees, 1 + len(schema.fields) * intervals.uses_fields, 1)
