@@ -204,7 +204,8 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
         Returns
         -------
         Pipeline
-            A `TableEncoder`, and a fitted `DCONRegressor` or `DCONClassifier`.
+            A `TableEncoder`, and a fitted `DCONRegressor` or `DCONClassifier`. The network is no minimum of RegLoss for
+            the targets or labels of the data, so `certify` with these does not apply to it.
         """
         check_is_fitted(self)
         if X is None and not hasattr(self, "_table"):
