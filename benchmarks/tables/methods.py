@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -247,14 +247,15 @@ def fit_gaussian_process(training: Training) -> Predict:
     return fit_on_numbers(training, GaussianProcessRegressor(smooth + WhiteKernel(), random_state=training.seed))
 
 
-def fit_realmlp(training: Training) -> Predict:
+def fit_pytabkit(training: Training, name: str, for_log_loss: Mapping[str, Any]) -> Predict:
+    """Fit an estimator of pytabkit, which accepts categories but no missing numbers."""
     import pytabkit
 
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     fill = GapFiller.fit(training.table)
     rows = fill(training.table)
-    options = {"val_metric_name": "cross_entropy"} if training.n_classes else {}
-    estimator = getattr(pytabkit, training.choose("RealMLP_TD_Regressor", "RealMLP_TD_Classifier"))
+    estimator = getattr(pytabkit, f"{name}_{training.choose('Regressor', 'Classifier')}")
+    options = training.choose({}, for_log_loss)
     model = estimator(device="cpu", n_threads=1, random_state=training.seed, **options)
     return make_predict(model.fit(rows, training.y, cat_col_names=text_columns(rows)), training, fill)
 
@@ -314,11 +315,20 @@ _METHODS = (
     ),
     Method(
         "realmlp",
-        "RealMLP with tuned defaults, the epoch by the logarithmic loss on rows set aside",
-        fit_realmlp,
+        "RealMLP with tuned defaults; in classification the epoch by log loss and no label smoothing, as its "
+        "documentation advises",
+        partial(fit_pytabkit, name="RealMLP_TD", for_log_loss={"val_metric_name": "cross_entropy", "use_ls": False}),
         ("torch", "pytabkit"),
-        max_rows=10_000,
-        max_splits=2,
+        max_rows=3000,
+        max_splits=1,
+    ),
+    Method(
+        "tabm",
+        "TabM, 32 networks that share weights; in classification the epoch by log loss",
+        partial(fit_pytabkit, name="TabM_D", for_log_loss={"val_metric_name": "cross_entropy"}),
+        ("torch", "pytabkit"),
+        max_rows=3000,
+        max_splits=1,
     ),
 )
 
