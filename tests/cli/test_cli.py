@@ -433,6 +433,11 @@ def test_exports_of_pipelines_and_ensembles(table, capsys):
     np.testing.assert_allclose(found, pipeline.predict_proba(rows), rtol=1e-9, atol=1e-12)
     run("fit", "table.csv", "--target", "y", "-q", "--force")
     assert "--single" in fails(capsys, "export", "model.json", "other.py")
+    assert "--single" in fails(capsys, "export", "model.json", "other.c", "--dtype", "float32")
+    assert "distil" in fails(capsys, "export", "model.json", "other.c")
+    run("fit", "numbers.csv", "--target", "y", "-q", "--force")
+    run("export", "model.json", "ensemble.c", "--name", "height")
+    assert "void height(const double x[3], double y[1])" in Path("ensemble.c").read_text()
 
 
 @pytest.mark.peers

@@ -1,4 +1,4 @@
-"""``dconnet export``: a network for other libraries and languages."""
+"""``dconnet export``: a network or an ensemble for other libraries and languages."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ def add_parser(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "export",
-        help="write a network for another library or language",
+        help="write a model for another library or language",
         description="Write the network of a model file for another library or language: a model for ONNX Runtime, a "
         "program for torch.export.load, a file for keras.saving.load_model, or the source of a function in C99 or "
         "Python that needs nothing else. Inputs have the order of the features; inputs and outputs are in the units of "
-        "the data. If the table held text, dates or missing values, the inputs are the columns of its TableEncoder.",
+        "the data. If the table held text, dates or missing values, the inputs are the columns of its TableEncoder. An "
+        "ensemble can be written for ONNX Runtime and in C, if all columns are numbers.",
     )
     add = parser.add_argument
-    add("model", metavar="MODEL", help="model file written by dconnet fit --single")
+    add("model", metavar="MODEL", help="model file written by dconnet fit")
     add("output", metavar="OUT", type=Path, help="file to write")
     add("--to", choices=TARGETS, help="what to write [default: by the ending of OUT]")
     add("--name", help="name of the function in C or Python [default: predict]")
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("Python computes in double precision. Leave --dtype out.")
     check_output(output, options.force)
     model = load(options.model)
-    network = _find_network(model)
+    network = _find_network(model, target, options.dtype)
     if options.probabilities and not hasattr(network, "predict_proba"):
         raise ValueError("The model has no probabilities. Leave --probabilities out.")
     content = _render(network, target, options)
@@ -63,15 +64,18 @@ def run(options: argparse.Namespace) -> None:
         )
 
 
-def _find_network(model: Any) -> Any:
+def _find_network(model: Any, target: str, dtype: str) -> Any:
+    from dconnet.estimators.auto_base import AutoEstimator
     from dconnet.export.chain import Exportable
 
     network: Any = model[-1] if hasattr(model, "steps") else model
-    if not isinstance(network, Exportable):
+    if isinstance(network, AutoEstimator) and (target not in ("onnx", "c") or dtype != "float64"):
         raise ValueError(
-            "Only a network can be exported, not an ensemble or encoder. Train one with dconnet fit --single, or with "
-            "the method distil of an automatic model in Python."
+            "An ensemble can be exported only to onnx and c, in double precision. Train a network with dconnet fit "
+            "--single, or with the method distil of an automatic model in Python."
         )
+    if not isinstance(network, (AutoEstimator, Exportable)):
+        raise ValueError("An encoder cannot be exported. Train a network with dconnet fit --single.")
     names = model.metadata_.feature_names
     inputs = names if network is model else model[:-1].get_feature_names_out(names)
     network = copy(network)
@@ -81,12 +85,14 @@ def _find_network(model: Any) -> Any:
 
 def _render(network: Any, target: str, options: argparse.Namespace) -> bytes:
     output, name = "probabilities" if options.probabilities else "raw", options.name or "predict"
+    is_double = options.dtype == "float64"  # the default, and the only choice for ensembles
     if target == "onnx":
-        proto = network.to_onnx(output="probabilities" if options.probabilities else None, dtype=options.dtype)
+        settings = {} if is_double else {"dtype": options.dtype}
+        proto = network.to_onnx(output="probabilities" if options.probabilities else None, **settings)
         return bytes(proto.SerializeToString())
     if target == "c":
-        precision = "double" if options.dtype == "float64" else "float"
-        return bytes(network.to_c(name, output=output, precision=precision).encode("ascii"))
+        settings = {} if is_double else {"precision": "float"}
+        return bytes(network.to_c(name, output=output, **settings).encode("ascii"))
     if target == "python":
         return bytes(network.to_python(name, output=output).encode("ascii"))
     chain = network.to_chain(output=output)

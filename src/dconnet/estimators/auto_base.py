@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import abstractmethod
 from dataclasses import asdict
 from numbers import Integral
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -25,6 +26,7 @@ from dconnet.encoding.coder import deal
 from dconnet.encoding.schema import FieldTable, Schema
 from dconnet.ensemble.ensemble_training import TrainedEnsemble, train_ensemble
 from dconnet.ensemble.families import NOISY, AnyFamily, TreeFamily, count_folds
+from dconnet.ensemble.flattening import flatten_ensemble
 from dconnet.ensemble.fold_fits import TrainingSet
 from dconnet.ensemble.fold_runner import FoldRunner
 from dconnet.ensemble.importance import compute_importances
@@ -38,8 +40,12 @@ from dconnet.estimators.dcon import DCONClassifier, DCONRegressor
 from dconnet.estimators.gamma_choice import check_folds
 from dconnet.estimators.parameters import parameters
 from dconnet.estimators.table_encoder import TableEncoder
+from dconnet.export.flat_ensemble import FlatEnsemble, ensemble_to_c
 from dconnet.training.clock import Clock
 from dconnet.training.observer import work_bar
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 # For `distil`: training rows at most, synthetic rows for each, ramps of a number, and gamma.
 MAX_DISTILLED, SYNTHETIC_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6, 0.01
@@ -48,6 +54,7 @@ MAX_DISTILLED, SYNTHETIC_PER_ROW, DISTILLED_BINS, DISTILLED_GAMMA = 20_000, 4, 6
 class FittedEnsemble:
     """Types of the fitted attributes."""
 
+    classes_: NDArray[Any]
     schema_: Schema
     ensemble_: Ensemble
     columns_: list[dict[str, str]]
@@ -228,6 +235,39 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
             warnings.simplefilter("ignore", ConvergenceWarning)
             distilled = self._distil_network(network, encoder.encoding_.encode(rows), outputs)
         return Pipeline([("encoder", encoder), ("network", distilled)])
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None, *, output: str | None = None) -> ModelProto:
+        """Return an ONNX model of the ensemble, in double precision; needs the extra ``onnx``.
+
+        All columns of the training table must be numbers. The input is ``X``, of shape (n_samples, n_features), with
+        NaN for missing values, and the output ``variable``. A classifier has the outputs ``label``, of shape
+        (n_samples,), and ``probabilities``, of shape (n_samples, n_classes), or ``scores``.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            File to write the model to.
+        output : {"raw", "probabilities"}, optional
+            Log-odds or probabilities of a classifier; by default the probabilities.
+        """
+        from dconnet.export.onnx import to_onnx
+
+        return to_onnx(self._flatten(), path, output=output)
+
+    def to_c(self, name: str = "predict", *, output: str = "raw") -> str:
+        """Return C99 source of ``void name(const double x[n_features], double y[n_outputs])``.
+
+        All columns of the training table must be numbers; NaN is a missing value. The source needs only ``math.h``.
+        With ``output="raw"``, y is the prediction of a regressor, or what `decision_function` of a classifier returns;
+        with "probabilities", it is the probability of each class.
+        """
+        return ensemble_to_c(self._flatten(), name, output)
+
+    def _flatten(self) -> FlatEnsemble:
+        check_is_fitted(self)
+        classes = tuple(self.classes_.tolist()) if is_classifier(self) else None
+        names = tuple(map(str, getattr(self, "feature_names_in_", ())))
+        return flatten_ensemble(self.ensemble_, self.schema_, names, classes)
 
     def _make_training_set(
         self,

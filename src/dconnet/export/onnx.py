@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dconnet._files import write_bytes_atomically
 from dconnet.export.chain import Affine, Chain, ClassifierChain, Exported, dtype_name
+from dconnet.export.flat_ensemble import FlatEnsemble, FlatNetworks, FlatTrees
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 # Versions of 2021, which old runtimes support. ONNX Runtime has every operator used here in double precision.
 OPSET = 15
 IR_VERSION = 8
-INT64 = 7  # TensorProto.INT64
+FLOAT, INT64, DOUBLE = 1, 7, 11  # of TensorProto
 
 INPUT, REGRESSION, LABEL, PROBABILITIES, SCORES = "X", "variable", "label", "probabilities", "scores"
 
@@ -96,8 +97,82 @@ def label_array(classes: tuple[Any, ...]) -> NDArray[Any]:
     return whole if np.array_equal(whole, numbers) else numbers.astype(np.float64)
 
 
+def add_ensemble(graph: Graph, source: str, flat: FlatEnsemble) -> str:
+    """Add an ensemble to a graph of double precision; return the name of the predictions of all slots."""
+
+    def clip(name: str, low: Any, high: Any) -> str:
+        raised = graph.add("Max", name, graph.constant("low", np.asarray(low)))
+        return graph.add("Min", raised, graph.constant("high", np.asarray(high)))
+
+    raw = graph.add("Gather", source, graph.constant("input", flat.input.astype(np.int64)), axis=1)
+    is_missing, is_indicator = graph.add("IsNaN", raw), graph.constant("is_indicator", flat.is_indicator)
+    clipped = clip(raw, -flat.largest, flat.largest)
+    values = graph.add("Where", is_indicator, graph.add("Cast", is_missing, to=DOUBLE), clipped)
+    gaps = graph.add("And", is_missing, graph.add("Not", is_indicator))
+    ends = [graph.add("Where", gaps, graph.constant("end", np.array(end)), values) for end in (-np.inf, np.inf)]
+    both = graph.add("Concat", *ends, axis=1)
+    design, field = flat.design, graph.constant("field", flat.design.field.astype(np.int64))
+    own = [graph.add("Gather", name, field, axis=1) for name in (gaps, values)]
+    filled = graph.add("Where", own[0], graph.constant("fill", design.fill), own[1])
+    moved = graph.add("Sub", filled, graph.constant("offset", design.offset))
+    shares = clip(graph.add("Div", moved, graph.constant("width", design.width)), design.low, design.high)
+    columns = graph.add("Cast", graph.add("Cast", shares, to=FLOAT), to=DOUBLE)
+
+    slots, averages = flat.slots, []
+    for groups in flat.folds:
+        outputs = [
+            _add_networks(graph, columns, group) if isinstance(group, FlatNetworks) else _add_trees(graph, both, group)
+            for group in groups
+        ]
+        scaled = clip(graph.add("Concat", *outputs, axis=1), slots.output_low, slots.output_high)
+        if slots.is_logit.any():
+            odds = graph.add("Div", scaled, graph.add("Sub", graph.constant("one", np.ones(())), scaled))
+            is_logit = graph.constant("is_logit", slots.is_logit)
+            scaled = graph.add("Where", is_logit, graph.add("Log", odds), scaled)
+        averages.append(scaled)
+    average = graph.add("Div", graph.add("Sum", *averages), graph.constant("n_folds", np.array(float(len(averages)))))
+    if slots.factor.any():
+        powers = graph.add("Mul", graph.add("Exp", average), graph.constant("factor", slots.factor))
+        average = graph.add("Where", graph.constant("is_logarithm", slots.factor > 0.0), powers, average)
+    return clip(average, slots.low, slots.high)
+
+
+def _add_networks(graph: Graph, columns: str, group: FlatNetworks) -> str:
+    n_networks, _, n_hidden = group.U.shape
+    W, b = np.concatenate(list(group.U[:, :-1]), axis=1), group.U[:, -1].ravel()
+    own = graph.add("Gather", columns, graph.constant("inputs", group.inputs.astype(np.int64)), axis=1)
+    hidden = graph.add("Relu", graph.add("Gemm", own, graph.constant("U", W), graph.constant("b", b)))
+    shape = graph.constant("shape", np.array([0, n_networks, n_hidden]))  # zero keeps the number of rows
+    terms = graph.add("Mul", graph.add("Reshape", hidden, shape), graph.constant("alpha", group.alpha))
+    total = graph.add("ReduceSum", terms, graph.constant("axes", np.array([2])), keepdims=0)
+    return graph.add("Add", total, graph.constant("intercept", group.intercept))
+
+
+def _add_trees(graph: Graph, both: str, group: FlatTrees) -> str:
+    """Move all rows down all trees at once, one comparison after the other."""
+    roots, children = group.roots.ravel(), np.column_stack([group.left, group.right]).astype(np.int64)
+    field = graph.constant("field", group.field.astype(np.int64))
+    number, child, two = (
+        graph.constant("number", group.number),
+        graph.constant("child", children.ravel()),
+        graph.constant("two", np.array(2)),
+    )
+    values = graph.add("Gather", both, graph.constant("root_field", group.field[roots].astype(np.int64)), axis=1)
+    nodes, thresholds = graph.constant("root", roots.astype(np.int64)), graph.constant("threshold", group.number[roots])
+    for step in range(max(1, group.depth)):
+        if step > 0:
+            values = graph.add("GatherElements", both, graph.add("Gather", field, nodes), axis=1)
+            thresholds = graph.add("Gather", number, nodes)
+        is_right = graph.add("Cast", graph.add("Greater", values, thresholds), to=INT64)
+        nodes = graph.add("Gather", child, graph.add("Add", graph.add("Mul", nodes, two), is_right))
+    shape = graph.constant("shape", np.array([0, *group.roots.shape]))  # zero keeps the number of rows
+    leaves = graph.add("Reshape", graph.add("Gather", number, nodes), shape)
+    total = graph.add("ReduceSum", leaves, graph.constant("axes", np.array([1])), keepdims=0)
+    return graph.add("Add", total, graph.constant("baseline", group.baseline))
+
+
 def to_onnx(
-    exported: Exported,
+    exported: Exported | FlatEnsemble,
     path: str | os.PathLike[str] | None = None,
     *,
     output: str | None = None,
@@ -119,7 +194,11 @@ def to_onnx(
         return name if used[name] == 1 else f"{name}_{used[name]}"
 
     graph = Graph(dtype_name(dtype), make_unique)
-    n_features, outputs = _build(graph, exported, output)
+    head = exported.head if isinstance(exported, FlatEnsemble) else exported
+    scores = head.scores if isinstance(head, ClassifierChain) else head
+    inputs = exported if isinstance(exported, FlatEnsemble) else scores
+    source = add_ensemble(graph, INPUT, exported) if isinstance(exported, FlatEnsemble) else INPUT
+    outputs = _build(graph, source, head, output)
     number = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(graph.dtype))
     label_types = {"O": onnx.TensorProto.STRING, "i": onnx.TensorProto.INT64, "f": onnx.TensorProto.DOUBLE}
     made = onnx.helper.make_graph(
@@ -128,7 +207,7 @@ def to_onnx(
             for node in graph.nodes
         ],
         "dconnet",
-        [onnx.helper.make_tensor_value_info(INPUT, number, ["n_samples", n_features])],
+        [onnx.helper.make_tensor_value_info(INPUT, number, ["n_samples", inputs.n_features])],
         [
             onnx.helper.make_tensor_value_info(
                 name, number if labels is None else label_types[labels.dtype.kind], ["n_samples", *sizes]
@@ -140,9 +219,8 @@ def to_onnx(
     opset = onnx.helper.make_opsetid("", OPSET)
     model: ModelProto = onnx.helper.make_model(made, opset_imports=[opset], producer_name="dconnet")
     model.ir_version = IR_VERSION
-    scores = exported.scores if isinstance(exported, ClassifierChain) else exported
-    if scores.feature_names:
-        onnx.helper.set_model_props(model, {"feature_names": json.dumps(scores.feature_names)})
+    if inputs.feature_names:
+        onnx.helper.set_model_props(model, {"feature_names": json.dumps(inputs.feature_names)})
     onnx.checker.check_model(model, full_check=True)
     if path is not None:
         with write_bytes_atomically(path) as file:
@@ -153,20 +231,20 @@ def to_onnx(
 Output = tuple[str, NDArray[Any] | None, list[int]]
 
 
-def _build(graph: Graph, exported: Exported, output: str | None) -> tuple[int, list[Output]]:
-    """Build the graph; return the number of features, and of each output its name, its labels if any, and its shape."""
+def _build(graph: Graph, source: str, exported: Exported, output: str | None) -> list[Output]:
+    """Add what follows the source; return name, labels if any, and shape of each output."""
     if output not in (None, "raw", "probabilities"):
         raise ValueError(f"output must be 'raw' or 'probabilities', got {output!r}.")
     if isinstance(exported, Chain):
         if output == "probabilities":
             raise ValueError("Only classifiers have probabilities: use output='raw'.")
-        graph.chain(INPUT, exported, REGRESSION)
-        return exported.n_features, [(REGRESSION, None, [exported.n_outputs])]
+        graph.chain(source, exported, REGRESSION)
+        return [(REGRESSION, None, [exported.n_outputs])]
     with_probabilities = output == "probabilities" or (output is None and exported.logits is not None)
     labels, n_scores = label_array(exported.classes), exported.scores.n_outputs
-    scores = graph.chain(INPUT, exported.scores, None if with_probabilities else SCORES)
+    scores = graph.chain(source, exported.scores, None if with_probabilities else SCORES)
     graph.label(scores, exported, labels, LABEL)
     if with_probabilities:
         graph.probabilities(scores, exported, PROBABILITIES)
     beside: Output = (PROBABILITIES, None, [len(labels)]) if with_probabilities else (SCORES, None, [n_scores])
-    return exported.scores.n_features, [(LABEL, labels, []), beside]
+    return [(LABEL, labels, []), beside]

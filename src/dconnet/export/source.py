@@ -65,39 +65,59 @@ def to_c(chain: Chain, name: str = "predict", precision: str = "double") -> str:
     The function allocates nothing, has no state, and needs only ``math.h``, and that only for probabilities. The arrays
     must not overlap. The source is valid C++, too. Its constants have names that start with ``name`` and an underscore.
     """
+    check_c_name(name)
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision must be 'double' or 'float', got {precision!r}.")
+    lines = describe_in_c(describe(chain), chain.feature_names, chain.output_names)
+    lines += ["#include <math.h>", ""] if chain.softmax else []
+    lines += [*c_tables(chain, name, precision), ""]
+    return "\n".join(lines + c_function(chain, name, precision, chain.n_features, c_body(chain, name, precision)))
+
+
+def check_c_name(name: str) -> None:
+    """Refuse a name that a function in C or C++ cannot have."""
     reserved_prefix = name.startswith(("FP_", "M_"))  # macros of math.h
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or "__" in name or name in RESERVED or reserved_prefix:
         raise ValueError(
             f"name must be a valid name of a function in C and C++ that neither language reserves, got {name!r}. "
             "Choose another, such as 'predict_price'."
         )
-    if precision not in PRECISIONS:
-        raise ValueError(f"precision must be 'double' or 'float', got {precision!r}.")
-    dtype, suffix = PRECISIONS[precision]
-    head = f"void {name}(const {precision} x[{chain.n_features}], {precision} y[{chain.n_outputs}])"
+
+
+def describe_in_c(description: str, feature_names: Iterable[str], output_names: Iterable[str]) -> list[str]:
+    """Return a comment with a description and the names of inputs and outputs."""
     names = [
         f" * {array}[{place}]: {quote_name(text)}"
-        for array, texts in (("x", chain.feature_names), ("y", chain.output_names))
+        for array, texts in (("x", feature_names), ("y", output_names))
         for place, text in enumerate(texts)
     ]
-    title = f"/* {describe(chain)}."
-    lines = [title, *names, " */", ""] if names else [f"{title} */", ""]
-    lines += ["#include <math.h>", ""] if chain.softmax else []
+    return [f"/* {description}.", *names, " */", ""] if names else [f"/* {description}. */", ""]
+
+
+def c_tables(chain: Chain, name: str, precision: str) -> list[str]:
+    """Return the definitions of the weights of a chain."""
+    (dtype, suffix), lines = PRECISIONS[precision], list[str]()
     for place, (W, b) in enumerate(chain.weights(dtype), start=1):
         rows = ["    {" + wrap_items(format_numbers(row, suffix), "     ") + "}," for row in W]
         lines += [f"static const {precision} {name}_W{place}[{W.shape[0]}][{W.shape[1]}] = {{", *rows, "};"]
         intercepts = wrap_items(format_numbers(b, suffix), "    ")
         lines += [f"static const {precision} {name}_b{place}[{len(b)}] = {{", f"    {intercepts}", "};"]
+    return lines
+
+
+def c_function(chain: Chain, name: str, precision: str, n_features: int, body: list[str]) -> list[str]:
+    """Return the declaration and the definition of a function whose last part is a chain."""
+    head = f"void {name}(const {precision} x[{n_features}], {precision} y[{chain.n_outputs}])"
     # Compilers warn of public functions without a declaration.
-    lines += ["", f"{head};", "", head, "{", *_c_body(chain, name, precision, suffix), "}", ""]
-    return "\n".join(lines)
+    return [f"{head};", "", head, "{", *body, "}", ""]
 
 
-def _c_body(chain: Chain, name: str, precision: str, suffix: str) -> list[str]:
+def c_body(chain: Chain, name: str, precision: str, source: str = "x") -> list[str]:
+    """Return the statements that compute the outputs y of a chain from the array ``source``."""
+    suffix = PRECISIONS[precision][1]
     zero = f"0.0{suffix}"
     lines = [f"    {precision} h{place}[{width}];" for place, width in enumerate(chain.widths, start=1)]
     lines += [f"    {precision} sum;", "    int i, j;", ""]
-    source = "x"
     for place, layer in enumerate(chain.layers, start=1):
         is_last = place == len(chain.layers)
         target = "y" if is_last else f"h{place}"
