@@ -1,5 +1,6 @@
 // Evaluations of whole networks and searches over their weights for Python: `Objective`, `Explorer`, short fits.
 #include "bindings.hpp"
+#include "boosting.hpp"
 #include "coded_rows.hpp"
 #include "explorer.hpp"
 #include "objective.hpp"
@@ -232,6 +233,75 @@ void short_fits(Order kinds, Order columns, Order n_places, Places places, Share
   watch.raise();
 }
 
+using Integers = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using IntegerMatrix = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using OutIntegers = nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using OutIntegerMatrix = nb::ndarray<std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Rounds after which the time of all rounds is estimated.
+constexpr std::size_t kFirstRounds = 5;
+
+std::size_t boost(Matrix X, Vector target, Vector weights, Vector baseline, std::size_t loss, std::size_t n_leaves,
+                  std::size_t max_depth, std::size_t min_leaf, std::size_t n_bins, double learning_rate, double leaf_penalty,
+                  double column_share, std::size_t seed, double seconds, OutIntegers columns, OutVector thresholds,
+                  OutIntegerMatrix children, OutVector values, OutIntegerMatrix roots) {
+  const std::size_t n_outputs = baseline.size(), n_rounds = roots.shape(0);
+  const std::size_t n_nodes = n_rounds * n_outputs * (2 * n_leaves - 1);
+  check_length(target.size(), X.shape(0), "target");
+  check_length(weights.size(), X.shape(0), "weights");
+  check_length(roots.shape(1), n_outputs, "a row of roots");
+  check_length(columns.size(), n_nodes, "columns");
+  check_length(thresholds.size(), n_nodes, "thresholds");
+  check_shape(children, n_nodes, 2, "children");
+  check_length(values.size(), n_nodes, "values");
+  if (loss > 2 || X.shape(1) == 0 || n_leaves == 0 || min_leaf == 0 || n_bins < 2 || n_bins > 255) {
+    throw nb::value_error("boosting needs a loss of 0, 1 or 2, a column, a leaf, a row in it, and 2 to 255 bins");
+  }
+  const dconnet::BoostingOptions options{static_cast<dconnet::BoostingLoss>(loss), n_rounds, n_leaves, max_depth, min_leaf,
+                                         n_bins, learning_rate, leaf_penalty, column_share, seed};
+  const dconnet::BoostingRows rows{X.data(), X.shape(0), X.shape(1), target.data(), weights.data()};
+  const dconnet::GrownNodes nodes{columns.data(), thresholds.data(), children.data(), values.data(), roots.data()};
+  Watch watch(seconds);
+  std::size_t used = 0;
+  {
+    nb::gil_scoped_release unlocked;
+    const auto proceed = [&](std::size_t n_done) {
+      const double needed = n_done < kFirstRounds ? 0.0 : watch.spent() * static_cast<double>(n_rounds) / static_cast<double>(n_done);
+      return watch.proceed() && needed <= seconds;
+    };
+    used = dconnet::boost(rows, options, baseline.data(), n_outputs, proceed, nodes);
+  }
+  watch.raise();
+  return used;
+}
+
+void add_trees(Integers columns, Vector thresholds, IntegerMatrix children, Vector values, IntegerMatrix roots, Order ends,
+               Matrix X, OutNetworks outputs) {
+  check_length(outputs.shape(0), X.shape(0), "outputs");
+  check_length(outputs.shape(1), ends.size(), "a row of outputs");
+  check_length(outputs.shape(2), roots.shape(1), "outputs of a row");
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends.data()[i] > roots.shape(0) || (i > 0 && ends.data()[i] < ends.data()[i - 1])) {
+      throw nb::value_error("ends must ascend up to the number of rounds");
+    }
+  }
+  const std::size_t n_nodes = values.size();
+  check_length(columns.size(), n_nodes, "columns");
+  check_length(thresholds.size(), n_nodes, "thresholds");
+  check_shape(children, n_nodes, 2, "children");
+  const auto all_below = [](const auto& array, std::size_t size, std::size_t limit) {
+    return std::all_of(array.data(), array.data() + size,
+                       [&](std::int32_t i) { return i >= 0 && static_cast<std::size_t>(i) < limit; });
+  };
+  if (!all_below(columns, n_nodes, 2 * X.shape(1)) || !all_below(children, 2 * n_nodes, n_nodes) ||
+      !all_below(roots, roots.size(), n_nodes)) {
+    throw nb::value_error("a tree has a node or a column that does not exist");
+  }
+  nb::gil_scoped_release unlocked;
+  dconnet::add_trees({columns.data(), thresholds.data(), children.data(), values.data()}, roots.data(), ends.data(), ends.size(),
+                     roots.shape(1), X.data(), X.shape(0), X.shape(1), outputs.data());
+}
+
 }  // namespace
 
 void bind_searches(nb::module_& module) {
@@ -275,4 +345,11 @@ void bind_searches(nb::module_& module) {
              no_copy("alpha"),
              "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows, and write V and "
              "alpha; without seeds, continue from the given V and alpha.");
+  module.def("boost", &boost, "X"_a, "target"_a, "weights"_a, "baseline"_a, "loss"_a, "n_leaves"_a, "max_depth"_a, "min_leaf"_a,
+             "n_bins"_a, "learning_rate"_a, "leaf_penalty"_a, "column_share"_a, "seed"_a, "seconds"_a, no_copy("columns"),
+             no_copy("thresholds"), no_copy("children"), no_copy("values"), no_copy("roots"),
+             "Train boosted trees and write their nodes. Returns the number of nodes; zero as soon as they cannot end in time.");
+  module.def("add_trees", &add_trees, "columns"_a, "thresholds"_a, "children"_a, "values"_a, "roots"_a, "ends"_a, "X"_a,
+             no_copy("outputs"),
+             "Add the values of trees to outputs (n_rows, n_ends, n_outputs), for the first ends[i] rounds.");
 }

@@ -160,7 +160,7 @@ class Watch {
         if (PyErr_Occurred() != nullptr) throw nb::python_error();
       });
     }
-    return !failed() && std::chrono::duration<double>(now - began_).count() < seconds_;
+    return !failed() && spent() < seconds_;
   }
 
   // Calls body() with Python's lock and keeps the exception that it throws; false if there is one already, or now.
@@ -176,6 +176,7 @@ class Watch {
     return !failed();
   }
 
+  double spent() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
   bool failed() const { return error_ != nullptr; }
   // Throws the exception that was kept, if any; with Python's lock.
   void raise() {

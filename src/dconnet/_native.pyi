@@ -150,6 +150,37 @@ def short_fits(
     V: FloatArray,
     alpha: FloatArray,
 ) -> None: ...
+def boost(
+    X: FloatArray,
+    target: FloatArray,
+    weights: FloatArray,
+    baseline: FloatArray,
+    loss: int,
+    n_leaves: int,
+    max_depth: int,
+    min_leaf: int,
+    n_bins: int,
+    learning_rate: float,
+    leaf_penalty: float,
+    column_share: float,
+    seed: int,
+    seconds: float,
+    columns: NDArray[np.int32],
+    thresholds: FloatArray,
+    children: NDArray[np.int32],
+    values: FloatArray,
+    roots: NDArray[np.int32],
+) -> int: ...
+def add_trees(
+    columns: NDArray[np.int32],
+    thresholds: FloatArray,
+    children: NDArray[np.int32],
+    values: FloatArray,
+    roots: NDArray[np.int32],
+    ends: NDArray[np.uintp],
+    X: FloatArray,
+    outputs: FloatArray,
+) -> None: ...
 
 class SignSearch:
     def __init__(

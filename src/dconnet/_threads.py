@@ -49,13 +49,6 @@ def one_blas_thread() -> Iterator[None]:
                 _limiter.restore_original_limits()
 
 
-@contextmanager
-def one_openmp_thread() -> Iterator[None]:
-    """Limit OpenMP to one thread in the calling thread; sums by several threads would depend on their number."""
-    with ThreadpoolController().limit(limits=1, user_api="openmp"):
-        yield
-
-
 _watched = local()
 
 

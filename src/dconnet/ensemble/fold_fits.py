@@ -311,7 +311,6 @@ def _fit_trees(
         n_classes=0 if classes is None else max(2, data.columns.shape[1]),
         n_leaves=family.n_leaves,
         n_rounds=family.n_rounds,
-        seed=seed,
         seconds=seconds,
     )
     if trees is None:

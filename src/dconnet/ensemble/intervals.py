@@ -174,7 +174,6 @@ def _fit_sizes(
             n_classes=0,
             n_leaves=N_LEAVES,
             n_rounds=N_ROUNDS,
-            seed=data.seed,
             seconds=seconds,
             loss="gamma",
         )

@@ -1,0 +1,395 @@
+#include "boosting.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "random.hpp"
+
+namespace dconnet {
+namespace {
+
+// Sums over the rows of a bin: gradient, curvature, number of rows. Four lanes are one instruction on every processor.
+typedef float BinSums __attribute__((vector_size(16)));
+
+// Rows from which the thresholds of a column are computed, at equal distances.
+constexpr std::size_t kRowsOfBins = 100'000;
+// Least curvature of a leaf, below which its value would be unbounded.
+constexpr double kMinCurvature = 1e-3;
+// Least gain of a split, relative to the score of its leaf: beyond the rounding errors of the sums.
+constexpr double kMinGain = 1e-6;
+// Rows whose values stay in the cache while all trees are applied to them.
+constexpr std::size_t kBlock = 64;
+
+using Row = std::uint32_t;
+
+struct Sums {
+  double gradient = 0.0, curvature = 0.0, rows = 0.0;
+
+  void add(const BinSums& bin) {
+    gradient += static_cast<double>(bin[0]);
+    curvature += static_cast<double>(bin[1]);
+    rows += static_cast<double>(bin[2]);
+  }
+};
+
+Sums operator-(const Sums& x, const Sums& y) {
+  return {x.gradient - y.gradient, x.curvature - y.curvature, x.rows - y.rows};
+}
+
+// A threshold between two neighbouring values.
+double between(double low, double high) {
+  const double middle = low + 0.5 * (high - low);
+  return middle < high ? middle : low;
+}
+
+// At most n_bins - 1 thresholds that divide the values of a column into bins of about equal numbers of rows.
+std::vector<double> find_thresholds(std::vector<double>& values, std::size_t n_bins) {
+  std::sort(values.begin(), values.end());
+  std::vector<double> distinct(values);
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::vector<double> thresholds;
+  if (distinct.size() <= n_bins) {
+    for (std::size_t i = 1; i < distinct.size(); ++i) thresholds.push_back(between(distinct[i - 1], distinct[i]));
+    return thresholds;
+  }
+  for (std::size_t k = 1; k < n_bins; ++k) {
+    const double value = values[k * values.size() / n_bins];
+    const auto above = std::upper_bound(distinct.begin(), distinct.end(), value);
+    if (above == distinct.end()) break;
+    const double threshold = between(value, *above);
+    if (thresholds.empty() || threshold > thresholds.back()) thresholds.push_back(threshold);
+  }
+  return thresholds;
+}
+
+// The columns of X as numbers of bins, row by row. The last bin of a column holds the missing values.
+struct BinnedRows {
+  BinnedRows(const BoostingRows& rows, std::size_t n_bins)
+      : n_rows(rows.n_rows), n_columns(rows.n_columns), thresholds(n_columns), firsts(n_columns + 1), codes(n_rows * n_columns) {
+    const std::size_t stride = std::max<std::size_t>(1, n_rows / kRowsOfBins);
+    std::vector<double> values;
+    for (std::size_t c = 0; c < n_columns; ++c) {
+      values.clear();
+      for (std::size_t j = 0; j < n_rows; j += stride) {
+        const double x = rows.X[j * n_columns + c];
+        if (!std::isnan(x)) values.push_back(x);
+      }
+      thresholds[c] = find_thresholds(values, n_bins);
+      firsts[c + 1] = firsts[c] + thresholds[c].size() + 2;
+    }
+    for (std::size_t j = 0; j < n_rows; ++j) {
+      for (std::size_t c = 0; c < n_columns; ++c) {
+        const std::vector<double>& own = thresholds[c];
+        const double x = rows.X[j * n_columns + c];
+        const std::size_t bin = std::isnan(x) ? own.size() + 1
+                                              : static_cast<std::size_t>(std::lower_bound(own.begin(), own.end(), x) - own.begin());
+        codes[j * n_columns + c] = static_cast<std::uint8_t>(bin);
+      }
+    }
+  }
+
+  std::size_t n_rows, n_columns;
+  std::vector<std::vector<double>> thresholds;
+  std::vector<std::size_t> firsts;  // where the bins of each column begin
+  std::vector<std::uint8_t> codes;  // (n_rows, n_columns)
+};
+
+// A division of the rows of a leaf: rows of the first bins, up to and including `bin`, against the others.
+struct Split {
+  double gain = 0.0;
+  std::size_t column = 0, bin = 0;
+  bool missing_second = false;
+};
+
+struct Leaf {
+  std::size_t begin, end;  // places of its rows in the order
+  std::size_t node, depth;
+  std::size_t histogram;
+  Sums sums;
+  Split best;
+};
+
+class TreeGrower {
+ public:
+  TreeGrower(const BinnedRows& binned, const BoostingOptions& options)
+      : binned_(binned), options_(options), order_(binned.n_rows), moved_(binned.n_rows), gradients_(binned.n_rows),
+        bins_(options.n_leaves * binned.firsts.back()), random_(options.seed), columns_(binned.n_columns) {
+    std::iota(columns_.begin(), columns_.end(), std::size_t{0});
+  }
+
+  // Where the gradient and curvature of every row are written before `grow`.
+  std::vector<BinSums>& gradients() { return gradients_; }
+
+  // Grows a tree from node `root` on, adds its values to the outputs of the rows, and returns the next free node.
+  std::size_t grow(std::size_t root, const GrownNodes& nodes, double* outputs, std::size_t stride) {
+    choose_columns();
+    std::iota(order_.begin(), order_.end(), Row{0});
+    std::size_t next = root + 1;
+    std::vector<Leaf> leaves{{0, order_.size(), root, 0, 0, {}, {}}};
+    set_leaf(nodes, root);
+    fill(leaves[0]);
+    leaves[0].sums = sum_of(leaves[0]);
+    find_split(leaves[0]);
+    while (leaves.size() < options_.n_leaves) {
+      const auto by_gain = [](const Leaf& x, const Leaf& y) { return x.best.gain < y.best.gain; };
+      Leaf& parent = *std::max_element(leaves.begin(), leaves.end(), by_gain);
+      if (parent.best.gain <= 0.0) break;
+      write_split(parent, next, nodes);
+      const std::size_t middle = divide(parent);
+      Leaf second = {middle, parent.end, next + 1, parent.depth + 1, leaves.size(), {}, {}};
+      parent.end = middle;
+      parent.node = next;
+      ++parent.depth;
+      next += 2;
+      set_leaf(nodes, parent.node);
+      set_leaf(nodes, second.node);
+      if (leaves.size() + 1 < options_.n_leaves) find_splits(parent, second);
+      leaves.push_back(second);
+    }
+    for (const Leaf& leaf : leaves) {
+      double gradient = 0.0, curvature = 0.0;
+      for (std::size_t i = leaf.begin; i < leaf.end; ++i) {
+        gradient += static_cast<double>(gradients_[order_[i]][0]);
+        curvature += static_cast<double>(gradients_[order_[i]][1]);
+      }
+      const double value = -options_.learning_rate * gradient / (curvature + options_.leaf_penalty);
+      nodes.values[leaf.node] = value;
+      for (std::size_t i = leaf.begin; i < leaf.end; ++i) outputs[order_[i] * stride] += value;
+    }
+    return next;
+  }
+
+ private:
+  static void set_leaf(const GrownNodes& nodes, std::size_t node) {
+    nodes.columns[node] = 0;
+    nodes.thresholds[node] = nodes.values[node] = 0.0;
+    nodes.children[2 * node] = nodes.children[2 * node + 1] = static_cast<std::int32_t>(node);
+  }
+
+  void choose_columns() {
+    const double share = options_.column_share * static_cast<double>(columns_.size());
+    n_chosen_ = std::min(columns_.size(), std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(share))));
+    if (n_chosen_ == columns_.size()) return;
+    for (std::size_t i = 0; i < n_chosen_; ++i) std::swap(columns_[i], columns_[i + random_.below(columns_.size() - i)]);
+  }
+
+  BinSums* histogram_of(const Leaf& leaf) { return bins_.data() + leaf.histogram * binned_.firsts.back(); }
+
+  void fill(const Leaf& leaf) {
+    BinSums* histogram = histogram_of(leaf);
+    std::fill(histogram, histogram + binned_.firsts.back(), BinSums{});
+    const std::size_t n_columns = binned_.n_columns;
+    for (std::size_t i = leaf.begin; i < leaf.end; ++i) {
+      const BinSums own = gradients_[order_[i]];
+      const std::uint8_t* codes = binned_.codes.data() + order_[i] * n_columns;
+      if (n_chosen_ == n_columns) {
+        for (std::size_t c = 0; c < n_columns; ++c) histogram[binned_.firsts[c] + codes[c]] += own;
+      } else {
+        for (std::size_t k = 0; k < n_chosen_; ++k) histogram[binned_.firsts[columns_[k]] + codes[columns_[k]]] += own;
+      }
+    }
+  }
+
+  Sums sum_of(const Leaf& leaf) {
+    Sums sums;
+    const std::size_t column = columns_[0];
+    const BinSums* histogram = histogram_of(leaf);
+    for (std::size_t b = binned_.firsts[column]; b < binned_.firsts[column + 1]; ++b) sums.add(histogram[b]);
+    return sums;
+  }
+
+  // Finds the splits of two new leaves; the first has the histogram of both.
+  void find_splits(Leaf& first, Leaf& second) {
+    if (first.end - first.begin < second.end - second.begin) std::swap(first.histogram, second.histogram);
+    Leaf& larger = first.histogram < second.histogram ? first : second;
+    Leaf& smaller = first.histogram < second.histogram ? second : first;
+    const bool is_open = first.depth < options_.max_depth && larger.end - larger.begin >= 2 * options_.min_leaf;
+    if (!is_open) {
+      first.best = second.best = {};
+      return;
+    }
+    fill(smaller);
+    BinSums* rest = histogram_of(larger);
+    const BinSums* taken = histogram_of(smaller);
+    for (std::size_t k = 0; k < n_chosen_; ++k) {
+      const std::size_t end = binned_.firsts[columns_[k] + 1];
+      for (std::size_t b = binned_.firsts[columns_[k]]; b < end; ++b) rest[b] -= taken[b];
+    }
+    first.sums = sum_of(first);
+    second.sums = sum_of(second);
+    find_split(first);
+    find_split(second);
+  }
+
+  void find_split(Leaf& leaf) {
+    leaf.best = {};
+    if (leaf.end - leaf.begin < 2 * options_.min_leaf) return;
+    const Sums& all = leaf.sums;
+    const double penalty = options_.leaf_penalty, least = static_cast<double>(options_.min_leaf) - 0.5;
+    // The score of a split as a fraction: comparisons need no division.
+    const double score = all.gradient * all.gradient / (all.curvature + penalty);
+    double numerator = score * (1.0 + kMinGain), denominator = 1.0;
+    bool is_found = false;
+    const BinSums* histogram = histogram_of(leaf);
+    for (std::size_t k = 0; k < n_chosen_; ++k) {
+      const std::size_t column = columns_[k], first = binned_.firsts[column], end = binned_.firsts[column + 1] - 1;
+      Sums missing, below;
+      missing.add(histogram[end]);
+      const bool has_missing = missing.rows > 0.5;
+      const auto compare = [&](const Sums& left, std::size_t bin, bool missing_second) {
+        const Sums right = all - left;
+        if (left.rows < least || right.rows < least || left.curvature < kMinCurvature || right.curvature < kMinCurvature) return;
+        const double a = left.curvature + penalty, b = right.curvature + penalty;
+        const double above = left.gradient * left.gradient * b + right.gradient * right.gradient * a, under = a * b;
+        if (above * denominator > numerator * under) {
+          numerator = above;
+          denominator = under;
+          is_found = true;
+          leaf.best = {0.0, column, bin - first, missing_second};
+        }
+      };
+      for (std::size_t b = first; b < end; ++b) {
+        if (histogram[b][2] < 0.5f) continue;  // the same division of the rows as before
+        below.add(histogram[b]);
+        if (has_missing) compare({below.gradient + missing.gradient, below.curvature + missing.curvature,
+                                  below.rows + missing.rows}, b, false);
+        compare(below, b, has_missing);
+      }
+    }
+    if (is_found) leaf.best.gain = numerator / denominator - score;
+  }
+
+  void write_split(const Leaf& leaf, std::size_t next, const GrownNodes& nodes) const {
+    const Split& split = leaf.best;
+    const std::vector<double>& thresholds = binned_.thresholds[split.column];
+    // After the last bin there are missing values alone.
+    nodes.thresholds[leaf.node] =
+        split.bin < thresholds.size() ? thresholds[split.bin] : std::numeric_limits<double>::max();
+    nodes.columns[leaf.node] = static_cast<std::int32_t>(split.column + (split.missing_second ? binned_.n_columns : 0));
+    nodes.children[2 * leaf.node] = static_cast<std::int32_t>(next);
+    nodes.children[2 * leaf.node + 1] = static_cast<std::int32_t>(next + 1);
+  }
+
+  // Moves the rows of the first child before those of the second, each in their order, and returns where the latter begin.
+  std::size_t divide(const Leaf& leaf) {
+    const Split& split = leaf.best;
+    const std::size_t missing = binned_.thresholds[split.column].size() + 1;
+    std::size_t first = leaf.begin, second = 0;
+    for (std::size_t i = leaf.begin; i < leaf.end; ++i) {
+      const Row row = order_[i];
+      const std::size_t code = binned_.codes[row * binned_.n_columns + split.column];
+      const bool is_second = code == missing ? split.missing_second : code > split.bin;
+      order_[first] = row;
+      moved_[second] = row;
+      first += is_second ? 0 : 1;
+      second += is_second ? 1 : 0;
+    }
+    std::copy(moved_.begin(), moved_.begin() + static_cast<std::ptrdiff_t>(second),
+              order_.begin() + static_cast<std::ptrdiff_t>(first));
+    return first;
+  }
+
+  const BinnedRows& binned_;
+  const BoostingOptions& options_;
+  std::vector<Row> order_, moved_;
+  std::vector<BinSums> gradients_;
+  std::vector<BinSums> bins_;  // (n_leaves, bins of all columns)
+  Random random_;
+  std::vector<std::size_t> columns_;  // those that the current tree may use come first
+  std::size_t n_chosen_ = 0;
+};
+
+BinSums bin_sums(double gradient, double curvature) {
+  return BinSums{static_cast<float>(gradient), static_cast<float>(curvature), 1.0f, 0.0f};
+}
+
+// Writes the gradient and curvature of every row for one output.
+void differentiate(const BoostingRows& rows, BoostingLoss loss, const std::vector<double>& outputs,
+                   const std::vector<double>& probabilities, std::size_t n_outputs, std::size_t output,
+                   std::vector<BinSums>& gradients) {
+  for (std::size_t j = 0; j < rows.n_rows; ++j) {
+    const double w = rows.weights[j], y = rows.target[j];
+    if (loss == BoostingLoss::kSquared) {
+      gradients[j] = bin_sums(w * (outputs[j] - y), w);
+    } else if (loss == BoostingLoss::kGamma) {
+      const double ratio = y * std::exp(-outputs[j]);
+      gradients[j] = bin_sums(w * (1.0 - ratio), w * ratio);
+    } else {
+      const double p = probabilities[j * n_outputs + output];
+      const bool is_own = n_outputs == 1 ? y == 1.0 : y == static_cast<double>(output);
+      gradients[j] = bin_sums(w * (p - (is_own ? 1.0 : 0.0)), w * p * (1.0 - p));
+    }
+  }
+}
+
+void compute_probabilities(const std::vector<double>& outputs, std::size_t n_outputs, std::vector<double>& probabilities) {
+  if (n_outputs == 1) {
+    for (std::size_t j = 0; j < outputs.size(); ++j) probabilities[j] = 1.0 / (1.0 + std::exp(-outputs[j]));
+    return;
+  }
+  for (std::size_t j = 0; j < outputs.size(); j += n_outputs) {
+    const double most = *std::max_element(outputs.begin() + static_cast<std::ptrdiff_t>(j),
+                                          outputs.begin() + static_cast<std::ptrdiff_t>(j + n_outputs));
+    double sum = 0.0;
+    for (std::size_t k = j; k < j + n_outputs; ++k) sum += probabilities[k] = std::exp(outputs[k] - most);
+    for (std::size_t k = j; k < j + n_outputs; ++k) probabilities[k] /= sum;
+  }
+}
+
+}  // namespace
+
+std::size_t boost(const BoostingRows& rows, const BoostingOptions& options, const double* baseline, std::size_t n_outputs,
+                  const std::function<bool(std::size_t)>& proceed, const GrownNodes& nodes) {
+  const BinnedRows binned(rows, options.n_bins);
+  TreeGrower grower(binned, options);
+  std::vector<double> outputs(rows.n_rows * n_outputs), probabilities;
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = baseline[i % n_outputs];
+  if (options.loss == BoostingLoss::kLogistic) probabilities.resize(outputs.size());
+  std::size_t n_nodes = 0;
+  for (std::size_t round = 0; round < options.n_rounds; ++round) {
+    if (!proceed(round)) return 0;
+    if (options.loss == BoostingLoss::kLogistic) compute_probabilities(outputs, n_outputs, probabilities);
+    for (std::size_t k = 0; k < n_outputs; ++k) {
+      differentiate(rows, options.loss, outputs, probabilities, n_outputs, k, grower.gradients());
+      nodes.roots[round * n_outputs + k] = static_cast<std::int32_t>(n_nodes);
+      n_nodes = grower.grow(n_nodes, nodes, outputs.data() + k, n_outputs);
+    }
+  }
+  return n_nodes;
+}
+
+void add_trees(const TreeNodes& nodes, const std::int32_t* roots, const std::size_t* ends, std::size_t n_ends,
+               std::size_t n_outputs, const double* X, std::size_t n_rows, std::size_t n_columns, double* outputs) {
+  for (std::size_t begin = 0; begin < n_rows; begin += kBlock) {
+    const std::size_t end = std::min(n_rows, begin + kBlock);
+    for (std::size_t k = 0; k < n_outputs; ++k) {
+      double sums[kBlock] = {};
+      std::size_t round = 0;
+      for (std::size_t e = 0; e < n_ends; ++e) {
+        for (; round < ends[e]; ++round) {
+          for (std::size_t j = begin; j < end; ++j) {
+            const double* x = X + j * n_columns;
+            std::size_t node = static_cast<std::size_t>(roots[round * n_outputs + k]);
+            for (;;) {
+              const std::int32_t* children = nodes.children + 2 * node;
+              if (static_cast<std::size_t>(children[0]) == node) break;
+              const std::size_t column = static_cast<std::size_t>(nodes.columns[node]);
+              const bool missing_second = column >= n_columns;
+              const double value = x[missing_second ? column - n_columns : column];
+              const bool is_second = std::isnan(value) ? missing_second : value > nodes.thresholds[node];
+              node = static_cast<std::size_t>(children[is_second ? 1 : 0]);
+            }
+            sums[j - begin] += nodes.values[node];
+          }
+        }
+        for (std::size_t j = begin; j < end; ++j) outputs[(j * n_ends + e) * n_outputs + k] += sums[j - begin];
+      }
+    }
+  }
+}
+
+}  // namespace dconnet
