@@ -16,9 +16,9 @@ from dconnet.ensemble.screening import Screening
 # Strengths of regularisation, for targets that are scaled to a range of one.
 GAMMAS = (1e-4, 1e-3, 0.03, 0.3)
 CLASS_GAMMAS = (1e-3, 0.03, 1.0)
-# Numbers of rows above which networks are wider and trained longer, two gammas or one are enough, and two folds of ten
-# are held out.
-WIDER, TWO_GAMMAS, ONE_GAMMA, TWO_FOLDS = 3_000, 10_000, 50_000, 200_000
+# Numbers of rows above which networks are wider and trained longer, two gammas are enough, and one gamma is enough and
+# two folds of ten are held out.
+WIDER, TWO_GAMMAS, ONE_GAMMA = 3_000, 10_000, 50_000
 # Number of rows below which the rows of a regression are dealt to folds twice; classifications gain nothing by it.
 FEW_ROWS = 1_000
 # Number of classes from which networks are narrower.
@@ -30,8 +30,8 @@ LOG_SPREAD = 3.0
 MAX_FIELDS, MIN_FIELDS, MAX_CELLS = 200, 50, 100_000
 # If at most MAX_ASSOCIATED of at least NOISY fields are associated with the target, some families use only these.
 NOISY, MAX_ASSOCIATED = 20, 0.5
-# Boosted trees: leaves and rounds, and the rounds of a regression with more than WIDER rows; classifications gain
-# nothing by more.
+# Boosted trees: leaves and rounds, and the rounds of a regression with more than WIDER rows or a classification with
+# more than ONE_GAMMA rows.
 N_LEAVES, N_ROUNDS, N_ROUNDS_OF_MANY_ROWS = 15, 100, 400
 
 
@@ -151,7 +151,7 @@ def suits_logarithm(y: FloatArray) -> bool:
 
 def count_folds(n_rows: int, quality: str, *, is_regression: bool) -> tuple[int, int, int]:
     """Return the number of folds, how many of them are held out in turn, and how often the rows are dealt."""
-    if n_rows > TWO_FOLDS:
+    if n_rows > ONE_GAMMA:
         return 10, 4 if quality == "high" else 2, 1
     number = min(10 if quality == "high" else 5, n_rows)
     return number, number, 2 if is_regression and n_rows < FEW_ROWS else 1
@@ -200,5 +200,6 @@ def choose_classification_families(
     n_hidden = 16 if many else 48
     ramps = Family("ramps", Coding(6, by_target=by_target), 0.3, n_hidden, 100, gammas)
     linear = Family("linear", Coding(by_target=by_target), 3.0, n_hidden, 200, gammas)
-    families: list[Family | TreeFamily] = [ramps, linear, TREES] if fields else [ramps, linear]
+    trees = replace(TREES, n_rounds=N_ROUNDS_OF_MANY_ROWS) if n_rows > ONE_GAMMA else TREES
+    families: list[Family | TreeFamily] = [ramps, linear, trees] if fields else [ramps, linear]
     return [*_screen(families, n_rows, len(fields), n_associated)]

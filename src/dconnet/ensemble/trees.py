@@ -17,8 +17,8 @@ from dconnet.training.clock import NONE_LEFT
 LEARNING_RATE, LEAF_PENALTY, MAX_DEPTH = 0.1, 1.0, 8
 # A leaf has at least one in LEAF_SHARE of the rows, within these limits.
 LEAF_SHARE, MIN_LEAF, MAX_LEAF = 50, 3, 20
-# Bins of a column.
-N_BINS = 255
+# Bins of a column, in regressions and in classifications, which gain nothing by more.
+N_BINS, N_BINS_OF_CLASSES = 255, 127
 # Weight of a class without a training row, relative to that of all rows.
 TINY_WEIGHT = 1e-6
 LOSSES = {"squared": 0, "gamma": 1, "logistic": 2}  # numbers of the losses in the kernel
@@ -121,7 +121,7 @@ def boost(
         n_leaves,
         MAX_DEPTH,
         int(np.clip(len(X) // LEAF_SHARE, MIN_LEAF, MAX_LEAF)),
-        N_BINS,
+        N_BINS_OF_CLASSES if n_classes else N_BINS,
         LEARNING_RATE,
         LEAF_PENALTY,
         1.0,
