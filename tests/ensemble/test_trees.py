@@ -95,6 +95,18 @@ def test_the_first_split_is_the_best_of_all():
     np.testing.assert_allclose(found.outputs(x)[:, 0], expected, rtol=1e-5, atol=1e-6)
 
 
+def test_a_million_equal_gradients_have_an_accurate_sum():
+    # Sorted by class, most rows have the same gradient. One column is weakly associated with the class; two are random,
+    # and one of these is zero in nearly all rows, so that its other value seems useful if the sums are inaccurate.
+    n, rng = 1_000_000, np.random.default_rng(0)
+    signal, noise, rare = rng.random(n) < 0.3, rng.random(n) < 0.5, rng.random(n) < 0.002
+    classes = (rng.random(n) < 0.05 + 0.0012 * signal).astype(np.intp)
+    order = np.argsort(classes, kind="stable")
+    table = np.column_stack([noise, rare, signal]).astype(np.float64)
+    found = boost(table[order], classes[order], np.ones(n), n_classes=2, n_leaves=2, n_rounds=1)
+    assert found.columns[0] == 2
+
+
 def test_weights_count_like_repeated_rows():
     rows = RNG.integers(-20, 20, size=(1000, 3)).astype(np.float64)  # few values: the same bins in both cases
     y, weight = np.abs(rows[:, 0]) / 20.0 + 0.1 * RNG.normal(size=1000), RNG.integers(1, 3, size=1000)

@@ -85,6 +85,34 @@ void test_loss_falls(BoostingLoss loss, std::size_t n_outputs, double column_sha
   }
 }
 
+// More rows than one block of sums: the steps of a staircase are found, and the leaves have the means of their rows.
+void test_many_rows() {
+  constexpr std::size_t kMany = 50'000, kSteps = 4;
+  Vector X(kMany), target(kMany), weights(kMany, 1.0);
+  for (std::size_t j = 0; j < kMany; ++j) {
+    X[j] = static_cast<double>(j % 100);
+    target[j] = std::floor(X[j] / 25.0);
+  }
+  BoostingOptions options;
+  options.n_rounds = 1;
+  options.n_leaves = kSteps;
+  options.learning_rate = 1.0;
+  options.leaf_penalty = 0.0;
+  Grown grown(1);
+  const double baseline = 1.5;
+  const std::size_t n_nodes =
+      boost({X.data(), kMany, 1, target.data(), weights.data()}, options, &baseline, 1, [](std::size_t) { return true; },
+            {grown.columns.data(), grown.thresholds.data(), grown.children.data(), grown.values.data(), grown.roots.data()});
+  CHECK(n_nodes == 2 * kSteps - 1);
+  const std::size_t end = 1;
+  Vector outputs(kMany, baseline);
+  add_trees({grown.columns.data(), grown.thresholds.data(), grown.children.data(), grown.values.data()}, grown.roots.data(), &end,
+            1, 1, X.data(), kMany, 1, outputs.data());
+  double worst = 0.0;
+  for (std::size_t j = 0; j < kMany; ++j) worst = std::max(worst, std::abs(outputs[j] - target[j]));
+  CHECK_AT_MOST(worst, 1e-6);
+}
+
 void test_stop() {
   Data data(2);
   BoostingOptions options;
@@ -112,6 +140,8 @@ int main() {
     subject = "three classes";
     test_loss_falls(BoostingLoss::kLogistic, 3, share);
   }
+  subject = "many rows";
+  test_many_rows();
   subject = "stop";
   test_stop();
   return finish_tests();
