@@ -160,7 +160,11 @@ class TreeGrower {
         gradient += static_cast<double>(gradients_[order_[i]][0]);
         curvature += static_cast<double>(gradients_[order_[i]][1]);
       }
-      const double value = -options_.learning_rate * gradient / (curvature + options_.leaf_penalty);
+      double value = -options_.learning_rate * gradient / (curvature + options_.leaf_penalty);
+      // Where targets are far below the outputs, the Newton step of the deviance goes far beyond its minimum.
+      if (options_.loss == BoostingLoss::kGamma && gradient > 0.0) {
+        value = std::max(value, std::log(curvature / (curvature + gradient)));
+      }
       nodes.values[leaf.node] = value;
       for (std::size_t i = leaf.begin; i < leaf.end; ++i) outputs[order_[i] * stride] += value;
     }

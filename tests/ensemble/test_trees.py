@@ -75,6 +75,17 @@ def test_gamma_loss_predicts_the_logarithm_of_the_mean():
     assert np.mean((found - SIGNAL[NEW]) ** 2) < 1.1 * np.mean((peer - SIGNAL[NEW]) ** 2)
 
 
+def test_gamma_loss_bears_a_leaf_whose_targets_are_all_tiny():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120_000, 2))
+    sizes = np.where(x[:, 0] > 0.0, rng.gamma(2.0, 0.5, size=len(x)), 1e-3)
+    found = boost(x, sizes, np.ones(len(x)), n_classes=0, loss="gamma", n_leaves=8, n_rounds=50).outputs(x)[:, 0]
+    for is_large, expected in ((True, 0.0), (False, np.log(1e-3))):
+        own = found[(x[:, 0] > 0.0) == is_large]
+        assert abs(np.median(own) - expected) < 0.1
+    assert np.abs(found).max() < 8.0
+
+
 def test_the_first_split_is_the_best_of_all():
     x, y, weight = RNG.normal(size=(60, 2)), RNG.normal(size=60), RNG.uniform(0.5, 2.0, size=60)
     x[::7, 1] = np.nan
