@@ -266,8 +266,8 @@ std::size_t boost(Matrix X, Vector target, Vector weights, Vector baseline, std:
   {
     nb::gil_scoped_release unlocked;
     const auto proceed = [&](std::size_t n_done) {
-      const double needed = n_done < kFirstRounds ? 0.0 : watch.spent() * static_cast<double>(n_rounds) / static_cast<double>(n_done);
-      return watch.proceed() && needed <= seconds;
+      const double share = static_cast<double>(n_done) / static_cast<double>(n_rounds * n_outputs);
+      return watch.proceed() && (n_done < kFirstRounds * n_outputs || watch.spent() <= seconds * share);
     };
     used = dconnet::boost(rows, options, baseline.data(), n_outputs, proceed, nodes);
   }

@@ -71,11 +71,12 @@ std::vector<double> find_thresholds(std::vector<double>& values, std::size_t n_b
 
 // The columns of X as numbers of bins, row by row. The last bin of a column holds the missing values.
 struct BinnedRows {
-  BinnedRows(const BoostingRows& rows, std::size_t n_bins)
+  BinnedRows(const BoostingRows& rows, std::size_t n_bins, const std::function<bool(std::size_t)>& proceed)
       : n_rows(rows.n_rows), n_columns(rows.n_columns), thresholds(n_columns), firsts(n_columns + 1), codes(n_rows * n_columns) {
     const std::size_t stride = std::max<std::size_t>(1, n_rows / kRowsOfBins);
     std::vector<double> values;
     for (std::size_t c = 0; c < n_columns; ++c) {
+      if (!proceed(0)) return;
       values.clear();
       for (std::size_t j = 0; j < n_rows; j += stride) {
         const double x = rows.X[j * n_columns + c];
@@ -85,6 +86,7 @@ struct BinnedRows {
       firsts[c + 1] = firsts[c] + thresholds[c].size() + 2;
     }
     for (std::size_t j = 0; j < n_rows; ++j) {
+      if (j % kRowsOfSums == 0 && !proceed(0)) return;
       for (std::size_t c = 0; c < n_columns; ++c) {
         const std::vector<double>& own = thresholds[c];
         const double x = rows.X[j * n_columns + c];
@@ -93,8 +95,10 @@ struct BinnedRows {
         codes[j * n_columns + c] = static_cast<std::uint8_t>(bin);
       }
     }
+    is_complete = true;
   }
 
+  bool is_complete = false;  // false if the caller did not proceed
   std::size_t n_rows, n_columns;
   std::vector<std::vector<double>> thresholds;
   std::vector<std::size_t> firsts;  // where the bins of each column begin
@@ -366,16 +370,17 @@ void compute_probabilities(const std::vector<double>& outputs, std::size_t n_out
 
 std::size_t boost(const BoostingRows& rows, const BoostingOptions& options, const double* baseline, std::size_t n_outputs,
                   const std::function<bool(std::size_t)>& proceed, const GrownNodes& nodes) {
-  const BinnedRows binned(rows, options.n_bins);
+  const BinnedRows binned(rows, options.n_bins, proceed);
+  if (!binned.is_complete) return 0;
   TreeGrower grower(binned, options);
   std::vector<double> outputs(rows.n_rows * n_outputs), probabilities;
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = baseline[i % n_outputs];
   if (options.loss == BoostingLoss::kLogistic) probabilities.resize(outputs.size());
   std::size_t n_nodes = 0;
   for (std::size_t round = 0; round < options.n_rounds; ++round) {
-    if (!proceed(round)) return 0;
     if (options.loss == BoostingLoss::kLogistic) compute_probabilities(outputs, n_outputs, probabilities);
     for (std::size_t k = 0; k < n_outputs; ++k) {
+      if (!proceed(round * n_outputs + k)) return 0;
       differentiate(rows, options.loss, outputs, probabilities, n_outputs, k, grower.gradients());
       nodes.roots[round * n_outputs + k] = static_cast<std::int32_t>(n_nodes);
       n_nodes = grower.grow(n_nodes, nodes, outputs.data() + k, n_outputs);

@@ -53,8 +53,8 @@ struct BoostingRows {
 };
 
 // Grows n_rounds trees for each output, which begin at the baseline (n_outputs), and returns the number of nodes:
-// at most n_rounds * n_outputs * (2 * n_leaves - 1). Before each round, proceed receives the number of finished rounds;
-// if it returns false, the result is zero.
+// at most n_rounds * n_outputs * (2 * n_leaves - 1). Before each tree, and from time to time before the first, proceed receives
+// the number of finished trees; if it returns false, the result is zero.
 std::size_t boost(const BoostingRows& rows, const BoostingOptions& options, const double* baseline, std::size_t n_outputs,
                   const std::function<bool(std::size_t)>& proceed, const GrownNodes& nodes);
 

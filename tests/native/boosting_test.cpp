@@ -113,18 +113,29 @@ void test_many_rows() {
   CHECK_AT_MOST(worst, 1e-6);
 }
 
+// Stops before any tree, and between the trees of a round.
 void test_stop() {
   Data data(2);
   BoostingOptions options;
+  options.loss = BoostingLoss::kLogistic;
   options.n_rounds = kRounds;
   options.n_leaves = kLeaves;
-  Grown grown(1);
-  const double baseline = 0.0;
-  const std::size_t n_nodes =
-      boost({data.X.data(), kRows, kColumns, data.signal.data(), data.weights.data()}, options, &baseline, 1,
-            [](std::size_t n_done) { return n_done < 3; },
-            {grown.columns.data(), grown.thresholds.data(), grown.children.data(), grown.values.data(), grown.roots.data()});
-  CHECK(n_nodes == 0);
+  Vector target(data.signal);
+  for (double& y : target) y = y < 0.0 ? 0.0 : y < 0.8 ? 1.0 : 2.0;
+  Grown grown(3);
+  const Vector baseline(3, 0.0);
+  for (const std::size_t n_trees : {0, 4}) {
+    std::size_t last = 0;
+    const std::size_t n_nodes = boost(
+        {data.X.data(), kRows, kColumns, target.data(), data.weights.data()}, options, baseline.data(), 3,
+        [&](std::size_t n_done) {
+          last = n_done;
+          return n_done < n_trees;
+        },
+        {grown.columns.data(), grown.thresholds.data(), grown.children.data(), grown.values.data(), grown.roots.data()});
+    CHECK(n_nodes == 0);
+    CHECK(last == n_trees);
+  }
 }
 
 }  // namespace
