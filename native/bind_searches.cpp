@@ -297,6 +297,12 @@ void add_trees(Integers columns, Vector thresholds, IntegerMatrix children, Vect
       !all_below(roots, roots.size(), n_nodes)) {
     throw nb::value_error("a tree has a node or a column that does not exist");
   }
+  for (std::size_t i = 0; i < n_nodes; ++i) {
+    const std::size_t first = static_cast<std::size_t>(children(i, 0)), second = static_cast<std::size_t>(children(i, 1));
+    if ((first != i || second != i) && (first <= i || second <= i)) {
+      throw nb::value_error("the children of a node must come after it, or be the node itself in a leaf");
+    }
+  }
   nb::gil_scoped_release unlocked;
   dconnet::add_trees({columns.data(), thresholds.data(), children.data(), values.data()}, roots.data(), ends.data(), ends.size(),
                      roots.shape(1), X.data(), X.shape(0), X.shape(1), outputs.data());

@@ -157,3 +157,13 @@ def test_trees_that_cannot_end_in_time_are_given_up():
     assert boost(X, Y, np.ones(3000), **settings, seconds=lambda: 0.2) is None
     assert boost(X, Y, np.ones(3000), n_classes=0, n_leaves=2, n_rounds=1, seconds=lambda: 0.0) is None
     assert boost(X, Y, np.ones(3000), n_classes=0, n_leaves=2, n_rounds=1, seconds=lambda: 60.0) is not None
+
+
+@pytest.mark.parametrize("children", [[[1, 0], [1, 1]], [[1, 1], [0, 0]], [[1, 2], [1, 1]], [[0, 1], [1, 1]]])
+def test_trees_without_an_end_are_refused(children):
+    nodes, numbers = np.zeros(2, dtype=np.int32), np.zeros(2)
+    forged = trees_module.Trees(
+        nodes, numbers, np.array(children, dtype=np.int32), numbers, np.zeros((1, 1), dtype=np.int32), np.zeros(1)
+    )
+    with pytest.raises(ValueError, match=r"does not exist|must come after it"):
+        forged.outputs(np.ones((1, 1)))

@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import dataclasses
 import json
 import warnings
 
@@ -23,6 +24,7 @@ from dconnet import (
     PaperAlgorithm,
     TableEncoder,
 )
+from dconnet.ensemble.trees import Trees
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -253,6 +255,36 @@ def test_changed_objects_are_refused(model, kind, field, value, message, small, 
         value["array"]["blocks"] = [len(file["blocks"]) - 1]
     next(entry["fields"] for entry in file["objects"] if entry["type"] == kind)[field] = value
     refuse(json.dumps(file), tmp_path / "model.json", message)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("children", [[1, 2], [1, 1], [2, 3]], "invalid children"),
+        ("children", [[1, 0], [1, 1], [2, 2]], "invalid children"),  # rows that go right would stay for ever
+        ("children", [[0, 1], [1, 1], [2, 2]], "invalid children"),
+        ("children", [[1, 2], [0, 0], [2, 2]], "invalid children"),
+        ("columns", [8, 0, 0], "node that does not exist"),
+        ("columns", [-1, 0, 0], "node that does not exist"),
+        ("roots", [[3]], "node that does not exist"),
+        ("roots", [[-1]], "node that does not exist"),
+        ("values", [0.0, 1.0], "do not match"),
+        ("columns", [7, 0, 0], None),
+    ],
+)
+def test_trees_with_invalid_nodes_are_refused(part, value, message, tmp_path):
+    arrays = {"columns": [0, 0, 0], "children": [[1, 2], [1, 1], [2, 2]], "roots": [[0]]}
+    numbers = {"thresholds": [0.5, 0.0, 0.0], "values": [0.0, 1.0, 2.0], "baseline": [0.0]}
+    (numbers if part in numbers else arrays)[part] = value
+    arrays = {name: np.array(own, dtype=np.int32) for name, own in arrays.items()}
+    trees = Trees(**arrays, **{name: np.array(own) for name, own in numbers.items()})
+    model = AutoDCONRegressor(max_seconds=1e-9, random_state=0).fit(X, y)  # with inputs for three fields and y
+    model._intervals = dataclasses.replace(model._intervals, trees=(trees,), uses_fields=True)
+    dconnet.save(model, tmp_path / "model.json")
+    if message is None:
+        dconnet.load(tmp_path / "model.json").predict_interval(X)
+    else:
+        refuse((tmp_path / "model.json").read_text(), tmp_path / "model.json", message)
 
 
 def test_changed_files_are_refused(small, tmp_path):

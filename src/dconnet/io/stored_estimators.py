@@ -362,6 +362,8 @@ def _check_trees(trees: Trees, n_inputs: int, n_outputs: int) -> None:
     require(has_shapes, "the trees do not match each other")
     n_columns = 2 * n_inputs  # with missing values to the left and to the right
     is_inside = np.all((trees.columns >= 0) & (trees.columns < n_columns)) and np.all(trees.roots < len(own))
-    # Children come after their parent, so that every path ends.
-    is_ascending = np.all((trees.children >= own[:, None]) & (trees.children < len(own))) and np.all(trees.roots >= 0)
-    require(bool(is_inside and is_ascending), "a tree has a node that does not exist")
+    require(bool(is_inside and np.all(trees.roots >= 0)), "a tree has a node that does not exist")
+    # Both children come after their parent, so that every path ends, or a leaf is both of them.
+    is_leaf = np.all(trees.children == own[:, None], axis=1)
+    is_ascending = np.all((trees.children > own[:, None]) & (trees.children < len(own)), axis=1)
+    require(bool(np.all(is_leaf | is_ascending)), "a tree has a node with invalid children")
