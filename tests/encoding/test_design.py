@@ -92,5 +92,5 @@ def test_predictions_are_those_of_the_dense_design(n_networks, n_hidden):
     assert outputs.shape == (200, n_networks)
     np.testing.assert_allclose(outputs, expected, rtol=1e-12, atol=1e-13)
     for u in U:
-        np.testing.assert_allclose(design.hidden(u), np.maximum(M @ u, 0.0), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(design.hidden(u[None])[0], np.maximum(M @ u, 0.0).T, rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(design.rows(np.arange(70, 90)).predict(U, alpha), outputs[70:90])

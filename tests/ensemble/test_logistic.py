@@ -21,7 +21,7 @@ def value(theta, penalty):
 
 @pytest.mark.parametrize("penalty", [0.1, 3.0, 100.0])
 def test_agrees_with_scikit_learn(penalty):
-    theta = fit_ridge_logistic(H, HOT, WEIGHT, penalty)
+    theta = fit_ridge_logistic(H.T, HOT, WEIGHT, penalty)
     model = LogisticRegression(C=1.0 / penalty, tol=1e-10, max_iter=1000).fit(H, HOT, sample_weight=WEIGHT)
     np.testing.assert_allclose(theta[:-1], model.coef_[0], atol=1e-3)
     assert theta[-1] == pytest.approx(model.intercept_[0], abs=1e-3)
@@ -31,12 +31,12 @@ def test_agrees_with_scikit_learn(penalty):
 
 @pytest.mark.parametrize("size", [1e-200, 1e-18, 1e18])
 def test_extreme_weights_give_finite_coefficients(size):
-    assert np.isfinite(fit_ridge_logistic(H, HOT, size * WEIGHT, 3.0)).all()
+    assert np.isfinite(fit_ridge_logistic(H.T, HOT, size * WEIGHT, 3.0)).all()
 
 
 def test_no_step_is_taken_once_the_time_is_over(monkeypatch):
     calls = []
-    theta = fit_ridge_logistic(H, HOT, WEIGHT, 3.0, lambda: calls.append(0) or len(calls) > 2)
+    theta = fit_ridge_logistic(H.T, HOT, WEIGHT, 3.0, lambda: calls.append(0) or len(calls) > 2)
     monkeypatch.setattr(logistic, "MAX_STEPS", 2)
-    np.testing.assert_array_equal(theta, fit_ridge_logistic(H, HOT, WEIGHT, 3.0))
+    np.testing.assert_array_equal(theta, fit_ridge_logistic(H.T, HOT, WEIGHT, 3.0))
     assert len(calls) == 3

@@ -236,10 +236,10 @@ class CodedDesign:
         return outputs
 
     def hidden(self, U: FloatArray) -> FloatArray:
-        """Return hidden activations (n_rows, n_hidden) of a network with weights U (n_columns + 1, n_hidden)."""
-        activations = np.empty((len(self), U.shape[1]))
+        """Return hidden activations (n_networks, n_hidden, n_rows); U has the shape that `predict` takes."""
+        activations = np.empty((len(U), U.shape[2], len(self)))
         for rows in blocks(len(self)):
-            np.maximum(self.dense(rows) @ U, 0.0, out=activations[rows])
+            np.maximum(U.transpose(0, 2, 1) @ self.dense(rows).T, 0.0, out=activations[:, :, rows])
         return activations
 
 

@@ -25,6 +25,8 @@ from dconnet.training.short_fits import ShortFits, short_fits
 
 # Ridge penalty of the logistic regressions on hidden activations.
 LOGISTIC_PENALTY = 3.0
+# Activations that are computed at once for these regressions, unless a single network has more.
+MAX_ACTIVATIONS = 2_000_000
 # If a fold has a larger share of the weight, its Gram matrix minus that of all rows would be rounding errors only.
 MAX_FOLD_SHARE = 0.99
 # Evaluations of the loss after which a network is useful, and their work: rows times features times neurons times
@@ -387,15 +389,19 @@ def _append_logistic(
     Return None as soon as ``is_over`` returns True.
     """
     alpha, intercept = np.empty_like(fit.alpha), np.empty_like(fit.intercept)
+    at_once = max(1, MAX_ACTIVATIONS // (len(design) * fit.alpha.shape[2]))
+    activations = fit.U[:0, 0]
     for member, k in np.ndindex(fit.intercept.shape):
         check_stop()
         if is_over():
             return None
-        H = design.hidden(fit.U[member, k])
-        mean, scale = H.mean(axis=0), H.std(axis=0)
+        if k % at_once == 0:
+            activations = design.hidden(fit.U[member, k : k + at_once])
+        H = activations[k % at_once]
+        mean, scale = H.mean(axis=1), H.std(axis=1)
         scale[scale <= 1e-9 * np.abs(mean)] = 1.0  # neurons that vary only by rounding
-        H -= mean  # in place, because H is the largest array of the fit
-        H /= scale
+        H -= mean[:, None]  # in place, because activations are the largest array of the fit
+        H /= scale[:, None]
         theta = fit_ridge_logistic(H, hot[:, k], weight, LOGISTIC_PENALTY, is_over)
         alpha[member, k] = theta[:-1] / scale
         intercept[member, k] = theta[-1] - alpha[member, k] @ mean
