@@ -117,6 +117,17 @@ class TestONNX:
         scores = self.run(model.to_onnx(output="raw"), X)["scores"]
         np.testing.assert_allclose(scores, model.decision_function(X).reshape(len(X), -1), rtol=1e-9, atol=1e-12)
 
+    def test_all_constants_have_a_use(self):
+        pytest.importorskip("onnx", reason="it holds what was exported")
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(40, 1)) > 0.0
+        with_stumps = AutoDCONRegressor(random_state=0).fit(X, 3.0 * X[:, 0] + 0.1 * rng.normal(size=40))
+        assert "boosting" in {own["family"] for own in with_stumps.members_ if own["weight"] > 0.0}
+        for model in (with_stumps, fit("logarithm")[0], fit("two classes")[0], fit("three classes")[0]):
+            graph = model.to_onnx().graph
+            used = {name for node in graph.node for name in node.input}
+            assert {constant.name for constant in graph.initializer} <= used
+
 
 class TestRefusals:
     @pytest.mark.parametrize(

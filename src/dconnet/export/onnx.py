@@ -151,7 +151,6 @@ def _add_networks(graph: Graph, columns: str, group: FlatNetworks) -> str:
 def _add_trees(graph: Graph, both: str, group: FlatTrees) -> str:
     """Move all rows down all trees at once, one comparison after the other."""
     roots, children = group.roots.ravel(), np.column_stack([group.left, group.right]).astype(np.int64)
-    field = graph.constant("field", group.field.astype(np.int64))
     number, child, two = (
         graph.constant("number", group.number),
         graph.constant("child", children.ravel()),
@@ -159,7 +158,10 @@ def _add_trees(graph: Graph, both: str, group: FlatTrees) -> str:
     )
     values = graph.add("Gather", both, graph.constant("root_field", group.field[roots].astype(np.int64)), axis=1)
     nodes, thresholds = graph.constant("root", roots.astype(np.int64)), graph.constant("threshold", group.number[roots])
-    for step in range(max(1, group.depth)):
+    depth = max(1, group.depth)
+    # A constant without a use would make ONNX Runtime warn.
+    field = graph.constant("field", group.field.astype(np.int64)) if depth > 1 else ""
+    for step in range(depth):
         if step > 0:
             values = graph.add("GatherElements", both, graph.add("Gather", field, nodes), axis=1)
             thresholds = graph.add("Gather", number, nodes)
