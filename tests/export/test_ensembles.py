@@ -117,6 +117,13 @@ class TestONNX:
         scores = self.run(model.to_onnx(output="raw"), X)["scores"]
         np.testing.assert_allclose(scores, model.decision_function(X).reshape(len(X), -1), rtol=1e-9, atol=1e-12)
 
+    @pytest.mark.parametrize("unit", [1e-100, 1e100])
+    def test_targets_beyond_single_precision_agree(self, unit):
+        X = np.random.default_rng(0).normal(size=(150, 3))
+        model = AutoDCONRegressor(random_state=0).fit(X, unit * (X[:, 0] + (X[:, 1] > 0.0)))
+        found = self.run(model.to_onnx(), X)["variable"][:, 0]
+        np.testing.assert_allclose(found, model.predict(X), rtol=1e-9)
+
     def test_all_constants_have_a_use(self):
         pytest.importorskip("onnx", reason="it holds what was exported")
         rng = np.random.default_rng(0)

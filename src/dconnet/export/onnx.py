@@ -145,7 +145,7 @@ def _add_networks(graph: Graph, columns: str, group: FlatNetworks) -> str:
     shape = graph.constant("shape", np.array([0, n_networks, n_hidden]))  # zero keeps the number of rows
     terms = graph.add("Mul", graph.add("Reshape", hidden, shape), graph.constant("alpha", group.alpha))
     total = graph.add("ReduceSum", terms, graph.constant("axes", np.array([2])), keepdims=0)
-    return graph.add("Add", total, graph.constant("intercept", group.intercept))
+    return graph.add("Sum", total, graph.constant("intercept", group.intercept))  # see _add_trees
 
 
 def _add_trees(graph: Graph, both: str, group: FlatTrees) -> str:
@@ -170,7 +170,8 @@ def _add_trees(graph: Graph, both: str, group: FlatTrees) -> str:
     shape = graph.constant("shape", np.array([0, *group.roots.shape]))  # zero keeps the number of rows
     leaves = graph.add("Reshape", graph.add("Gather", number, nodes), shape)
     total = graph.add("ReduceSum", leaves, graph.constant("axes", np.array([1])), keepdims=0)
-    return graph.add("Add", total, graph.constant("baseline", group.baseline))
+    # ONNX Runtime leaves out an Add of one number that is zero in single precision, such as 1e-50.
+    return graph.add("Sum", total, graph.constant("baseline", group.baseline))
 
 
 def to_onnx(
