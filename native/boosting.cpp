@@ -15,7 +15,7 @@ namespace {
 // Sums over the rows of a bin: gradient, curvature, number of rows. Four lanes are one instruction on every processor.
 typedef float BinSums __attribute__((vector_size(16)));
 
-// Rows from which the thresholds of a column are computed, at equal distances.
+// Number of rows above which the thresholds of a column are computed from a part of the rows, at least as many.
 constexpr std::size_t kRowsOfBins = 100'000;
 // Least curvature of a leaf, below which its value would be unbounded.
 constexpr double kMinCurvature = 1e-3;
@@ -73,12 +73,16 @@ std::vector<double> find_thresholds(std::vector<double>& values, std::size_t n_b
 struct BinnedRows {
   BinnedRows(const BoostingRows& rows, std::size_t n_bins, const std::function<bool(std::size_t)>& proceed)
       : n_rows(rows.n_rows), n_columns(rows.n_columns), thresholds(n_columns), firsts(n_columns + 1), codes(n_rows * n_columns) {
+    // One row at random of each few neighbours: at equal distances, all could be the same row of a repeated pattern.
     const std::size_t stride = std::max<std::size_t>(1, n_rows / kRowsOfBins);
+    Random random(0);
+    std::vector<std::size_t> sample;
+    for (std::size_t j = 0; j < n_rows; j += stride) sample.push_back(j + random.below(std::min(stride, n_rows - j)));
     std::vector<double> values;
     for (std::size_t c = 0; c < n_columns; ++c) {
       if (!proceed(0)) return;
       values.clear();
-      for (std::size_t j = 0; j < n_rows; j += stride) {
+      for (const std::size_t j : sample) {
         const double x = rows.X[j * n_columns + c];
         if (!std::isnan(x)) values.push_back(x);
       }

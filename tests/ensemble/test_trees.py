@@ -144,6 +144,13 @@ def test_columns_without_values_or_variation_are_not_used():
     np.testing.assert_allclose(constant.outputs(rows[:, :2]), Y[ROWS].mean(), atol=1e-6)
 
 
+def test_a_pattern_that_repeats_is_seen_in_many_rows():
+    # The bins come from every fourth row of 400,000, on average.
+    place = np.arange(400_000) % 4.0
+    found = boost(place[:, None], (place == 1.0) * 1.0, np.ones(400_000), n_classes=0, n_leaves=4, n_rounds=40)
+    np.testing.assert_allclose(found.outputs(place[:4, None])[:, 0], [0.0, 1.0, 0.0, 0.0], atol=0.02)
+
+
 def test_extreme_values_keep_their_side():
     largest = np.finfo(np.float64).max
     rows = np.array([-largest, -1e300, 0.0, 1e-320, 1e300, largest]).repeat(20)[:, None]
