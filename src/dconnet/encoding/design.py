@@ -216,8 +216,8 @@ class CodedDesign:
         """Return ``MᵀSM`` with sample weights S, of shape (n_columns + 1, n_columns + 1)."""
         total = np.zeros((self.n_columns + 1,) * 2)
         for rows in blocks(len(self)):
-            M = self.dense(rows)
-            total += M.T @ (weight[rows, None] * M)
+            M = np.sqrt(weight[rows, None]) * self.dense(rows)
+            total += M.T @ M  # NumPy computes half of a symmetric product
         return total
 
     def predict(self, U: FloatArray, alpha: FloatArray) -> FloatArray:
