@@ -30,9 +30,9 @@ LOG_SPREAD = 3.0
 MAX_FIELDS, MIN_FIELDS, MAX_CELLS = 200, 50, 100_000
 # If at most MAX_ASSOCIATED of at least NOISY fields are associated with the target, some families use only these.
 NOISY, MAX_ASSOCIATED = 20, 0.5
-# Boosted trees: leaves and rounds, and the rounds of a regression with more than WIDER rows or a classification with
-# more than ONE_GAMMA rows.
-N_LEAVES, N_ROUNDS, N_ROUNDS_OF_MANY_ROWS = 15, 100, 400
+# Leaves of boosted trees and rounds of boosting: in general, and for a regression with more than WIDER rows. With more
+# than ONE_GAMMA rows, large trees find interactions, and small trees sums of curves.
+TREE_SIZE, MANY_ROWS_SIZE, LARGE_TREE_SIZE, SMALL_TREE_SIZE = (15, 100), (15, 400), (31, 200), (7, 800)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,6 @@ class ConstantFamily:
 
 
 AnyFamily = Family | TreeFamily | ConstantFamily
-TREES = TreeFamily("boosting", N_LEAVES, N_ROUNDS)
 
 
 def _screen(
@@ -157,6 +156,12 @@ def count_folds(n_rows: int, quality: str, *, is_regression: bool) -> tuple[int,
     return number, number, 2 if is_regression and n_rows < FEW_ROWS else 1
 
 
+def _choose_trees(n_rows: int, *, is_regression: bool) -> list[TreeFamily]:
+    if n_rows > ONE_GAMMA:
+        return [TreeFamily("boosting", *LARGE_TREE_SIZE), TreeFamily("boosting of small trees", *SMALL_TREE_SIZE)]
+    return [TreeFamily("boosting", *(MANY_ROWS_SIZE if is_regression and n_rows > WIDER else TREE_SIZE))]
+
+
 def _choose_gammas(gammas: tuple[float, ...], n_rows: int) -> tuple[float, ...]:
     # With many rows, networks of different gammas differ less.
     return gammas[1:2] if n_rows > ONE_GAMMA else gammas[1:3] if n_rows > TWO_GAMMAS else gammas
@@ -184,7 +189,7 @@ def choose_regression_families(fields: Sequence[Field], y: FloatArray, n_associa
         families.append(replace(ramps, name="ramps by target", coding=Coding(6, by_target=True)))
         families.append(replace(linear, name="linear by target", coding=Coding(by_target=True), shrinkage=0.0))
     if fields:
-        families.append(replace(TREES, n_rounds=N_ROUNDS_OF_MANY_ROWS) if many else TREES)
+        families += _choose_trees(len(y), is_regression=True)
     return [*_screen(families, len(y), len(fields), n_associated), ConstantFamily()]
 
 
@@ -200,6 +205,9 @@ def choose_classification_families(
     n_hidden = 16 if many else 48
     ramps = Family("ramps", Coding(6, by_target=by_target), 0.3, n_hidden, 100, gammas)
     linear = Family("linear", Coding(by_target=by_target), 3.0, n_hidden, 200, gammas)
-    trees = replace(TREES, n_rounds=N_ROUNDS_OF_MANY_ROWS) if n_rows > ONE_GAMMA else TREES
-    families: list[Family | TreeFamily] = [ramps, linear, trees] if fields else [ramps, linear]
+    if n_rows > ONE_GAMMA:  # one gamma each, and longer fits
+        ramps, linear = replace(ramps, gammas=gammas[1:]), replace(linear, gammas=gammas[:1], evaluations=400)
+    families: list[Family | TreeFamily] = [ramps, linear]
+    if fields:
+        families += _choose_trees(n_rows, is_regression=False)
     return [*_screen(families, n_rows, len(fields), n_associated)]
