@@ -7,6 +7,8 @@
 #include <numeric>
 #include <vector>
 
+#include "dispatch.hpp"
+#include "lanes.hpp"
 #include "random.hpp"
 
 namespace dconnet {
@@ -26,6 +28,8 @@ constexpr double kMinGain = 1e-6;
 constexpr std::size_t kRowsOfSums = 16'384;
 // Rows whose values stay in the cache while all trees are applied to them.
 constexpr std::size_t kBlock = 64;
+// Rows that move through a tree side by side, because each waits for its node.
+constexpr std::size_t kTogether = 8;
 
 using Row = std::uint32_t;
 
@@ -38,10 +42,6 @@ struct Sums {
     rows += static_cast<double>(bin[2]);
   }
 };
-
-Sums operator-(const Sums& x, const Sums& y) {
-  return {x.gradient - y.gradient, x.curvature - y.curvature, x.rows - y.rows};
-}
 
 // A threshold between two neighbouring values.
 double between(double low, double high) {
@@ -124,6 +124,38 @@ struct Leaf {
   Split best;
 };
 
+// Sums over the first bins of a column, and the scores of the divisions after these bins.
+struct Divisions {
+  std::vector<double> gradients, curvatures, rows, scores;
+};
+
+// Writes the scores of all divisions of a leaf with these sums, zero for those that are not allowed. `below` holds the sums of
+// the rows before the first bin.
+DCONNET_INLINE void score_splits(const BinSums* bins, std::size_t n_bins, const Sums& below, const Sums& all,
+                                 const BoostingOptions& options, Divisions& divisions) {
+  double *__restrict gradients = divisions.gradients.data(), *__restrict curvatures = divisions.curvatures.data();
+  double *__restrict rows = divisions.rows.data(), *__restrict scores = divisions.scores.data();
+  Sums sums = below;
+  for (std::size_t b = 0; b < n_bins; ++b) {
+    sums.add(bins[b]);
+    gradients[b] = sums.gradient;
+    curvatures[b] = sums.curvature;
+    rows[b] = sums.rows;
+  }
+  const double penalty = options.leaf_penalty, least = static_cast<double>(options.min_leaf) - 0.5;
+  Lanes gradient, curvature, n_rows;
+  for (std::size_t b = 0; b < n_bins; b += kLanes) {
+    load(gradient, gradients + b);
+    load(curvature, curvatures + b);
+    load(n_rows, rows + b);
+    const Lanes other_gradient = all.gradient - gradient, other_curvature = all.curvature - curvature;
+    const Lanes score = gradient * gradient / (curvature + penalty) + other_gradient * other_gradient / (other_curvature + penalty);
+    const auto is_allowed = (n_rows >= least) & (all.rows - n_rows >= least) & (curvature >= kMinCurvature) &
+                            (other_curvature >= kMinCurvature);
+    store(scores + b, is_allowed ? score : Lanes{});
+  }
+}
+
 class TreeGrower {
  public:
   TreeGrower(const BinnedRows& binned, const BoostingOptions& options)
@@ -131,6 +163,9 @@ class TreeGrower {
         bins_(options.n_leaves * binned.firsts.back()), block_(binned.firsts.back()), random_(options.seed),
         columns_(binned.n_columns) {
     std::iota(columns_.begin(), columns_.end(), std::size_t{0});
+    for (auto* own : {&divisions_.gradients, &divisions_.curvatures, &divisions_.rows, &divisions_.scores}) {
+      own->resize(round_up_to_lanes(options.n_bins + 1));
+    }
   }
 
   // Where the gradient and curvature of every row are written before `grow`.
@@ -257,39 +292,25 @@ class TreeGrower {
   void find_split(Leaf& leaf) {
     leaf.best = {};
     if (leaf.end - leaf.begin < 2 * options_.min_leaf) return;
-    const Sums& all = leaf.sums;
-    const double penalty = options_.leaf_penalty, least = static_cast<double>(options_.min_leaf) - 0.5;
-    // The score of a split as a fraction: comparisons need no division.
-    const double score = all.gradient * all.gradient / (all.curvature + penalty);
-    double numerator = score * (1.0 + kMinGain), denominator = 1.0;
-    bool is_found = false;
-    const BinSums* histogram = histogram_of(leaf);
+    const double score = leaf.sums.gradient * leaf.sums.gradient / (leaf.sums.curvature + options_.leaf_penalty);
+    double best = score * (1.0 + kMinGain);
     for (std::size_t k = 0; k < n_chosen_; ++k) {
-      const std::size_t column = columns_[k], first = binned_.firsts[column], end = binned_.firsts[column + 1] - 1;
-      Sums missing, below;
-      missing.add(histogram[end]);
+      const std::size_t column = columns_[k], first = binned_.firsts[column], n_bins = binned_.firsts[column + 1] - 1 - first;
+      const BinSums* bins = histogram_of(leaf) + first;
+      Sums missing;
+      missing.add(bins[n_bins]);
       const bool has_missing = missing.rows > 0.5;
-      const auto compare = [&](const Sums& left, std::size_t bin, bool missing_second) {
-        const Sums right = all - left;
-        if (left.rows < least || right.rows < least || left.curvature < kMinCurvature || right.curvature < kMinCurvature) return;
-        const double a = left.curvature + penalty, b = right.curvature + penalty;
-        const double above = left.gradient * left.gradient * b + right.gradient * right.gradient * a, under = a * b;
-        if (above * denominator > numerator * under) {
-          numerator = above;
-          denominator = under;
-          is_found = true;
-          leaf.best = {0.0, column, bin - first, missing_second};
+      const auto compare = [&](const Sums& below, bool missing_second) {
+        fastest<score_splits>(bins, n_bins, below, leaf.sums, options_, divisions_);
+        for (std::size_t b = 0; b < n_bins; ++b) {
+          if (divisions_.scores[b] <= best || bins[b][2] < 0.5f) continue;  // an empty bin: the same division as before
+          best = divisions_.scores[b];
+          leaf.best = {best - score, column, b, missing_second};
         }
       };
-      for (std::size_t b = first; b < end; ++b) {
-        if (histogram[b][2] < 0.5f) continue;  // the same division of the rows as before
-        below.add(histogram[b]);
-        if (has_missing) compare({below.gradient + missing.gradient, below.curvature + missing.curvature,
-                                  below.rows + missing.rows}, b, false);
-        compare(below, b, has_missing);
-      }
+      if (has_missing) compare(missing, false);
+      compare({}, has_missing);
     }
-    if (is_found) leaf.best.gain = numerator / denominator - score;
   }
 
   void write_split(const Leaf& leaf, std::size_t next, const GrownNodes& nodes) const {
@@ -328,6 +349,7 @@ class TreeGrower {
   std::vector<BinSums> gradients_;
   std::vector<BinSums> bins_;   // (n_leaves, bins of all columns)
   std::vector<BinSums> block_;  // sums over a block of rows, for the bins of all columns
+  Divisions divisions_;
   Random random_;
   std::vector<std::size_t> columns_;  // those that the current tree may use come first
   std::size_t n_chosen_ = 0;
@@ -402,19 +424,24 @@ void add_trees(const TreeNodes& nodes, const std::int32_t* roots, const std::siz
       std::size_t round = 0;
       for (std::size_t e = 0; e < n_ends; ++e) {
         for (; round < ends[e]; ++round) {
-          for (std::size_t j = begin; j < end; ++j) {
-            const double* x = X + j * n_columns;
-            std::size_t node = static_cast<std::size_t>(roots[round * n_outputs + k]);
-            for (;;) {
-              const std::int32_t* children = nodes.children + 2 * node;
-              if (static_cast<std::size_t>(children[0]) == node) break;
-              const std::size_t column = static_cast<std::size_t>(nodes.columns[node]);
-              const bool missing_second = column >= n_columns;
-              const double value = x[missing_second ? column - n_columns : column];
-              const bool is_second = std::isnan(value) ? missing_second : value > nodes.thresholds[node];
-              node = static_cast<std::size_t>(children[is_second ? 1 : 0]);
+          const std::size_t root = static_cast<std::size_t>(roots[round * n_outputs + k]);
+          for (std::size_t j = begin; j < end; j += kTogether) {
+            const std::size_t some = std::min(kTogether, end - j);
+            std::size_t places[kTogether];
+            std::fill(places, places + some, root);
+            // A leaf is its own child: rows that have arrived stay there.
+            for (bool is_moving = true; is_moving;) {
+              is_moving = false;
+              for (std::size_t i = 0; i < some; ++i) {
+                const std::size_t node = places[i], column = static_cast<std::size_t>(nodes.columns[node]);
+                const bool missing_second = column >= n_columns;
+                const double value = X[(j + i) * n_columns + (missing_second ? column - n_columns : column)];
+                const bool is_second = (value > nodes.thresholds[node]) | (missing_second & std::isnan(value));
+                places[i] = static_cast<std::size_t>(nodes.children[2 * node + is_second]);
+                is_moving |= places[i] != node;
+              }
             }
-            sums[j - begin] += nodes.values[node];
+            for (std::size_t i = 0; i < some; ++i) sums[j + i - begin] += nodes.values[places[i]];
           }
         }
         for (std::size_t j = begin; j < end; ++j) outputs[(j * n_ends + e) * n_outputs + k] += sums[j - begin];
