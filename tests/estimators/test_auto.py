@@ -107,6 +107,8 @@ def test_the_unit_of_the_weights_does_not_matter(model, y):
         np.testing.assert_array_equal(outputs(other), outputs(first))
     weight = np.where(np.arange(60) == 7, 1e20, 1.0)
     assert np.isfinite(outputs(quick(clone(model)).fit(X, y, weight))).all()
+    with pytest.raises(ValueError, match="two rows of positive weight"):
+        clone(model).fit(X, y, np.where(np.arange(60) == 7, 1e300, 1e-300))
 
 
 # --- targets ---

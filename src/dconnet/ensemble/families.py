@@ -202,9 +202,8 @@ def choose_classification_families(
     """
     many, by_target = n_classes >= MANY_CLASSES, _has_many_levels(fields)
     gammas = CLASS_GAMMAS[1:] if many or n_rows > TWO_GAMMAS else CLASS_GAMMAS
-    n_hidden = 16 if many else 48
-    ramps = Family("ramps", Coding(6, by_target=by_target), 0.3, n_hidden, 100, gammas)
-    linear = Family("linear", Coding(by_target=by_target), 3.0, n_hidden, 200, gammas)
+    ramps = Family("ramps", Coding(6, by_target=by_target), 0.3, 16 if many else 48, 100, gammas)
+    linear = Family("linear", Coding(by_target=by_target), 3.0, 32 if many else 48, 200, gammas)
     if n_rows > ONE_GAMMA:  # one gamma each, and longer fits
         ramps, linear = replace(ramps, gammas=gammas[1:]), replace(linear, gammas=gammas[:1], evaluations=400)
     families: list[Family | TreeFamily] = [ramps, linear]

@@ -143,7 +143,7 @@ class AutoEstimator(FittedEnsemble, TakesTables, BaseEstimator):
             raws = check_table(self, X, y, reset=True)
             columns, weight, classes, attributes = self._encode_target(y, sample_weight)
             check_consistent_length(raws[0].values, columns)
-            counts = weight > 0.0
+            counts = weight > np.finfo(np.float64).tiny * weight.max()  # smaller ones would vanish beside the largest
             if np.sum(counts) < 2:
                 raise ValueError(f"{type(self).__name__} needs two rows of positive weight, got n_samples = 1.")
             some = slice(None) if counts.all() else counts  # a slice copies nothing
