@@ -30,8 +30,16 @@ constexpr std::size_t kRowsOfSums = 16'384;
 constexpr std::size_t kBlock = 64;
 // Rows that move through a tree side by side, because each waits for its node.
 constexpr std::size_t kTogether = 8;
+// Columns whose codes are neighbours: their histograms stay in the innermost cache, and their pointers in registers.
+constexpr std::size_t kGroup = 4;
+// Number of rows ahead of which codes are fetched. The processor cannot foresee them, because rows of a leaf are far apart.
+constexpr std::size_t kAhead = 32;
 
 using Row = std::uint32_t;
+
+struct Derivatives {
+  float gradient, curvature;
+};
 
 struct Sums {
   double gradient = 0.0, curvature = 0.0, rows = 0.0;
@@ -69,10 +77,11 @@ std::vector<double> find_thresholds(std::vector<double>& values, std::size_t n_b
   return thresholds;
 }
 
-// The columns of X as numbers of bins, row by row. The last bin of a column holds the missing values.
+// The columns of X as numbers of bins: groups of columns, each row by row. The last bin of a column holds the missing values.
 struct BinnedRows {
   BinnedRows(const BoostingRows& rows, std::size_t n_bins, const std::function<bool(std::size_t)>& proceed)
-      : n_rows(rows.n_rows), n_columns(rows.n_columns), thresholds(n_columns), firsts(n_columns + 1), codes(n_rows * n_columns) {
+      : n_rows(rows.n_rows), n_columns(rows.n_columns), thresholds(n_columns), firsts(n_columns + 1),
+        codes(n_rows * ((n_columns + kGroup - 1) / kGroup * kGroup)) {
     // One row at random of each few neighbours: at equal distances, all could be the same row of a repeated pattern.
     const std::size_t stride = std::max<std::size_t>(1, n_rows / kRowsOfBins);
     Random random(0);
@@ -96,17 +105,22 @@ struct BinnedRows {
         const double x = rows.X[j * n_columns + c];
         const std::size_t bin = std::isnan(x) ? own.size() + 1
                                               : static_cast<std::size_t>(std::lower_bound(own.begin(), own.end(), x) - own.begin());
-        codes[j * n_columns + c] = static_cast<std::uint8_t>(bin);
+        codes[(c / kGroup * n_rows + j) * kGroup + c % kGroup] = static_cast<std::uint8_t>(bin);
       }
     }
     is_complete = true;
+  }
+
+  // The codes of a column, of which each row has one every kGroup places.
+  const std::uint8_t* codes_of(std::size_t column) const {
+    return codes.data() + column / kGroup * n_rows * kGroup + column % kGroup;
   }
 
   bool is_complete = false;  // false if the caller did not proceed
   std::size_t n_rows, n_columns;
   std::vector<std::vector<double>> thresholds;
   std::vector<std::size_t> firsts;  // where the bins of each column begin
-  std::vector<std::uint8_t> codes;  // (n_rows, n_columns)
+  std::vector<std::uint8_t> codes;  // (n_groups, n_rows, kGroup)
 };
 
 // A division of the rows of a leaf: rows of the first bins, up to and including `bin`, against the others.
@@ -159,7 +173,8 @@ DCONNET_INLINE void score_splits(const BinSums* bins, std::size_t n_bins, const 
 class TreeGrower {
  public:
   TreeGrower(const BinnedRows& binned, const BoostingOptions& options)
-      : binned_(binned), options_(options), order_(binned.n_rows), moved_(binned.n_rows), gradients_(binned.n_rows),
+      : binned_(binned), options_(options), order_(binned.n_rows), moved_(binned.n_rows), derivatives_(binned.n_rows),
+        added_(std::min(binned.n_rows, kRowsOfSums)),
         bins_(options.n_leaves * binned.firsts.back()), block_(binned.firsts.back()), random_(options.seed),
         columns_(binned.n_columns) {
     std::iota(columns_.begin(), columns_.end(), std::size_t{0});
@@ -169,7 +184,7 @@ class TreeGrower {
   }
 
   // Where the gradient and curvature of every row are written before `grow`.
-  std::vector<BinSums>& gradients() { return gradients_; }
+  std::vector<Derivatives>& derivatives() { return derivatives_; }
 
   // Grows a tree from node `root` on, adds its values to the outputs of the rows, and returns the next free node.
   std::size_t grow(std::size_t root, const GrownNodes& nodes, double* outputs, std::size_t stride) {
@@ -197,20 +212,27 @@ class TreeGrower {
       if (leaves.size() + 1 < options_.n_leaves) find_splits(parent, second);
       leaves.push_back(second);
     }
+    // Reading all rows in sequence is faster than leaf by leaf.
+    std::vector<Row>& leaf_of = moved_;
+    for (std::size_t k = 0; k < leaves.size(); ++k) {
+      for (std::size_t i = leaves[k].begin; i < leaves[k].end; ++i) leaf_of[order_[i]] = static_cast<Row>(k);
+      leaves[k].sums = {};
+    }
+    for (std::size_t j = 0; j < derivatives_.size(); ++j) {
+      Sums& sums = leaves[leaf_of[j]].sums;
+      sums.gradient += static_cast<double>(derivatives_[j].gradient);
+      sums.curvature += static_cast<double>(derivatives_[j].curvature);
+    }
     for (const Leaf& leaf : leaves) {
-      double gradient = 0.0, curvature = 0.0;
-      for (std::size_t i = leaf.begin; i < leaf.end; ++i) {
-        gradient += static_cast<double>(gradients_[order_[i]][0]);
-        curvature += static_cast<double>(gradients_[order_[i]][1]);
-      }
+      const double gradient = leaf.sums.gradient, curvature = leaf.sums.curvature;
       double value = -options_.learning_rate * gradient / (curvature + options_.leaf_penalty);
       // Where targets are far below the outputs, the Newton step of the deviance goes far beyond its minimum.
       if (options_.loss == BoostingLoss::kGamma && gradient > 0.0) {
         value = std::max(value, std::log(curvature / (curvature + gradient)));
       }
       nodes.values[leaf.node] = value;
-      for (std::size_t i = leaf.begin; i < leaf.end; ++i) outputs[order_[i] * stride] += value;
     }
+    for (std::size_t j = 0; j < derivatives_.size(); ++j) outputs[j * stride] += nodes.values[leaves[leaf_of[j]].node];
     return next;
   }
 
@@ -244,17 +266,31 @@ class TreeGrower {
     }
   }
 
-  // Adds the rows at some places of the order to a histogram.
-  void add_rows(std::size_t begin, std::size_t end, BinSums* histogram) const {
-    const std::size_t n_columns = binned_.n_columns;
+  // Adds at most kRowsOfSums rows, at some places of the order, to a histogram.
+  void add_rows(std::size_t begin, std::size_t end, BinSums* histogram) {
     for (std::size_t i = begin; i < end; ++i) {
-      const BinSums own = gradients_[order_[i]];
-      const std::uint8_t* codes = binned_.codes.data() + order_[i] * n_columns;
-      if (n_chosen_ == n_columns) {
-        for (std::size_t c = 0; c < n_columns; ++c) histogram[binned_.firsts[c] + codes[c]] += own;
-      } else {
-        for (std::size_t k = 0; k < n_chosen_; ++k) histogram[binned_.firsts[columns_[k]] + codes[columns_[k]]] += own;
-      }
+      const Derivatives& own = derivatives_[order_[i]];
+      added_[i - begin] = BinSums{own.gradient, own.curvature, 1.0f, 0.0f};
+    }
+    const Row* rows = order_.data() + begin;
+    std::size_t k = 0;
+    if (n_chosen_ == binned_.n_columns) {
+      for (; k + kGroup <= n_chosen_; k += kGroup) add_columns<kGroup>(k, rows, end - begin, histogram);
+    }
+    for (; k < n_chosen_; ++k) add_columns<1>(columns_[k], rows, end - begin, histogram);
+  }
+
+  // Adds rows to the histograms of neighbouring columns.
+  template <std::size_t Columns>
+  void add_columns(std::size_t column, const Row* rows, std::size_t n_rows, BinSums* histogram) const {
+    const std::uint8_t* codes = binned_.codes_of(column);
+    const BinSums* added = added_.data();
+    BinSums* bins[Columns];
+    for (std::size_t c = 0; c < Columns; ++c) bins[c] = histogram + binned_.firsts[column + c];
+    for (std::size_t i = 0; i < n_rows; ++i) {
+      __builtin_prefetch(codes + kGroup * rows[std::min(i + kAhead, n_rows - 1)]);
+      const std::uint8_t* own = codes + kGroup * rows[i];
+      for (std::size_t c = 0; c < Columns; ++c) bins[c][own[c]] += added[i];
     }
   }
 
@@ -327,12 +363,13 @@ class TreeGrower {
   // Moves the rows of the first child before those of the second, each in their order, and returns where the latter begin.
   std::size_t divide(const Leaf& leaf) {
     const Split& split = leaf.best;
+    const std::uint8_t* codes = binned_.codes_of(split.column);
     const std::size_t missing = binned_.thresholds[split.column].size() + 1;
     std::size_t first = leaf.begin, second = 0;
     for (std::size_t i = leaf.begin; i < leaf.end; ++i) {
       const Row row = order_[i];
-      const std::size_t code = binned_.codes[row * binned_.n_columns + split.column];
-      const bool is_second = code == missing ? split.missing_second : code > split.bin;
+      const std::size_t code = codes[kGroup * row];
+      const bool is_second = (code > split.bin) & (split.missing_second | (code != missing));
       order_[first] = row;
       moved_[second] = row;
       first += is_second ? 0 : 1;
@@ -346,7 +383,8 @@ class TreeGrower {
   const BinnedRows& binned_;
   const BoostingOptions& options_;
   std::vector<Row> order_, moved_;
-  std::vector<BinSums> gradients_;
+  std::vector<Derivatives> derivatives_;  // of all rows
+  std::vector<BinSums> added_;  // of rows that are added to a histogram
   std::vector<BinSums> bins_;   // (n_leaves, bins of all columns)
   std::vector<BinSums> block_;  // sums over a block of rows, for the bins of all columns
   Divisions divisions_;
@@ -355,25 +393,25 @@ class TreeGrower {
   std::size_t n_chosen_ = 0;
 };
 
-BinSums bin_sums(double gradient, double curvature) {
-  return BinSums{static_cast<float>(gradient), static_cast<float>(curvature), 1.0f, 0.0f};
+Derivatives derivatives_of(double gradient, double curvature) {
+  return {static_cast<float>(gradient), static_cast<float>(curvature)};
 }
 
 // Writes the gradient and curvature of every row for one output.
 void differentiate(const BoostingRows& rows, BoostingLoss loss, const std::vector<double>& outputs,
                    const std::vector<double>& probabilities, std::size_t n_outputs, std::size_t output,
-                   std::vector<BinSums>& gradients) {
+                   std::vector<Derivatives>& derivatives) {
   for (std::size_t j = 0; j < rows.n_rows; ++j) {
     const double w = rows.weights[j], y = rows.target[j];
     if (loss == BoostingLoss::kSquared) {
-      gradients[j] = bin_sums(w * (outputs[j] - y), w);
+      derivatives[j] = derivatives_of(w * (outputs[j] - y), w);
     } else if (loss == BoostingLoss::kGamma) {
       const double ratio = y * std::exp(-outputs[j]);
-      gradients[j] = bin_sums(w * (1.0 - ratio), w * ratio);
+      derivatives[j] = derivatives_of(w * (1.0 - ratio), w * ratio);
     } else {
       const double p = probabilities[j * n_outputs + output];
       const bool is_own = n_outputs == 1 ? y == 1.0 : y == static_cast<double>(output);
-      gradients[j] = bin_sums(w * (p - (is_own ? 1.0 : 0.0)), w * p * (1.0 - p));
+      derivatives[j] = derivatives_of(w * (p - (is_own ? 1.0 : 0.0)), w * p * (1.0 - p));
     }
   }
 }
@@ -407,7 +445,7 @@ std::size_t boost(const BoostingRows& rows, const BoostingOptions& options, cons
     if (options.loss == BoostingLoss::kLogistic) compute_probabilities(outputs, n_outputs, probabilities);
     for (std::size_t k = 0; k < n_outputs; ++k) {
       if (!proceed(round * n_outputs + k)) return 0;
-      differentiate(rows, options.loss, outputs, probabilities, n_outputs, k, grower.gradients());
+      differentiate(rows, options.loss, outputs, probabilities, n_outputs, k, grower.derivatives());
       nodes.roots[round * n_outputs + k] = static_cast<std::int32_t>(n_nodes);
       n_nodes = grower.grow(n_nodes, nodes, outputs.data() + k, n_outputs);
     }
