@@ -243,7 +243,7 @@ constexpr std::size_t kFirstRounds = 5;
 
 std::size_t boost(Matrix X, Vector target, Vector weights, Vector baseline, std::size_t loss, std::size_t n_leaves,
                   std::size_t max_depth, std::size_t min_leaf, std::size_t n_bins, double learning_rate, double leaf_penalty,
-                  double column_share, std::size_t seed, double seconds, OutIntegers columns, OutVector thresholds,
+                  double seconds, OutIntegers columns, OutVector thresholds,
                   OutIntegerMatrix children, OutVector values, OutIntegerMatrix roots) {
   const std::size_t n_outputs = baseline.size(), n_rounds = roots.shape(0);
   const std::size_t n_nodes = n_rounds * n_outputs * (2 * n_leaves - 1);
@@ -258,7 +258,7 @@ std::size_t boost(Matrix X, Vector target, Vector weights, Vector baseline, std:
     throw nb::value_error("boosting needs a loss of 0, 1 or 2, a column, a leaf, a row in it, and 2 to 255 bins");
   }
   const dconnet::BoostingOptions options{static_cast<dconnet::BoostingLoss>(loss), n_rounds, n_leaves, max_depth, min_leaf,
-                                         n_bins, learning_rate, leaf_penalty, column_share, seed};
+                                         n_bins, learning_rate, leaf_penalty};
   const dconnet::BoostingRows rows{X.data(), X.shape(0), X.shape(1), target.data(), weights.data()};
   const dconnet::GrownNodes nodes{columns.data(), thresholds.data(), children.data(), values.data(), roots.data()};
   Watch watch(seconds);
@@ -352,7 +352,7 @@ void bind_searches(nb::module_& module) {
              "Train a network by plain L-BFGS for each gamma, target and seed, on the same coded rows, and write V and "
              "alpha; without seeds, continue from the given V and alpha.");
   module.def("boost", &boost, "X"_a, "target"_a, "weights"_a, "baseline"_a, "loss"_a, "n_leaves"_a, "max_depth"_a, "min_leaf"_a,
-             "n_bins"_a, "learning_rate"_a, "leaf_penalty"_a, "column_share"_a, "seed"_a, "seconds"_a, no_copy("columns"),
+             "n_bins"_a, "learning_rate"_a, "leaf_penalty"_a, "seconds"_a, no_copy("columns"),
              no_copy("thresholds"), no_copy("children"), no_copy("values"), no_copy("roots"),
              "Train boosted trees and write their nodes. Returns the number of nodes; zero as soon as they cannot end in time.");
   module.def("add_trees", &add_trees, "columns"_a, "thresholds"_a, "children"_a, "values"_a, "roots"_a, "ends"_a, "X"_a,

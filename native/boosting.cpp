@@ -175,9 +175,7 @@ class TreeGrower {
   TreeGrower(const BinnedRows& binned, const BoostingOptions& options)
       : binned_(binned), options_(options), order_(binned.n_rows), moved_(binned.n_rows), derivatives_(binned.n_rows),
         added_(std::min(binned.n_rows, kRowsOfSums)),
-        bins_(options.n_leaves * binned.firsts.back()), block_(binned.firsts.back()), random_(options.seed),
-        columns_(binned.n_columns) {
-    std::iota(columns_.begin(), columns_.end(), std::size_t{0});
+        bins_(options.n_leaves * binned.firsts.back()), block_(binned.firsts.back()) {
     for (auto* own : {&divisions_.gradients, &divisions_.curvatures, &divisions_.rows, &divisions_.scores}) {
       own->resize(round_up_to_lanes(options.n_bins + 1));
     }
@@ -188,7 +186,6 @@ class TreeGrower {
 
   // Grows a tree from node `root` on, adds its values to the outputs of the rows, and returns the next free node.
   std::size_t grow(std::size_t root, const GrownNodes& nodes, double* outputs, std::size_t stride) {
-    choose_columns();
     std::iota(order_.begin(), order_.end(), Row{0});
     std::size_t next = root + 1;
     std::vector<Leaf> leaves{{0, order_.size(), root, 0, 0, {}, {}}};
@@ -243,13 +240,6 @@ class TreeGrower {
     nodes.children[2 * node] = nodes.children[2 * node + 1] = static_cast<std::int32_t>(node);
   }
 
-  void choose_columns() {
-    const double share = options_.column_share * static_cast<double>(columns_.size());
-    n_chosen_ = std::min(columns_.size(), std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(share))));
-    if (n_chosen_ == columns_.size()) return;
-    for (std::size_t i = 0; i < n_chosen_; ++i) std::swap(columns_[i], columns_[i + random_.below(columns_.size() - i)]);
-  }
-
   BinSums* histogram_of(const Leaf& leaf) { return bins_.data() + leaf.histogram * binned_.firsts.back(); }
 
   void fill(const Leaf& leaf) {
@@ -273,11 +263,9 @@ class TreeGrower {
       added_[i - begin] = BinSums{own.gradient, own.curvature, 1.0f, 0.0f};
     }
     const Row* rows = order_.data() + begin;
-    std::size_t k = 0;
-    if (n_chosen_ == binned_.n_columns) {
-      for (; k + kGroup <= n_chosen_; k += kGroup) add_columns<kGroup>(k, rows, end - begin, histogram);
-    }
-    for (; k < n_chosen_; ++k) add_columns<1>(columns_[k], rows, end - begin, histogram);
+    std::size_t c = 0;
+    for (; c + kGroup <= binned_.n_columns; c += kGroup) add_columns<kGroup>(c, rows, end - begin, histogram);
+    for (; c < binned_.n_columns; ++c) add_columns<1>(c, rows, end - begin, histogram);
   }
 
   // Adds rows to the histograms of neighbouring columns.
@@ -296,9 +284,8 @@ class TreeGrower {
 
   Sums sum_of(const Leaf& leaf) {
     Sums sums;
-    const std::size_t column = columns_[0];
     const BinSums* histogram = histogram_of(leaf);
-    for (std::size_t b = binned_.firsts[column]; b < binned_.firsts[column + 1]; ++b) sums.add(histogram[b]);
+    for (std::size_t b = 0; b < binned_.firsts[1]; ++b) sums.add(histogram[b]);
     return sums;
   }
 
@@ -315,10 +302,7 @@ class TreeGrower {
     fill(smaller);
     BinSums* rest = histogram_of(larger);
     const BinSums* taken = histogram_of(smaller);
-    for (std::size_t k = 0; k < n_chosen_; ++k) {
-      const std::size_t end = binned_.firsts[columns_[k] + 1];
-      for (std::size_t b = binned_.firsts[columns_[k]]; b < end; ++b) rest[b] -= taken[b];
-    }
+    for (std::size_t b = 0; b < block_.size(); ++b) rest[b] -= taken[b];
     first.sums = sum_of(first);
     second.sums = sum_of(second);
     find_split(first);
@@ -330,8 +314,8 @@ class TreeGrower {
     if (leaf.end - leaf.begin < 2 * options_.min_leaf) return;
     const double score = leaf.sums.gradient * leaf.sums.gradient / (leaf.sums.curvature + options_.leaf_penalty);
     double best = score * (1.0 + kMinGain);
-    for (std::size_t k = 0; k < n_chosen_; ++k) {
-      const std::size_t column = columns_[k], first = binned_.firsts[column], n_bins = binned_.firsts[column + 1] - 1 - first;
+    for (std::size_t column = 0; column < binned_.n_columns; ++column) {
+      const std::size_t first = binned_.firsts[column], n_bins = binned_.firsts[column + 1] - 1 - first;
       const BinSums* bins = histogram_of(leaf) + first;
       Sums missing;
       missing.add(bins[n_bins]);
@@ -388,9 +372,6 @@ class TreeGrower {
   std::vector<BinSums> bins_;   // (n_leaves, bins of all columns)
   std::vector<BinSums> block_;  // sums over a block of rows, for the bins of all columns
   Divisions divisions_;
-  Random random_;
-  std::vector<std::size_t> columns_;  // those that the current tree may use come first
-  std::size_t n_chosen_ = 0;
 };
 
 Derivatives derivatives_of(double gradient, double curvature) {

@@ -22,8 +22,6 @@ struct BoostingOptions {
   std::size_t n_bins = 255;       // of a column, without that of missing values; at most 255
   double learning_rate = 0.1;
   double leaf_penalty = 1.0;      // on the square of the value of a leaf
-  double column_share = 1.0;      // share of the columns that a tree may use
-  std::uint64_t seed = 0;         // of these columns
 };
 
 // Nodes of all trees. A node sends a row to its first child if the value in its column is at most the threshold. A node whose

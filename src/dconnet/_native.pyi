@@ -162,8 +162,6 @@ def boost(
     n_bins: int,
     learning_rate: float,
     leaf_penalty: float,
-    column_share: float,
-    seed: int,
     seconds: float,
     columns: NDArray[np.int32],
     thresholds: FloatArray,

@@ -49,7 +49,7 @@ double loss_of(BoostingLoss loss, const Data& data, const Vector& target, const 
   return sum;
 }
 
-void test_loss_falls(BoostingLoss loss, std::size_t n_outputs, double column_share) {
+void test_loss_falls(BoostingLoss loss, std::size_t n_outputs) {
   Data data(1);
   Vector target(data.signal), baseline(n_outputs, 0.0);
   for (double& y : target) {
@@ -62,7 +62,6 @@ void test_loss_falls(BoostingLoss loss, std::size_t n_outputs, double column_sha
   options.n_leaves = kLeaves;
   options.min_leaf = 5;
   options.n_bins = 31;
-  options.column_share = column_share;
   Grown grown(n_outputs);
   const std::size_t n_nodes =
       boost({data.X.data(), kRows, kColumns, target.data(), data.weights.data()}, options, baseline.data(), n_outputs,
@@ -141,16 +140,14 @@ void test_stop() {
 }  // namespace
 
 int main() {
-  for (const double share : {1.0, 0.5}) {
-    subject = "squared loss";
-    test_loss_falls(BoostingLoss::kSquared, 1, share);
-    subject = "gamma loss";
-    test_loss_falls(BoostingLoss::kGamma, 1, share);
-    subject = "two classes";
-    test_loss_falls(BoostingLoss::kLogistic, 1, share);
-    subject = "three classes";
-    test_loss_falls(BoostingLoss::kLogistic, 3, share);
-  }
+  subject = "squared loss";
+  test_loss_falls(BoostingLoss::kSquared, 1);
+  subject = "gamma loss";
+  test_loss_falls(BoostingLoss::kGamma, 1);
+  subject = "two classes";
+  test_loss_falls(BoostingLoss::kLogistic, 1);
+  subject = "three classes";
+  test_loss_falls(BoostingLoss::kLogistic, 3);
   subject = "many rows";
   test_many_rows();
   subject = "stop";

@@ -124,8 +124,6 @@ def boost(
         N_BINS_OF_CLASSES if n_classes else N_BINS,
         LEARNING_RATE,
         LEAF_PENALTY,
-        1.0,
-        0,
         limit,
         columns,
         thresholds,
